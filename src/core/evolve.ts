@@ -7,12 +7,11 @@
 
 import type { Instant } from "./base/brand.ts";
 import { unreachable } from "./base/result.ts";
-import { AttemptSet } from "./collections/attempt-set.ts";
 import { peek, shift } from "./collections/fifo.ts";
 import { changeConfig, putProject } from "./config-change.ts";
 import { zonePin } from "./fleet/pin.ts";
-import { countFilter, keyOfTakes } from "./fleet/worker-filter.ts";
-import { addWorker, dropWorker, reshapeWorker } from "./fleet/worker-tree.ts";
+import { countFilter } from "./fleet/worker-filter.ts";
+import { addWorker, dropWorker, newWorker, offering, offerOf, reshapeWorker } from "./fleet/worker-tree.ts";
 import { attach, detach } from "./lifecycle/attempt.ts";
 import { watchTabs } from "./lifecycle/browser-tab.ts";
 import { forgiveGate, noteAnswered, openGate, removeGate, throttle } from "./lifecycle/gates.ts";
@@ -335,42 +334,19 @@ function applyToWorker(state: State, event: EventOf<"worker-joined" | "worker-ch
       });
     } else drop(state, worker);
   } else {
-    const { slots, capabilities, zone, status } = event;
-    const capabilitySet = new Set(capabilities);
-    const cpu = event.cpu ?? Number.POSITIVE_INFINITY;
-    const memory = event.memory ?? Number.POSITIVE_INFINITY;
-    const offers = capabilities.join(" ");
+    const { slots, capabilities, cpu, memory, zone, status } = event;
     const note = event.kind === "worker-changed" ? event.note : null;
-    const settings = { slots, capabilities, capabilitySet, offers, cpu, memory, zone, status, note };
+    const offer = offerOf({ slots, capabilities, cpu, memory, zone, status, note });
     if (event.kind === "worker-joined") {
       if (known !== undefined) drop(state, known);
-      const holds = {
-        attempts: new AttemptSet<Attempt>(),
-        usedCpu: 0,
-        usedMemory: 0,
-        hold: null,
-        demands: [],
-        leaf: 0,
-      };
       const { worker: id, workerKind: kind, session, at: joinedAt, endpoint, path, takes } = event;
       const target = endpoint === null ? null : { endpoint, path };
-      const taking = { takes, filter: takes === null ? null : keyOfTakes(takes) };
       if (countFilter(fleet, takes, 1)) reshapeTasks(state);
-      addWorker(fleet, shapes, {
-        id,
-        kind,
-        session,
-        target,
-        offered: slots,
-        joinedAt,
-        ...taking,
-        ...settings,
-        ...holds,
-      });
+      addWorker(fleet, shapes, newWorker({ id, kind, session, target, takes, offered: slots, joinedAt }, offer));
     } else {
       const worker = known as Worker;
       if (worker.hold !== null) dropHold(state, worker.hold.task);
-      reshapeWorker(fleet, shapes, worker, () => Object.assign(worker, settings));
+      reshapeWorker(fleet, shapes, worker, () => Object.assign(worker, offer));
     }
   }
   watchTabs(state);
@@ -387,8 +363,7 @@ function drop(state: State, worker: Worker): void {
 /** The new owner's own event comes next. */
 function moveTabs(state: State, { worker: id, capabilities: moved }: EventOf<"tabs-moved">): void {
   const worker = state.fleet.byId.get(id) as Worker;
-  const capabilities = worker.capabilities.filter((capability) => !moved.includes(capability));
-  const offer = { capabilities, capabilitySet: new Set(capabilities), offers: capabilities.join(" ") };
+  const offer = offering(worker.capabilities.filter((capability) => !moved.includes(capability)));
   if (worker.hold !== null) dropHold(state, worker.hold.task);
   reshapeWorker(state.fleet, state.shapes, worker, () => Object.assign(worker, offer));
   watchTabs(state);

@@ -16,7 +16,7 @@ const EMPTY_KEPT = 32;
 /** A position is one number: the number of its chunk times this, plus the offset in the chunk. */
 const CHUNK_SPAN = 1024;
 
-export type Compare<Item> = (left: Item, right: Item) => number;
+type Compare<Item> = (left: Item, right: Item) => number;
 export type SortedList<Item> = {
   /** A walk over one begins at `beginningOf` it. */
   readonly chunks: Item[][];
@@ -181,16 +181,26 @@ export function countWhile<Item>(list: ReadonlySortedList<Item>, isBefore: (item
       count += chunk.length;
       continue;
     }
-    let low = beginningOf(list, index);
-    let high = chunk.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (isBefore(chunk[middle] as Item)) low = middle + 1;
-      else high = middle;
-    }
-    return count + low;
+    return count + lowerBound(chunk, null, isBefore, beginningOf(list, index));
   }
   return count;
+}
+
+/** The first index, from `low` on, whose item does not stand before the key; those that do come first. */
+export function lowerBound<Item, Key>(
+  sorted: readonly Item[],
+  key: Key,
+  isBefore: (item: Item, key: Key) => boolean,
+  low: number = 0,
+): number {
+  let from = low;
+  let to = sorted.length;
+  while (from < to) {
+    const middle = (from + to) >>> 1;
+    if (isBefore(sorted[middle] as Item, key)) from = middle + 1;
+    else to = middle;
+  }
+  return from;
 }
 
 export function* items<Item>(list: ReadonlySortedList<Item>): Generator<Item> {

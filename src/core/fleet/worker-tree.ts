@@ -12,11 +12,14 @@
  */
 
 import type { WorkerId } from "../base/brand.ts";
+import { AttemptSet } from "../collections/attempt-set.ts";
 import type { ReadonlyNumbers } from "../collections/bit-set.ts";
+import { lowerBound } from "../collections/sorted-list.ts";
 import type { ReadonlyDemand, ReadonlyFleet, ReadonlyWorker } from "../model/read-only.ts";
 import type { Attempt, Fleet, Hold, Shapes, Worker } from "../model/state.ts";
 import { workerOf } from "./pin.ts";
 import { bloomOf, couldServe, hasRoomFor, setDemandFeasible } from "./shape.ts";
+import { keyOfTakes } from "./worker-filter.ts";
 
 const CAPABILITIES_SPAN = 65_536;
 
@@ -36,6 +39,32 @@ export const newFleet = (): Fleet => ({
   offered: new Map(),
   filters: new Map(),
 });
+
+/** What a worker offers; null is room without a limit. */
+type Offered = Pick<Worker, "slots" | "capabilities" | "zone" | "status" | "note"> & {
+  readonly cpu: number | null;
+  readonly memory: number | null;
+};
+type Offering = Pick<Worker, "capabilities" | "capabilitySet" | "offers">;
+type Offer = Offering & Pick<Worker, "slots" | "zone" | "status" | "note" | "cpu" | "memory">;
+
+export function offerOf({ capabilities, cpu, memory, ...others }: Offered): Offer {
+  const room = { cpu: cpu ?? Number.POSITIVE_INFINITY, memory: memory ?? Number.POSITIVE_INFINITY };
+  return { ...others, ...offering(capabilities), ...room };
+}
+
+export function offering(capabilities: readonly string[]): Offering {
+  return { capabilities, capabilitySet: new Set(capabilities), offers: capabilities.join(" ") };
+}
+
+type Joined = Pick<Worker, "id" | "kind" | "session" | "target" | "takes" | "offered" | "joinedAt">;
+
+/** A worker that holds nothing yet. */
+export function newWorker(joined: Joined, offer: Offer): Worker {
+  const filter = joined.takes === null ? null : keyOfTakes(joined.takes);
+  const held = { attempts: new AttemptSet<Attempt>(), usedCpu: 0, usedMemory: 0, hold: null };
+  return { ...joined, filter, ...offer, ...held, demands: [], leaf: 0 };
+}
 
 export function addWorker(fleet: Fleet, shapes: Shapes, worker: Worker): void {
   fleet.byId.set(worker.id, worker);
@@ -146,29 +175,12 @@ function dismiss(fleet: Fleet, shapes: Shapes, worker: Worker): void {
 }
 
 /** The first index in the order whose id is not below this one. */
-export function indexFor(order: readonly ReadonlyWorker[], id: WorkerId): number {
-  let low = 0;
-  let high = order.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((order[middle] as ReadonlyWorker).id < id) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
+export const indexFor = (order: readonly ReadonlyWorker[], id: WorkerId): number => lowerBound(order, id, isBelow);
+const isBelow = (worker: ReadonlyWorker, id: WorkerId): boolean => worker.id < id;
 
 /** The first index among the leaves whose worker does not stand before this one. */
-function leafOf(leaves: readonly ReadonlyWorker[], worker: ReadonlyWorker): number {
-  let low = 0;
-  let high = leaves.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (standsBefore(leaves[middle] as ReadonlyWorker, worker)) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
+const leafOf = (leaves: readonly ReadonlyWorker[], worker: ReadonlyWorker): number =>
+  lowerBound(leaves, worker, standsBefore);
 const standsBefore = (left: ReadonlyWorker, right: ReadonlyWorker): boolean =>
   left.offers === right.offers ? left.id < right.id : left.offers < right.offers;
 

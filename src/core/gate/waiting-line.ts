@@ -20,6 +20,7 @@
 
 import type { DeepReadonly } from "../collections/deep-readonly.ts";
 import { SlotMap } from "../collections/slot-map.ts";
+import { lowerBound } from "../collections/sorted-list.ts";
 import { CLASS_RANK, type GateClass } from "./settings.ts";
 
 export type Ticket = {
@@ -131,10 +132,7 @@ export function positionOf(queue: ReadonlyQueue, id: string, now: number, agingP
       if (otherRank !== rank) return otherRank < rank;
       return goesFirst(other.ticket, lane.share.level, entry.ticket, level);
     };
-    position += liveBefore(
-      lane,
-      firstWhere(lane, (other) => !isAhead(other)),
-    );
+    position += liveBefore(lane, lowerBound(lane.entries, null, isAhead, lane.head));
   }
   return position;
 }
@@ -260,23 +258,11 @@ function insertInLine(lane: Lane, entry: Entry): void {
     entries.push(entry);
     return;
   }
-  const index = firstWhere(lane, (other) => !cameFirst(other.ticket, entry.ticket));
+  const index = lowerBound(entries, entry.ticket, ({ ticket }, mine) => cameFirst(ticket, mine), lane.head);
   if (index === lane.head && index > 0) {
     lane.head--;
     entries[lane.head] = entry;
   } else entries.splice(index, 0, entry);
-}
-
-/** The first entry of the line, dead ones included, for which `holds`; it must hold for all that follow. */
-function firstWhere(lane: ReadonlyLane, holds: (entry: ReadonlyEntry) => boolean): number {
-  let low = lane.head;
-  let high = lane.entries.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (holds(lane.entries[middle] as ReadonlyEntry)) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }
 
 function liveBefore(lane: ReadonlyLane, end: number): number {

@@ -11,15 +11,15 @@
 
 import type { AgentId, GateId, Instant, PermitId, Pin, ProjectId, TaskId, WorkerId } from "../base/brand.ts";
 import { BrokenInvariant } from "../base/result.ts";
-import { AttemptSet } from "../collections/attempt-set.ts";
 import { push } from "../collections/fifo.ts";
+import { lowerBound } from "../collections/sorted-list.ts";
 import { completed, completedProject, gateSettings } from "../config/config.ts";
 import { withPatch } from "../config/config-patch.ts";
 import { emptyState } from "../empty-state.ts";
 import { internRequirements } from "../fleet/requirements.ts";
 import { gateUse, setGateHeld } from "../fleet/shape.ts";
-import { countFilter, keyOfTakes } from "../fleet/worker-filter.ts";
-import { addWorker, setRoom } from "../fleet/worker-tree.ts";
+import { countFilter } from "../fleet/worker-filter.ts";
+import { addWorker, newWorker, offerOf, setRoom } from "../fleet/worker-tree.ts";
 import { type Gate, gateFromFacts } from "../gate/state.ts";
 import { RollingSum } from "../gate/usage-window.ts";
 import { attach } from "../lifecycle/attempt.ts";
@@ -249,32 +249,10 @@ function loadWorker(state: State, row: format.WorkerRow): void {
   const [, id, kind, session, slots, capabilities, cpu, memory, zone, status, joinedAt] = row;
   const [, , , , , , , , , , , offered = slots, endpoint = null, path = null, takes = null, note = null] = row;
   countFilter(state.fleet, takes, 1);
-  const attempts = new AttemptSet<Attempt>();
-  addWorker(state.fleet, state.shapes, {
-    id: id as WorkerId,
-    kind,
-    session,
-    target: endpoint === null ? null : { endpoint, path },
-    takes,
-    filter: takes === null ? null : keyOfTakes(takes),
-    offered,
-    joinedAt: joinedAt as Instant,
-    slots,
-    capabilities,
-    capabilitySet: new Set(capabilities),
-    offers: capabilities.join(" "),
-    cpu: cpu ?? Number.POSITIVE_INFINITY,
-    memory: memory ?? Number.POSITIVE_INFINITY,
-    zone,
-    status,
-    note,
-    attempts,
-    usedCpu: 0,
-    usedMemory: 0,
-    hold: null,
-    demands: [],
-    leaf: 0,
-  });
+  const target = endpoint === null ? null : { endpoint, path };
+  const joined = { id: id as WorkerId, kind, session, target, takes, offered, joinedAt: joinedAt as Instant };
+  const offer = offerOf({ slots, capabilities, cpu, memory, zone, status, note });
+  addWorker(state.fleet, state.shapes, newWorker(joined, offer));
 }
 
 function loadGate(state: State, [, id, held, facts]: format.GateRow): void {
@@ -398,14 +376,7 @@ function nameOf({ names }: Loading, name: string | null): WorkerId | null {
 /** Tasks stand in the order of their seq. */
 function taskAt(loading: Loading, seq: number): Task {
   const { tasks } = loading;
-  let low = 0;
-  let high = tasks.length - 1;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((tasks[middle] as Task).seq < seq) low = middle + 1;
-    else high = middle;
-  }
-  const task = tasks[low];
+  const task = tasks[lowerBound(tasks, seq, (other, number) => other.seq < number)];
   if (task?.seq !== seq) throw corrupt(loading, `no task was submitted by event ${seq}`);
   return task;
 }
