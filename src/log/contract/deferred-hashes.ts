@@ -2,16 +2,15 @@
  * The contract's word on hashes: one that the engine left blank is there once the batch is stored
  * (`format/deferred-hashes.ts`).
  */
-
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { instant, type Seq, seconds, seq } from "../../core/base/index.ts";
 import type { Event, TaskSubmitted } from "../../core/model/index.ts";
-
 import { batchOf, createGathering, emptied, type Gathering, gather } from "../format/batch-builder.ts";
 import { decodeEvent } from "../format/codec.ts";
+import { USUAL } from "../format/compact-events.ts";
 import type { Log } from "../log.ts";
-import type { Tell } from "./vocabulary.ts";
+import type { Stories } from "./vocabulary.ts";
 
 const PAYLOADS = ['{"action":"a"}', "", "ü".repeat(70_000), '{"action":"b","params":{}}'];
 /** Kept though it is not the payload's: verify says so. */
@@ -29,31 +28,7 @@ function submitted(task: number, more: object = {}): Event {
     named: false,
     bodyHash: "",
     bodySize: 3,
-    type: "other",
-    capabilities: [],
-    cpu: 0,
-    memory: 0,
-    provider: null,
-    locks: [],
-    zone: null,
-    tab: null,
-    priority: 0,
-    prioritised: false,
-    depth: 0,
-    parent: null,
-    needs: [],
-    artifact: null,
-    notBefore: null,
-    deadline: null,
-    estimatedTokens: 0,
-    iteration: 1,
-    maxAttempts: 3,
-    timeoutMs: null,
-    onDependencyFailure: "skip",
-    runnable: true,
-    pin: null,
-    onLoss: "retry",
-    action: "",
+    ...USUAL,
     ...more,
   };
   return event as unknown as TaskSubmitted;
@@ -107,8 +82,7 @@ async function storeTwice(log: Log): Promise<void> {
   await checkStored(log, new Map([...one, ...two]));
 }
 
-export function deferredHashStories(tell: Tell): void {
-  tell("a hash that was left blank is that of the payload, also of a batch that was said twice", ({ log }) =>
+export const deferredHashes: Stories = {
+  "a hash that was left blank is that of the payload, also of a batch that was said twice": ({ log }) =>
     storeTwice(log),
-  );
-}
+};

@@ -2,15 +2,20 @@
  * The words in which the log's contract is told: what a driver brings, and how a story fills, reads and
  * compares a log. Events are named after their numbers, so that a wrong order reads wrong.
  */
-
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { type Seq, seq } from "../../core/base/index.ts";
+import {
+  type Batch,
+  type Head,
+  type Log,
+  LogFailure,
+  type LogFailureCode,
+  type LogRecord,
+  type ReadBatch,
+} from "../log.ts";
 
-import type { Batch, Head, Log, LogFailureCode, LogRecord, ReadBatch } from "../log.ts";
-import { LogFailure } from "../log.ts";
-
-export type Subject = {
+type Subject = {
   readonly log: Log;
   /** Lets go of the log (close, or crash) and opens the same data again. */
   reopen(): Promise<Log>;
@@ -19,8 +24,8 @@ export type Subject = {
 };
 
 export type OpenSubject = () => Promise<Subject>;
-export type Story = (subject: Subject) => Promise<void>;
-export type Tell = (name: string, story: Story) => void;
+/** What each claims, and how a driver shows it. */
+export type Stories = Readonly<Record<string, (subject: Subject) => Promise<void>>>;
 
 export const text = (content: string): Uint8Array => new TextEncoder().encode(content);
 
@@ -51,6 +56,10 @@ export async function collect<Item>(items: AsyncIterable<Item>): Promise<Item[]>
   for await (const item of items) found.push(item);
   return found;
 }
+
+/** One field of each. */
+export const each = <Item, Key extends keyof Item>(items: readonly Item[], key: Key): Item[Key][] =>
+  items.map((item) => item[key]);
 
 export const eventsOf = (batches: readonly ReadBatch[]): string[] =>
   batches.flatMap(({ records }) => records.map(({ bytes }) => Buffer.from(bytes).toString()));

@@ -53,7 +53,7 @@ const FIXED_BYTES_MAX: number = 16 * 9 + HASH_BYTES + 128;
 
 const EMPTY: readonly never[] = Object.freeze([]);
 /** What a submit usually holds. The order is that of the bits. */
-const USUAL: Readonly<Record<string, unknown>> = {
+export const USUAL: Readonly<Record<string, unknown>> = {
   type: "other",
   capabilities: EMPTY,
   cpu: 0,
