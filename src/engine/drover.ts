@@ -21,7 +21,6 @@ import {
   type ProjectId,
   type Reader,
   readSection,
-  type Seq,
   seq,
   whole,
 } from "../core/base/index.ts";
@@ -42,42 +41,24 @@ import type {
   WorkerView,
 } from "../protocol/index.ts";
 import { type Clock, clockFrom, realClock, withSteadyDate } from "../std/index.ts";
-import { type CallbackService, type Callbacks, createCallbacks } from "./callbacks.ts";
+import { type Callbacks, createCallbacks } from "./callbacks.ts";
 import { beginLife, type ConfigApi, createConfigApi } from "./config-api.ts";
-import { createFeed, type Feed, type FeedEvent, type FeedOptions, readFeedOptions } from "./feed.ts";
-import {
-  createLocalPermits,
-  type HeldPermit,
-  type LocalPermits,
-  type PermitOptions,
-  readGateName,
-} from "./permits/local-permits.ts";
-import { createRemotePermits, type RemotePermits, type RemotePermitsService } from "./permits/remote-permits.ts";
-import { createSchedules, type ScheduleService, type Schedules } from "./schedules/schedules.ts";
+import { createFeed, type FeedEvent, type FeedOptions, readFeedOptions } from "./feed.ts";
+import { createLocalPermits, readGateName, type WithPermit } from "./permits/local-permits.ts";
+import { createRemotePermits, type RemotePermits } from "./permits/remote-permits.ts";
+import { createSchedules, type Schedules } from "./schedules/schedules.ts";
 import { createPast } from "./snapshots/past.ts";
-import { createSnapshotter, type Snapshotter } from "./snapshots/snapshotter.ts";
-import {
-  type ArtifactExists,
-  type ArtifactSource,
-  type ArtifactWatch,
-  artifactSourceFor,
-  watchArtifacts,
-} from "./tasks/artifacts.ts";
+import { createSnapshotter } from "./snapshots/snapshotter.ts";
+import { type ArtifactExists, type ArtifactWatch, artifactSourceFor, watchArtifacts } from "./tasks/artifacts.ts";
 import { createEndWatch, isEnd } from "./tasks/await-end.ts";
 import { createBodyStore } from "./tasks/body-store.ts";
-import { createRejectedCounts, createRejectedRing, type RejectedCounts } from "./tasks/rejected.ts";
+import { createRejectedCounts, createRejectedRing } from "./tasks/rejected.ts";
 import { createTaskApi, type TaskApi } from "./tasks/task-api.ts";
-import { type GateDetail, type GateView, gateDetail, gateViews } from "./views/gate-view.ts";
+import { type GateView, type GateWithCalls, gateDetail, gateViews } from "./views/gate-view.ts";
 import { queueView } from "./views/queue-view.ts";
 import { projectViews, statsOf, workerView } from "./views/stats.ts";
-import {
-  createLocalWorkers,
-  type Handler,
-  type LocalWorker,
-  type LocalWorkers,
-  type WorkerOptions,
-} from "./workers/local-workers.ts";
-import { createRemoteWorkers, type RemoteWorkers, type RemoteWorkersService } from "./workers/remote-workers.ts";
+import { createLocalWorkers, type Handler, type LocalWorker, type WorkerOptions } from "./workers/local-workers.ts";
+import { createRemoteWorkers, type RemoteWorkers } from "./workers/remote-workers.ts";
 import { readOptions } from "./writer/call-options.ts";
 import { accepted, badInput, type DroverError, reading, refused } from "./writer/drover-error.ts";
 import { type CommitListener, createCommitWatch } from "./writer/group-commit.ts";
@@ -154,13 +135,9 @@ export type Drover = AsyncDisposable &
     /** All gates: what is out, what waits, what holds them. */
     gates(): Promise<GateView[]>;
     /** One gate, with what it has done in all and the calls that are out or wait. */
-    gate(id: string): Promise<GateDetail>;
+    gate(id: string): Promise<GateWithCalls>;
     /** Makes a call when its gate lets it out; a 429 or 529 it throws goes back in the queue with its age. */
-    withPermit<Value>(
-      gate: string,
-      call: (permit: HeldPermit) => Promise<Value> | Value,
-      options?: PermitOptions,
-    ): Promise<Value>;
+    readonly withPermit: WithPermit;
     /** The events of the log: those there are, or, with `follow`, also those to come. */
     events(options?: FeedOptions): AsyncIterable<FeedEvent>;
     /** Calls the listener with each batch of events as it is committed, and what that cost; answers how to stop. */
@@ -195,7 +172,7 @@ export async function openDrover(options: OpenOptions = {}): Promise<Drover> {
   const log =
     options.log ?? (options.data === undefined ? createMemoryLog() : await openSqliteLog({ directory: options.data }));
   try {
-    return await startDrover(options, log, options.config === undefined ? null : config);
+    return apiOf(await startParts(options, log, options.config === undefined ? null : config));
   } catch (error) {
     await log.close();
     throw error;
@@ -224,7 +201,7 @@ function checkOptions(options: OpenOptions): void {
   }
 }
 
-async function startDrover(options: OpenOptions, log: Log, config: Config | null): Promise<Drover> {
+async function startParts(options: OpenOptions, log: Log, config: Config | null) {
   const { artifactExists, newId = randomUUID, clock = options.now ? clockFrom(options.now) : realClock } = options;
   const onWarning = options.onWarning ?? ((message: string) => process.emitWarning(message, "DroverWarning"));
   const { state, snapshotSeq } = await recover(log);
@@ -236,12 +213,12 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
   const rejected = createRejectedRing();
   const commits = createCommitWatch(onWarning);
   const storage = createStorageGuard({ state, log });
-  let artifacts: ArtifactWatch | null = null;
+  let watch: ArtifactWatch | null = null;
   const hooks: WriterHooks = {
     onApplied: (event) => {
       localPermits.onApplied(event);
       permits.onApplied(event);
-      artifacts?.onApplied();
+      watch?.onApplied();
       if (isEnd(event)) bodies.release(state.tasks.get(event.task)?.seq ?? 0);
     },
     isAwaited: (event) => {
@@ -278,85 +255,50 @@ async function startDrover(options: OpenOptions, log: Log, config: Config | null
   const workers = createLocalWorkers({ writer, clock: steady, newId, bodies, permits: localPermits });
   const remote = createRemoteWorkers({ writer, clock: steady, newId, bodies });
   const progressOf = (task: string): unknown => workers.progressOf(task) ?? remote.progressOf(task);
-  const snapshots = snapshotterOf({ log, writer, lastSeq: snapshotSeq, onPruned: feed.onPruned, onWarning });
+  const snapshots = createSnapshotter({
+    log,
+    config: () => state.config,
+    now: writer.now,
+    lastSeq: snapshotSeq,
+    onFailure: (error) => onWarning(snapshotWarning(error, state.config.log.snapshotEvery)),
+    onPruned: feed.onPruned,
+  });
   const rejections = createRejectedCounts(writer, steady);
   const sources = { writer, log, bodies, ends, rejected, rejections, artifacts: artifactSource, progressOf };
   const { api: tasks, submitNow } = createTaskApi(sources);
-  const schedules = createSchedules({
-    writer,
-    clock: steady,
-    submit: submitNow,
-    artifacts: artifactSource,
-    storage,
-    onWarning,
-  });
+  const forSchedules = { submit: submitNow, artifacts: artifactSource, storage, onWarning };
+  const schedules = createSchedules({ writer, clock: steady, ...forSchedules });
   await beginLife(writer, config);
   await storage.measure();
   remote.begin();
   schedules.begin();
-  artifacts = watchArtifacts({ writer, clock: steady, exists: artifactSource.exists, onWarning });
-  return apiOf({
+  const artifacts = watchArtifacts({ writer, clock: steady, exists: artifactSource.exists, onWarning });
+  watch = artifacts;
+  const apis = { tasks, workers, remote, permits, schedules, callbacks, localPermits };
+  return {
+    ...apis,
     writer,
     log,
     feed,
-    tasks,
-    workers,
-    remote,
-    permits,
-    schedules,
-    callbacks,
-    watch: commits.watch,
-    localPermits,
+    commits,
     rejections,
     snapshots,
     artifacts,
     artifactSource,
     failed: failed.promise,
-  });
+  };
 }
 
-function snapshotterOf(deps: {
-  readonly log: Log;
-  readonly writer: Writer;
-  readonly lastSeq: Seq;
-  readonly onPruned: () => void;
-  readonly onWarning: (message: string) => void;
-}): Snapshotter {
-  const { log, writer, onWarning, ...rest } = deps;
-  const config = (): Config => writer.state.config;
-  const onFailure = (error: unknown): void =>
-    onWarning(
-      `a snapshot, or the pruning behind it, failed; nothing more is pruned, and the next is tried ` +
-        `${config().log.snapshotEvery} events on: ${String(error)}`,
-    );
-  return createSnapshotter({ log, directory: log.directory, config, now: writer.now, onFailure, ...rest });
-}
-
-type Parts = {
-  readonly writer: Writer;
-  readonly log: Log;
-  readonly feed: Feed;
-  readonly tasks: TaskApi;
-  readonly workers: LocalWorkers;
-  readonly remote: RemoteWorkersService;
-  readonly permits: RemotePermitsService;
-  readonly schedules: ScheduleService;
-  readonly callbacks: CallbackService;
-  readonly watch: Drover["watch"];
-  readonly localPermits: LocalPermits;
-  readonly rejections: RejectedCounts;
-  readonly snapshots: Snapshotter;
-  readonly artifacts: ArtifactWatch;
-  readonly artifactSource: ArtifactSource;
-  readonly failed: Promise<DroverError>;
-};
+const snapshotWarning = (error: unknown, every: number): string =>
+  `a snapshot, or the pruning behind it, failed; nothing more is pruned, and the next is tried ${every} events on: ` +
+  String(error);
 
 /** The parts as one thing. Reads answer when what they saw is durable. */
-function apiOf(parts: Parts): Drover {
+function apiOf(parts: Awaited<ReturnType<typeof startParts>>): Drover {
   const { writer, log, feed, tasks, workers, localPermits, rejections, snapshots, artifacts, failed } = parts;
   const { remote, permits, schedules, callbacks } = parts;
   const { state } = writer;
-  const past = createPast(log);
+  const lookAtPast = createPast(log);
 
   async function read<Value>(view: () => Value): Promise<Value> {
     const value = view();
@@ -371,7 +313,7 @@ function apiOf(parts: Parts): Drover {
     const answer =
       at === undefined
         ? why(state, id, writer.now())
-        : await past.look(at, writer.committedSeq(), (then) => why(then, id, then.at));
+        : await lookAtPast(at, writer.committedSeq(), (then) => why(then, id, then.at));
     await writer.settled();
     if (answer.ok) return parts.artifactSource.explain(answer.value);
     // A task that was rejected waits for nothing.
@@ -413,7 +355,7 @@ function apiOf(parts: Parts): Drover {
     ...tasks,
     state,
     failed,
-    why: (task, given) => explain(task, given),
+    why: explain,
     worker: (worker, handler) => workers.join(worker, handler as Handler),
     remote,
     workers: () => read(() => state.fleet.order.map(workerView)),
@@ -429,7 +371,7 @@ function apiOf(parts: Parts): Drover {
       return read(() => statsOf(state));
     },
     events: (given) => feed.read(readFeedOptions(given)),
-    watch: parts.watch,
+    watch: parts.commits.watch,
     head: () => log.head(),
     logTime: () => ({ at: writer.now(), aheadMs: writer.aheadMs() }),
     ...createConfigApi(writer),

@@ -13,7 +13,7 @@ export type { Callbacks, DueCallback } from "./callbacks.ts";
 export type { ConfigApi } from "./config-api.ts";
 export { type Drover, type LogTime, type OpenOptions, openDrover, openSqliteLog } from "./drover.ts";
 export type { FeedEvent } from "./feed.ts";
-export type { HeldPermit, PermitOptions } from "./permits/local-permits.ts";
+export type { HeldPermit, PermitOptions, WithPermit } from "./permits/local-permits.ts";
 export type { RemotePermits } from "./permits/remote-permits.ts";
 export type { ScheduleInput } from "./schedules/schedule-body.ts";
 export type { ScheduleFilter } from "./schedules/schedule-list.ts";
@@ -22,7 +22,7 @@ export type { ArtifactExists } from "./tasks/artifacts.ts";
 export type { TaskFilter } from "./tasks/read-tasks.ts";
 export type { BatchInput } from "./tasks/submit.ts";
 export type { TaskInput } from "./tasks/task-body.ts";
-export type { GateCall, GateDetail, GateView } from "./views/gate-view.ts";
+export type { GateView, GateWithCalls } from "./views/gate-view.ts";
 export {
   type AssignedTask,
   type Handler,

@@ -6,7 +6,6 @@
  * takes the ticket out. `withPermit` releases on every path; a 429 or 529 throttles the gate, and
  * the call goes back into the queue with its age, a bounded number of times.
  */
-
 import {
   type Fields,
   type GateId,
@@ -20,7 +19,6 @@ import {
 } from "../../core/base/index.ts";
 import type { GateClass } from "../../core/gate/index.ts";
 import type { Event } from "../../core/model/index.ts";
-
 import type { Usage } from "../../protocol/index.ts";
 import { usage } from "../../protocol/shapes/index.ts";
 import { type Clock, rateLimitOf } from "../../std/index.ts";
@@ -49,6 +47,12 @@ export type HeldPermit = {
   /** Reports what the call used; may be called again with more. */
   usage(usage: Usage): void;
 };
+/** Makes a call when its gate lets it out. */
+export type WithPermit = <Value>(
+  gate: string,
+  call: (permit: HeldPermit) => Promise<Value> | Value,
+  options?: PermitOptions,
+) => Promise<Value>;
 export type LocalPermits = {
   withPermit<Value>(
     gate: string,

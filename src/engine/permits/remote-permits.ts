@@ -56,9 +56,9 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
   const { state } = writer;
   const waits = createWaits(clock);
   const givingUp = new Map<string, () => void>();
-  const settled = new Set<string>();
+  const settled = new Map<string, true>();
   /** Ids of Drover's own that were given out and are over. */
-  const gone = new Set<string>();
+  const gone = new Map<string, true>();
   /** The positions in the queue of calls that met a 429, by their permits: they may come back. */
   const rateLimitedCalls = new Map<string, Position>();
   const begunAt = state.seq;
@@ -154,7 +154,7 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
     // A call that was turned away used nothing; what any other used is charged at its estimate if it does not say.
     const used = rateLimited === undefined ? tokens : (tokens ?? 0);
     writer.execute({ type: "settle-permit", permit: id, ok: went && rateLimited === undefined, tokens: used });
-    keep(settled, id);
+    remember(settled, id, true, IDS_KEPT_MAX);
     await writer.settled();
   }
 
@@ -169,7 +169,7 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
     const id = readId(permit);
     if (isRepeated(id)) return;
     writer.execute({ type: "drop-permit", permit: id });
-    keep(settled, id);
+    remember(settled, id, true, IDS_KEPT_MAX);
     await writer.settled();
   }
 
@@ -186,7 +186,7 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
     drop,
     onApplied(event) {
       if ((event.kind === "permit-dropped" || event.kind === "permit-settled") && OWN_ID.test(event.permit))
-        keep(gone, event.permit);
+        remember(gone, event.permit, true, IDS_KEPT_MAX);
       if (event.kind !== "permit-granted" && event.kind !== "permit-dropped") return;
       waits.end(event.permit);
     },
@@ -218,12 +218,6 @@ function viewOf({ state, now }: Writer, permitId: string, gate: GateId): PermitV
   if (held !== undefined) return { permitId, gate, status: "granted", expiresAt: isoTime(held.expiresAt) };
   const waiting = queue === undefined ? null : waitingOf(queue, permitId, now());
   return { permitId, gate, ...(waiting ?? { status: "queued" }) };
-}
-
-/** The last so many. */
-function keep(ids: Set<string>, id: string): void {
-  ids.add(id);
-  if (ids.size > IDS_KEPT_MAX) ids.delete(ids.values().next().value as string);
 }
 
 const readId = (permit: unknown): PermitId => accepted(name()(permit, "permit")) as PermitId;

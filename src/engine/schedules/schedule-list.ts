@@ -17,7 +17,9 @@ import {
 } from "../../core/base/index.ts";
 import { SCHEDULES_MAX } from "../../core/lifecycle/index.ts";
 import type { Schedule } from "../../core/model/index.ts";
-import { PAGE_BYTES, PAGE_DEFAULT, PAGE_MAX } from "../tasks/read-tasks.ts";
+import { PAGE_DEFAULT } from "../../protocol/shapes/index.ts";
+import { PAGE_MAX } from "../../protocol/wire/index.ts";
+import { PAGE_BYTES } from "../tasks/read-tasks.ts";
 import { accepted, badInput, refused } from "../writer/drover-error.ts";
 import type { ScheduleInput } from "./schedule-body.ts";
 

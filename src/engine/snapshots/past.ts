@@ -3,8 +3,8 @@
  *
  * Asked for by people who want to know why something did not run an hour ago. It costs what a restart costs, so one is
  * made at a time, in small slices that give way to everything else, and what would take too long is refused. A few may
- * wait for their turn. Where old events were pruned, the newest snapshot is the
- * beginning, and what was before it is refused too.
+ * wait for their turn. Where old events were pruned, the newest snapshot is the beginning, and what was before it is
+ * refused too.
  */
 import { type Seq, seq, whole } from "../../core/base/index.ts";
 import { emptyState, evolve } from "../../core/index.ts";
@@ -23,12 +23,10 @@ const SLICE_LINES = 256;
 /** Looks that wait for the one under way. */
 const WAITING_MAX = 16;
 
-export type Past = {
-  /** Looks at the state after the event of that number, which is let go of when the look is over. */
-  look<Seen>(at: unknown, head: number, see: (state: State) => Seen): Promise<Seen>;
-};
+/** Looks at the state after the event of that number, which is let go of when the look is over. */
+type LookAtPast = <Seen>(at: unknown, head: number, see: (state: State) => Seen) => Promise<Seen>;
 
-export function createPast(log: Log): Past {
+export function createPast(log: Log): LookAtPast {
   let waiting = 0;
   let last: Promise<unknown> = Promise.resolve();
 
@@ -64,17 +62,15 @@ export function createPast(log: Log): Past {
       return rebuild(at, await beginning(at));
     });
 
-  return {
-    async look(given, head, see) {
-      const at = accepted(whole(1)(given, "at"));
-      if (at > head) throw badInput("at", given, `at most ${head}, the last event`);
-      if (waiting > WAITING_MAX)
-        throw new DroverError("overloaded", `${waiting} looks at the past wait already; try again in a moment`);
-      waiting++;
-      const seen = last.then(async () => see(await stateAt(seq(at)))).finally(() => waiting--);
-      last = seen.catch(() => {});
-      return seen;
-    },
+  return async (given, head, see) => {
+    const at = accepted(whole(1)(given, "at"));
+    if (at > head) throw badInput("at", given, `at most ${head}, the last event`);
+    if (waiting > WAITING_MAX)
+      throw new DroverError("overloaded", `${waiting} looks at the past wait already; try again in a moment`);
+    waiting++;
+    const seen = last.then(async () => see(await stateAt(seq(at)))).finally(() => waiting--);
+    last = seen.catch(() => {});
+    return seen;
   };
 }
 

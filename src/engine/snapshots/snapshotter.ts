@@ -7,7 +7,6 @@
  * payloads that live tasks still need. A log that is only in memory is read in this thread: it is small.
  * One that fails is tried again after as many events more, not at the next commit: it would fail again.
  */
-
 import { createReadStream, readdirSync, rmSync } from "node:fs";
 import { rm, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -17,7 +16,6 @@ import type { Config } from "../../core/config/index.ts";
 import type { End, State } from "../../core/model/index.ts";
 import { decodeEvent } from "../../log/format/index.ts";
 import type { Log } from "../../log/index.ts";
-
 import { recover, snapshotChunks } from "../writer/recovery.ts";
 
 /** What a snapshot is called while it is being written. */
@@ -37,14 +35,14 @@ export type Snapshotter = {
 
 export function createSnapshotter(deps: {
   readonly log: Log;
-  readonly directory: string | null;
   readonly config: () => Config;
   readonly now: () => number;
   readonly lastSeq: Seq;
   readonly onFailure: (error: unknown) => void;
   readonly onPruned: () => void;
 }): Snapshotter {
-  const { log, directory, config, now } = deps;
+  const { log, config, now } = deps;
+  const { directory } = log;
   if (directory !== null) sweep(directory);
   /** The event of the last snapshot, or the one at which making one failed. */
   let last: number = deps.lastSeq;
@@ -160,10 +158,7 @@ async function prunableSeq(log: Log, oldest: number): Promise<Seq> {
   return seq(0);
 }
 
-/**
- * The events whose payloads are still needed: bodies and results of tasks that are readable, or that a webhook is to
- * get.
- */
+/** The events whose payloads are still needed: of tasks that are readable, or that a webhook is to get. */
 export function neededPayloads(state: State, before: number): Seq[] {
   if (before === 0) return [];
   // A task that is readable and whose callback is due names the same events twice.

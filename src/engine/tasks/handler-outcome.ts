@@ -14,26 +14,18 @@ import { badInput, DroverError } from "../writer/drover-error.ts";
 type Reported = { readonly task: TaskId; readonly attempt: number; readonly tokens: number | null };
 export type Report = { readonly report: AttemptReport; readonly text?: string };
 
-/** A report that says nothing yet. */
-export const blank = ({ task, attempt, tokens }: Reported): Omit<AttemptReport, "outcome"> => ({
-  task,
-  attempt,
-  tokens,
-  error: null,
-  retryAfterMs: null,
-  resultHash: null,
-  resultSize: 0,
-  permanent: false,
-});
-const doneWith = (
+/** A report that says how an attempt ended, and nothing more. */
+export const reportOf = (
   { task, attempt, tokens }: Reported,
-  resultHash: string | null,
-  resultSize: number,
+  outcome: AttemptReport["outcome"],
+  error: string | null = null,
+  resultHash: string | null = null,
+  resultSize: number = 0,
 ): AttemptReport => ({
   task,
   attempt,
-  outcome: "done",
-  error: null,
+  outcome,
+  error,
   tokens,
   retryAfterMs: null,
   resultHash,
@@ -42,16 +34,11 @@ const doneWith = (
 });
 
 export function done(entry: Reported, result: unknown): Report {
-  if (result === undefined) return { report: doneWith(entry, null, 0) };
+  if (result === undefined) return { report: reportOf(entry, "done") };
   const { text, size: resultSize, hash: resultHash } = payloadOf(result, "result");
-  if (resultSize > RESULT_BYTES_MAX) {
-    throw badInput(
-      "result",
-      `${resultSize} bytes`,
-      `at most ${RESULT_BYTES_MAX} bytes; write more to an artifact and return its name`,
-    );
-  }
-  return { report: doneWith(entry, resultHash, resultSize), text };
+  const most = `at most ${RESULT_BYTES_MAX} bytes; write more to an artifact and return its name`;
+  if (resultSize > RESULT_BYTES_MAX) throw badInput("result", `${resultSize} bytes`, most);
+  return { report: reportOf(entry, "done", null, resultHash, resultSize), text };
 }
 
 /** `wallNow` is what a provider's date to come back at is held to. */
@@ -62,12 +49,12 @@ function failed(entry: Reported, error: unknown, wallNow: number): Report {
   if (error instanceof TaskRequeue) {
     // Its own field, unless the handler has put something else there since.
     const restMs = spanOf(error.retryAfterMs) ?? 0;
-    return { report: { ...blank(entry), outcome: "requeue", error: message, retryAfterMs: restMs } };
+    return { report: { ...reportOf(entry, "requeue", message), retryAfterMs: restMs } };
   }
   const retryAfterMs = rateLimitOf(error, wallNow);
   if (retryAfterMs !== null)
-    return { report: { ...blank(entry), outcome: "requeue", error: message, retryAfterMs, rateLimited: true } };
-  return { report: { ...blank(entry), outcome: "failed", error: message, permanent } };
+    return { report: { ...reportOf(entry, "requeue", message), retryAfterMs, rateLimited: true } };
+  return { report: { ...reportOf(entry, "failed", message), permanent } };
 }
 
 /** The same for whatever a handler throws, also what cannot even be looked at. */
@@ -75,6 +62,6 @@ export function failedSafely(entry: Reported, error: unknown, wallNow: number): 
   try {
     return failed(entry, error, wallNow);
   } catch {
-    return { report: { ...blank(entry), outcome: "failed", error: "threw something that cannot be shown" } };
+    return { report: reportOf(entry, "failed", "threw something that cannot be shown") };
   }
 }

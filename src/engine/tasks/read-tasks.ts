@@ -21,6 +21,8 @@ import {
 import { decodeEvent } from "../../log/format/index.ts";
 import type { Log } from "../../log/index.ts";
 import type { TaskPage, TaskState, TaskView } from "../../protocol/index.ts";
+import { PAGE_DEFAULT } from "../../protocol/shapes/index.ts";
+import { PAGE_MAX } from "../../protocol/wire/index.ts";
 import { nextTurn } from "../../std/index.ts";
 import { accepted, badInput, DroverError, reading, refused } from "../writer/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
@@ -29,8 +31,6 @@ import { type Rejected, type RejectedRing, viewOfRejected } from "./rejected.ts"
 import { parseStored, type TaskInput } from "./task-body.ts";
 import { glance, tombstoneView } from "./task-view.ts";
 
-export const PAGE_DEFAULT = 100;
-export const PAGE_MAX = 1000;
 /** A task whose body would take a page beyond this begins the next one. */
 export const PAGE_BYTES: number = 1024 * 1024;
 /** How many bodies are read at a time: few at first, since they may be large, and more while the page has room. */
@@ -141,7 +141,14 @@ async function endOf(log: Log, id: TaskId, seq: Seq): Promise<{ result?: unknown
 }
 
 const STATES = [
-  ...(["waiting", "queued", "assigned", "running", "done", "failed", "cancelled", "skipped"] as const),
+  "waiting",
+  "queued",
+  "assigned",
+  "running",
+  "done",
+  "failed",
+  "cancelled",
+  "skipped",
   "rejected",
 ] as const;
 /** What tasks are looked for by, whether they were let in or not. */

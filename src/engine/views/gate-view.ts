@@ -4,11 +4,9 @@
  * A gate that only the config names is shown as its first call would find it. Calls are listed as the library lists
  * them, those that are out in the order of their start and then those that wait, next first; the first so many of them.
  */
-
 import type { GateId } from "../../core/base/index.ts";
 import { gateSettings } from "../../core/config/index.ts";
 import {
-  type GateClass,
   type GateStanding,
   type GateTotals,
   gateStanding,
@@ -19,6 +17,7 @@ import {
 } from "../../core/gate/index.ts";
 import { isConfigured } from "../../core/lifecycle/index.ts";
 import type { State } from "../../core/model/index.ts";
+import type { GateCall } from "../../protocol/index.ts";
 import { refused } from "../writer/drover-error.ts";
 
 const CALLS_MAX = 1000;
@@ -28,23 +27,8 @@ export type GateView = GateStanding & {
   /** Its id. */
   readonly id: string;
 };
-/** A call that is out or waits. */
-export type GateCall = {
-  /** Its permit. */
-  readonly id: string;
-  /** How urgent it is. */
-  readonly class: GateClass;
-  /** Whether it is out or waits. */
-  readonly state: "running" | "queued";
-  /** Since it was let out, or since it was first asked for. */
-  readonly seconds: number;
-  /** The project it is of. */
-  readonly project: string;
-  /** The task that makes the call, if one does. */
-  readonly task?: string;
-};
 /** A gate with its totals and its calls. */
-export type GateDetail = GateView & {
+export type GateWithCalls = GateView & {
   /** What it has done altogether. */
   readonly stats: Readonly<GateTotals>;
   /** The calls that are out, then those that wait. */
@@ -58,7 +42,7 @@ export function gateViews({ gates, config }: State, now: number): GateView[] {
   return [...used, ...idle.map(([id, settings]) => ({ id, ...gateStanding(newGate(settings), now) }))];
 }
 
-export function gateDetail(state: State, id: GateId, now: number): GateDetail {
+export function gateDetail(state: State, id: GateId, now: number): GateWithCalls {
   const gate = state.gates.get(id) ?? (isConfigured(state, id) ? newGate(gateSettings(state.config, id)) : undefined);
   if (gate === undefined) throw refused({ type: "gate-unknown", gate: id });
   return { id, ...gateStanding(gate, now), stats: { ...gate.totals }, calls: callsOf(gate, now) };

@@ -9,7 +9,7 @@ import { type Fifo, fifo, IdTable, peek, push, shift } from "../../core/collecti
 import type { Task, WorkerSettings } from "../../core/model/index.ts";
 import type { AnyParams, Usage } from "../../protocol/index.ts";
 import type { Clock } from "../../std/index.ts";
-import { type HeldPermit, type LocalPermits, type PermitOptions, tokensOf } from "../permits/local-permits.ts";
+import { type LocalPermits, tokensOf, type WithPermit } from "../permits/local-permits.ts";
 import { type BodyStore, DamagedBody, damagedReason, type Kept } from "../tasks/body-store.ts";
 import { done, failedSafely, type Report } from "../tasks/handler-outcome.ts";
 import { type AssignedTask, assignedTask } from "../tasks/task-body.ts";
@@ -198,11 +198,7 @@ export type TaskContext = {
   /** Tokens used so far by this attempt, in all. */
   usage(usage: Usage): void;
   /** Makes an LLM call when its gate lets it out. */
-  withPermit<Value>(
-    gate: string,
-    call: (permit: HeldPermit) => Promise<Value> | Value,
-    options?: PermitOptions,
-  ): Promise<Value>;
+  readonly withPermit: WithPermit;
 };
 /** Runs a task; what it answers is the task's result, what it throws its failure. */
 export type Handler<Params extends object = AnyParams, Result = unknown> = (
@@ -267,7 +263,7 @@ function signalOf(entry: RunningAttempt): AbortSignal {
   return entry.controller.signal;
 }
 
-export type ContextParts = {
+type ContextParts = {
   readonly writer: Writer;
   readonly permits: LocalPermits;
   readonly progress: Map<string, unknown>;

@@ -18,7 +18,7 @@ import type { WorkerOptions as Described } from "../../protocol/index.ts";
 import type { Clock } from "../../std/index.ts";
 import type { LocalPermits } from "../permits/local-permits.ts";
 import type { BodyStore } from "../tasks/body-store.ts";
-import { blank } from "../tasks/handler-outcome.ts";
+import { reportOf } from "../tasks/handler-outcome.ts";
 import { accepted, badInput, DroverError, isStop, reading } from "../writer/drover-error.ts";
 import type { Applied } from "../writer/group-commit.ts";
 import { notify, type Writer } from "../writer/writer.ts";
@@ -224,7 +224,7 @@ async function stopHandlers(
 function confirmUnstarted(writer: Writer, workers: ReadonlyMap<WorkerId, HandlerWorker>, task: TaskId): void {
   const attempt = writer.state.tasks.get(task)?.attempt ?? null;
   if (attempt === null || attempt.state !== "stopping" || !workers.has(attempt.worker.id)) return;
-  const report = { ...blank({ task, attempt: attempt.number, tokens: 0 }), outcome: "cancelled" as const };
+  const report = reportOf({ task, attempt: attempt.number, tokens: 0 }, "cancelled");
   notify(writer, { type: "finish-attempt", report });
 }
 

@@ -5,15 +5,13 @@
  * because its answer was lost is known again and counts once: by what the log has of the task's end, or, where
  * the task goes on, by what this process remembers of the last reports.
  */
-
 import { hash } from "node:crypto";
 import { type TaskId, taskId, type WorkerId } from "../../core/base/index.ts";
 import type { AttemptReport } from "../../core/model/index.ts";
-import type { AttemptRef, ResultReport } from "../../protocol/index.ts";
+import type { ResultAnswer, ResultReport } from "../../protocol/index.ts";
 import { RESULT_BYTES_MAX, remember } from "../../std/index.ts";
-
 import { countTokens } from "../permits/local-permits.ts";
-import { blank } from "../tasks/handler-outcome.ts";
+import { reportOf } from "../tasks/handler-outcome.ts";
 import { type Payload, payloadOf } from "../writer/canonical-json.ts";
 import { DroverError } from "../writer/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
@@ -22,26 +20,19 @@ const REMEMBERED_MAX = 100_000;
 
 /** A result that Drover cannot keep: its task has failed for good. */
 type BadResult = "result_too_large" | "bad_result";
-type Taken = AttemptRef & {
-  readonly accepted: boolean;
-  readonly code?: "duplicate" | "not_found" | "not_held" | "stale_attempt" | "conflict" | BadResult;
-};
+type Code = "duplicate" | "not_found" | "not_held" | "stale_attempt" | "conflict" | BadResult;
 
-export type RemoteResults = { take(worker: WorkerId, given: ResultReport): Taken };
-
-export function createRemoteResults(writer: Writer): RemoteResults {
+/** Takes a result that a worker reports. */
+export function createRemoteResults(writer: Writer): (worker: WorkerId, given: ResultReport) => ResultAnswer {
   /** Digests of the last reports that counted, by task and attempt. */
   const counted = new Map<string, string>();
 
-  function take(worker: WorkerId, given: ResultReport): Taken {
+  return (worker, given) => {
     const { taskId: name, attempt: number } = given;
     const id = taskId(name);
-    const say = (accepted: boolean, code?: Taken["code"]): Taken => ({
-      taskId: name,
-      attempt: number,
-      accepted,
-      ...(code === undefined ? {} : { code }),
-    });
+    const answer = { taskId: name, attempt: number };
+    const say = (accepted: boolean, code?: Code): ResultAnswer =>
+      code === undefined ? { ...answer, accepted } : { ...answer, accepted, code };
     const read = readReport(id, given);
     const key = `${id}#${number}`;
     const task = writer.state.tasks.get(id);
@@ -58,9 +49,7 @@ export function createRemoteResults(writer: Writer): RemoteResults {
     if (read.report.outcome === "done" && task?.phase !== "done") return say(false, "conflict");
     remember(counted, key, read.digest, REMEMBERED_MAX);
     return say(true, read.bad);
-  }
-
-  return { take };
+  };
 }
 
 type Read = {
@@ -75,14 +64,8 @@ function readReport(task: TaskId, given: ResultReport): Read {
   const tokens = usage === undefined ? null : countTokens(usage);
   const shownError = error?.toWellFormed() ?? null;
   const rest = retryAfterMs === undefined ? null : Math.ceil(retryAfterMs);
-  const plain = {
-    ...blank({ task, attempt, tokens }),
-    outcome,
-    error: shownError,
-    retryAfterMs: rest,
-    rateLimited,
-    permanent,
-  };
+  const told = { error: shownError, retryAfterMs: rest, rateLimited, permanent };
+  const plain = { ...reportOf({ task, attempt, tokens }, outcome), ...told };
   const payload = outcome === "done" ? payloadIn(given.result) : undefined;
   // Another attempt would not mend it: the worker has the result and Drover will not take it. To refuse the sync
   // instead would keep out all else that the worker has to say, and the worker would say it again for ever.

@@ -83,7 +83,7 @@ export function createRemoteWorkers(deps: {
 }): RemoteWorkersService {
   const { writer, clock, newId, bodies } = deps;
   const { state } = writer;
-  const results = createRemoteResults(writer);
+  const takeResult = createRemoteResults(writer);
   const progress = new Map<string, unknown>();
   /** Those that were drained by a call: they stay so until they join anew. */
   const drained = new Set<WorkerId>();
@@ -121,7 +121,7 @@ export function createRemoteWorkers(deps: {
     if (find(given).status === "unreachable") comeBack(writer, find(given), drained);
     const leaseUntil = isoTime(clock.now() + leases.renew(id));
     const { lease: leaseMs } = state.config.workers;
-    const answers = (said.results ?? []).map((result) => results.take(id, result));
+    const answers = (said.results ?? []).map((result) => takeResult(id, result));
     const stray = said.running === undefined ? [] : applyRunning(parts, find(given), said.running);
     endOverdue(writer, find(given));
     if (said.capabilities !== undefined) lostTabs.delete(id);
@@ -186,11 +186,11 @@ export function createRemoteWorkers(deps: {
     await writer.run({ type: "leave-worker", worker: id, lost: false });
   }
 
-  function lastWord(given: string, { session, unbegun, results: ends }: LastWord): void {
-    const report = readSync({ session, running: unbegun, results: ends });
+  function lastWord(given: string, { session, unbegun, results }: LastWord): void {
+    const report = readSync({ session, running: unbegun, results });
     const worker = state.fleet.byId.get(given as WorkerId);
     if (worker?.session !== session || worker.status === "unreachable") return;
-    for (const result of report.results ?? []) results.take(worker.id, result);
+    for (const result of report.results ?? []) takeResult(worker.id, result);
     returnUnbegun(writer, worker, report.running ?? []);
     applyOffer(writer, worker, { status: "overloaded" });
   }

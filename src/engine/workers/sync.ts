@@ -8,7 +8,6 @@
  * that it must stop, and what else concerns it, of committed events only. Everything an answer says has a key, under
  * which the long polls remember it (sync-polls.ts).
  */
-
 import type { Seq, WorkerId } from "../../core/base/index.ts";
 import type { Attempt, Command, PushTarget, Takes, Task, Worker, WorkerSettings } from "../../core/model/index.ts";
 import type {
@@ -23,7 +22,7 @@ import type {
 import { joinBody, syncBody, workerOptions } from "../../protocol/shapes/index.ts";
 import { countTokens } from "../permits/local-permits.ts";
 import { type BodyStore, DamagedBody, damagedReason } from "../tasks/body-store.ts";
-import { blank } from "../tasks/handler-outcome.ts";
+import { reportOf } from "../tasks/handler-outcome.ts";
 import { parseStored } from "../tasks/task-body.ts";
 import { viewOf } from "../tasks/task-view.ts";
 import { readBody } from "../writer/call-options.ts";
@@ -141,8 +140,8 @@ async function assignmentOf(
     const { position: _, ...view } = viewOf(writer.state, task, parseStored(text), writer.now());
     return { ...nameOf(attempt), task: view, leaseUntil };
   }
-  const report = { ...blank({ task: task.id, attempt: number, tokens: 0 }), error: damagedReason(task.seq) };
-  writer.execute({ type: "finish-attempt", report: { ...report, outcome: "failed", permanent: true } });
+  const report = reportOf({ task: task.id, attempt: number, tokens: 0 }, "failed", damagedReason(task.seq));
+  writer.execute({ type: "finish-attempt", report: { ...report, permanent: true } });
   return null;
 }
 
@@ -223,8 +222,8 @@ export function endOverdue(writer: Writer, worker: Worker): void {
     const { timeoutMs } = task.requirements;
     if (state !== "assigned" || timeoutMs === null) continue;
     if (writer.now() < assignedAt + timeoutMs + writer.state.config.workers.lease) continue;
-    const report = { ...blank({ task: task.id, attempt: number, tokens: null }), outcome: "failed" as const };
-    must(writer, { type: "finish-attempt", report: { ...report, error: `timed out after ${timeoutMs} ms` } });
+    const ended = { task: task.id, attempt: number, tokens: null };
+    must(writer, { type: "finish-attempt", report: reportOf(ended, "failed", `timed out after ${timeoutMs} ms`) });
   }
 }
 
