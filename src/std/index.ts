@@ -17,6 +17,6 @@ export {
 export { keepPrivate, makeOwnDirectory, makeOwnFile, OWN_FILE_MODE } from "./data-directory.ts";
 export { createHandClock, type HandClock, type HandClockOptions, type Moves, type TestClock } from "./hand-clock.ts";
 export { isLoopback } from "./loopback.ts";
-export { type JsonFault, jsonFault, kindInWords, RESULT_BYTES_MAX } from "./plain-json.ts";
+export { type JsonFault, jsonFault, kindInWords, present, RESULT_BYTES_MAX } from "./plain-json.ts";
 export { rateLimitOf, readRetryAfter, SPAN_MS_MAX, spanOf, TaskRequeue } from "./retry-after.ts";
 export { versionText } from "./version.ts";

@@ -11,6 +11,12 @@ import { isPlainObject, THROWS } from "../core/base/plain-object.ts";
 export const RESULT_BYTES_MAX: number = 256 * 1024;
 export type JsonFault = { readonly field: string; readonly value: string; readonly expected: string };
 
+/** The fields that have a value: an optional field that has none is absent, not undefined. */
+export const present = <const Fields extends object>(
+  fields: Fields,
+): { [Key in keyof Fields]?: NonNullable<Fields[Key]> } =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined && value !== null)) as Fields;
+
 /** How deep a task or a result may be nested. */
 const DEPTH_MAX = 64;
 const HALF = "holds half of a character (a lone surrogate)";

@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import type { Joined, SyncAnswer, SyncBody } from "../../src/protocol/index.ts";
 import { createHandClock } from "../../src/std/hand-clock.ts";
 import { type ConnectionDeps, startConnection } from "../../src/worker/pull/connection.ts";
-import { createLeaseCell } from "../../src/worker/pull/lease-cell.ts";
 import type { FromHandlers, ToHandlers } from "../../src/worker/pull/messages.ts";
+import { createLeaseCell } from "../../src/worker/pull/messages.ts";
 
 export const LEASE_MS = 10_000;
 export const one = (taskId: string) => ({ taskId, attempt: 1 });

@@ -14,8 +14,8 @@ import type { Clock } from "../../src/std/clock.ts";
 import { createHandClock, type HandClock } from "../../src/std/hand-clock.ts";
 import { type Connection, startConnection } from "../../src/worker/pull/connection.ts";
 import { createHandlers, type Perform } from "../../src/worker/pull/handlers.ts";
-import { createLeaseCell } from "../../src/worker/pull/lease-cell.ts";
 import type { Stop, ToHandlers } from "../../src/worker/pull/messages.ts";
+import { createLeaseCell } from "../../src/worker/pull/messages.ts";
 import { createProgressReports } from "../../src/worker/pull/progress.ts";
 import type { Wire } from "../../src/worker/pull/wire.ts";
 

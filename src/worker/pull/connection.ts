@@ -17,11 +17,10 @@
  * - A server that answers at once and says nothing new is not asked in a tight loop.
  */
 import type { JoinBody, Joined, SyncAnswer } from "../../protocol/index.ts";
-import type { Clock } from "../../std/index.ts";
-import type { LeaseCell } from "./lease-cell.ts";
-import type { FromHandlers, Stop, ToHandlers } from "./messages.ts";
-import { createPullSession } from "./session.ts";
-import { failureKind, fatalOf, fieldOf, isJoinHopeless, isTaken, messageOf, type Wire } from "./wire.ts";
+import { type Clock, present } from "../../std/index.ts";
+import type { FromHandlers, LeaseCell, Stop, ToHandlers } from "./messages.ts";
+import * as pull from "./session.ts";
+import { failureKind, fatalOf, fieldOf, isJoinHopeless, isTaken, messageOf, restMs, type Wire } from "./wire.ts";
 
 export type ConnectionSettings = {
   readonly join: JoinBody & { readonly id: string; readonly slots: number };
@@ -47,7 +46,6 @@ const SOON_MS = 30;
 /** A server that has nothing new to say is not asked more often than this. */
 const PACE_MS = 500;
 const POLL_MS_MAX = 20_000;
-const REST_MS = { first: 100, max: 10_000 };
 const JOIN_TIMEOUT_MS = 10_000;
 /** How long leaving may take: for the last results, and for saying goodbye. */
 const LEAVE_MS = 5000;
@@ -72,7 +70,7 @@ type State = ConnectionDeps & ReturnType<typeof begin>;
 
 /** Nothing is joined yet, nothing is said. */
 const begin = ({ join: { slots }, limit, logPlace }: ConnectionSettings) => ({
-  session: createPullSession({ slots, limit, logPlace }),
+  session: pull.createPullSession({ slots, limit, logPlace }),
   phase: "joining" as "joining" | "joined" | "leaving" | "over",
   isCalling: false,
   hasJoined: false,
@@ -113,7 +111,7 @@ function stepSoon(state: State): void {
 function step(state: State): void {
   if (state.phase === "over") return;
   const now = state.clock.elapsed();
-  if (state.session.isAtWork && now >= state.session.leaseEnd) expire(state);
+  if (pull.isAtWork(state.session) && now >= state.session.leaseEnd) expire(state);
   if (state.phase === "joining") stepJoining(state, now);
   else if (state.phase === "joined") stepJoined(state, now);
   else if (!state.isCalling && now >= state.retryAt) leave(state, now);
@@ -122,7 +120,7 @@ function step(state: State): void {
 
 function stepJoining(state: State, now: number): void {
   if (state.isCalling) return;
-  if (state.isAskedToLeave || (state.session.isDraining && state.session.isEmpty)) finish(state);
+  if (state.isAskedToLeave || (state.session.isDraining && pull.isEmpty(state.session))) finish(state);
   else if (now >= state.retryAt && !state.session.isDraining) join(state, now);
 }
 
@@ -133,11 +131,11 @@ function stepJoined(state: State, now: number): void {
     return leave(state, now);
   }
   if (state.current !== null && now >= state.current.overdueAt) {
-    state.session.doubt(state.current.n);
+    pull.doubt(state.session, state.current.n);
     state.current = null;
     state.failures++;
   }
-  const unsaid = state.session.unsaid(now);
+  const unsaid = pull.unsaid(state.session, now);
   state.mildAt = unsaid === "mild" ? Math.min(state.mildAt, now + SOON_MS) : NEVER;
   const isUrgent = unsaid === "urgent" || now >= state.mildAt;
   if (
@@ -149,14 +147,14 @@ function stepJoined(state: State, now: number): void {
 }
 
 function mayLeave(state: State, now: number): boolean {
-  if (state.isAskedToLeave) return !state.session.hasResults || now >= state.leaveBy;
-  return state.session.isDraining && state.session.isEmpty;
+  if (state.isAskedToLeave) return !pull.hasResults(state.session) || now >= state.leaveBy;
+  return state.session.isDraining && pull.isEmpty(state.session);
 }
 
 function lookAgain(state: State): void {
   state.cancelAlarm();
   state.cancelAlarm = () => {};
-  const due = state.session.isAtWork ? [state.session.leaseEnd] : [];
+  const due = pull.isAtWork(state.session) ? [state.session.leaseEnd] : [];
   if (state.phase === "joined") {
     const { current, retryAt, dueAt, mildAt } = state;
     if (current === null) due.push(Math.max(retryAt, Math.min(dueAt, mildAt)));
@@ -178,7 +176,7 @@ function join(state: State, now: number): void {
 
 function onJoined(state: State, joined: Joined, sentAt: number): void {
   state.isCalling = false;
-  state.session.join(joined, sentAt);
+  pull.join(state.session, joined, sentAt);
   state.cell.write(state.session.leaseEnd);
   Object.assign(state, { phase: "joined", hasJoined: true, joinedAt: state.clock.elapsed(), current: null });
   onAnswer(state);
@@ -197,8 +195,8 @@ function onJoinFailed(state: State, error: unknown): void {
 }
 
 function sync(state: State, now: number): void {
-  const waitMs = state.failures > 0 || state.session.isNaming(now) ? 0 : pollMs(state.session.leaseMs);
-  const { n, workerId, body } = state.session.compose(now, waitMs);
+  const waitMs = state.failures > 0 || pull.isNaming(state.session, now) ? 0 : pollMs(state.session.leaseMs);
+  const { n, workerId, body } = pull.compose(state.session, now, waitMs);
   const isQuiet = body.results === undefined;
   const overdueAt = now + (isQuiet ? waitMs : 0) + state.session.leaseMs / 4;
   state.current = { n, sentAt: now, waitMs, isQuiet, overdueAt };
@@ -210,9 +208,9 @@ function sync(state: State, now: number): void {
 }
 
 function onHeard(state: State, n: number, answer: SyncAnswer): void {
-  if (state.phase !== "joined" || !state.session.isOpen(n)) return;
+  if (state.phase !== "joined" || !pull.isOpen(state.session, n)) return;
   const now = state.clock.elapsed();
-  const { start, stop: stops, refused, drain, lost, wanted, isNew } = state.session.hear(n, answer, now);
+  const { start, stop: stops, refused, drain, lost, wanted, isNew } = pull.hear(state.session, n, answer, now);
   state.cell.write(state.session.leaseEnd);
   tellTerms(state, answer);
   tellStops(state, stops);
@@ -222,7 +220,7 @@ function onHeard(state: State, n: number, answer: SyncAnswer): void {
     warn(state, `the result of task ${taskId}, attempt ${attempt}, was not taken: ${code ?? "refused"}`);
   if (lost.length > 0) warn(state, `another worker has taken over ${lost.join(", ")}: not this one's any more`);
   if (drain && !state.session.isDraining) {
-    state.session.drain();
+    pull.drain(state.session);
     state.tell({ type: "draining" });
   }
   onAnswer(state);
@@ -230,19 +228,19 @@ function onHeard(state: State, n: number, answer: SyncAnswer): void {
     const { sentAt, waitMs } = state.current;
     state.current = null;
     if (!isNew) state.dueAt = sentAt + Math.min(PACE_MS, waitMs);
-    else state.dueAt = start.length > 0 && state.session.free(now) === 0 ? now + SOON_MS : now;
+    else state.dueAt = start.length > 0 && pull.free(state.session, now) === 0 ? now + SOON_MS : now;
   }
   stepSoon(state);
 }
 
 function onSyncFailed(state: State, n: number, error: unknown): void {
-  if (state.phase !== "joined" || !state.session.isOpen(n)) return;
+  if (state.phase !== "joined" || !pull.isOpen(state.session, n)) return;
   const isCurrent = state.current?.n === n;
   const kind = failureKind(error);
   if (kind === "denied") stop(state, error);
   else if (kind === "lost") lose(state, error);
   else if (kind === "refused") onRefused(state, n, error);
-  else state.session.fail(n);
+  else pull.fail(state.session, n);
   if (isCurrent && state.phase === "joined") {
     state.current = null;
     onAway(state, error);
@@ -252,7 +250,7 @@ function onSyncFailed(state: State, n: number, error: unknown): void {
 
 function onRefused(state: State, n: number, error: unknown): void {
   warn(state, `a sync was refused: ${messageOf(error)}`);
-  state.session.refuse(n, fieldOf(error), `the server would not take its result: ${messageOf(error)}`);
+  pull.refuse(state.session, n, fieldOf(error), `the server would not take its result: ${messageOf(error)}`);
 }
 
 function onAnswer(state: State): void {
@@ -263,8 +261,8 @@ function onAway(state: State, error: unknown): void {
   const now = state.clock.elapsed();
   state.failures++;
   state.awaySince = Math.min(state.awaySince, now);
-  state.retryAt =
-    now + restMs(state.failures, state.chance(), state.session.isAtWork ? state.session.leaseMs / 10 : REST_MS.max);
+  const longest = pull.isAtWork(state.session) ? state.session.leaseMs / 10 : undefined;
+  state.retryAt = now + restMs(state.failures, state.chance(), longest);
   if (state.failures >= FAILURES_TOLD && !state.isAwayTold) {
     state.isAwayTold = true;
     warn(state, `${messageOf(error)}; trying again until it answers`);
@@ -274,7 +272,7 @@ function onAway(state: State, error: unknown): void {
 
 /** No other worker may begin what runs here while it runs: it is stopped before the server gives it away. */
 function expire(state: State): void {
-  const stops = state.session.expire();
+  const stops = pull.expire(state.session);
   warn(
     state,
     `no answer from the server for a whole lease (${state.session.leaseMs} ms): ${stops.length} attempts are stopped`,
@@ -288,7 +286,7 @@ function lose(state: State, error: unknown): void {
   state.shortLives = isShort ? state.shortLives + 1 : 0;
   state.taken = isTaken(error) ? (isShort ? state.taken : 0) + 1 : 0;
   if (state.taken >= TAKEN_MAX) return stop(state, takenFrom(state.join.id, error));
-  tellStops(state, state.session.lose());
+  tellStops(state, pull.lose(state.session));
   state.cell.write(0);
   warn(
     state,
@@ -296,7 +294,7 @@ function lose(state: State, error: unknown): void {
       ? `another worker has joined as ${state.join.id}: give each its own id; joining again`
       : `the server does not know this worker any more (${messageOf(error)}): joining again`,
   );
-  const rest = state.shortLives === 0 ? 0 : restMs(state.shortLives, state.chance(), REST_MS.max);
+  const rest = state.shortLives === 0 ? 0 : restMs(state.shortLives, state.chance());
   Object.assign(state, { phase: "joining", current: null, failures: 0, retryAt: now + rest });
 }
 
@@ -323,7 +321,7 @@ function finish(state: State): void {
 
 function stop(state: State, error: unknown): void {
   if (state.phase === "over") return;
-  const stops = state.session.lose();
+  const stops = pull.lose(state.session);
   end(state);
   tellStops(state, stops);
   state.tell({ type: "failed", error: fatalOf(error) });
@@ -340,10 +338,7 @@ function tellStops(state: State, stops: readonly Stop[]): void {
 }
 
 /** Limits that the server may change while this worker is here; one that does not say has not changed them. */
-function tellTerms(
-  state: State,
-  { maxWorktrees = state.maxWorktrees }: { readonly maxWorktrees?: number | null },
-): void {
+function tellTerms(state: State, { maxWorktrees = state.maxWorktrees }: { maxWorktrees?: number | null }): void {
   const { leaseMs } = state.session;
   if (leaseMs === state.leaseMs && maxWorktrees === state.maxWorktrees) return;
   Object.assign(state, { leaseMs, maxWorktrees });
@@ -357,26 +352,23 @@ function warn(state: State, message: string): void {
 function receive(state: State, message: FromHandlers): void {
   switch (message.type) {
     case "began":
-      state.session.began(message);
+      pull.began(state.session, message);
       break;
     case "ended":
-      state.session.end(message, message.report);
+      pull.end(state.session, message, message.report);
       break;
     case "progress":
       for (const { progress, usage, ...attempt } of message.items)
-        state.session.tell(attempt, {
-          ...(progress === undefined ? {} : { progress }),
-          ...(usage === undefined ? {} : { usage }),
-        });
+        pull.tell(state.session, attempt, present({ progress, usage }));
       break;
     case "limit":
-      state.session.limit(message.count, message.note);
+      pull.limit(state.session, message.count, message.note);
       break;
     case "drain":
-      state.session.drain();
+      pull.drain(state.session);
       break;
     case "closing":
-      state.session.close();
+      pull.close(state.session);
       break;
     case "leave":
       if (!state.isAskedToLeave)
@@ -388,16 +380,10 @@ function receive(state: State, message: FromHandlers): void {
   stepSoon(state);
 }
 
-const takenFrom = (id: string, error: unknown): Error =>
-  Object.assign(new Error(`another worker has joined as ${id}: give each its own id`), {
-    code: fatalOf(error).code,
-    status: fatalOf(error).status,
-  });
+const takenFrom = (id: string, error: unknown): Error => {
+  const { code, status } = fatalOf(error);
+  return Object.assign(new Error(`another worker has joined as ${id}: give each its own id`), { code, status });
+};
 
 /** How long the server may hold a sync: short enough that one that got lost is mended within the lease. */
 const pollMs = (leaseMs: number): number => Math.max(1, Math.min(POLL_MS_MAX, Math.floor(leaseMs / 4)));
-
-function restMs(failures: number, chance: number, max: number): number {
-  const rest = Math.min(REST_MS.max, max, REST_MS.first * 2 ** Math.min(failures - 1, 20));
-  return rest * (0.5 + chance / 2);
-}

@@ -5,22 +5,18 @@
  * itself, no lease is renewed: every worker hears that its connection failed and stops what it runs.
  */
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
+import type { ClientOptions } from "../../client/index.ts";
 import type { ConnectionSettings } from "./connection.ts";
-import type { LeaseCell } from "./lease-cell.ts";
-import type { FromHandlers, ToHandlers } from "./messages.ts";
+import type { FromHandlers, LeaseCell, ToHandlers } from "./messages.ts";
 
-export type OpenRequest = {
+export type OpenRequest = Pick<LinkOptions, "server" | "settings"> & {
   readonly port: MessagePort;
-  readonly url: string | null;
-  readonly token: string | null;
   readonly cell: SharedArrayBuffer;
-  readonly settings: ConnectionSettings;
 };
 /** A connection, wherever it is kept. */
 export type Link = { post(message: FromHandlers): void };
 export type LinkOptions = {
-  readonly url: string | null;
-  readonly token: string | null;
+  readonly server: Pick<ClientOptions, "url" | "token">;
   readonly cell: LeaseCell;
   readonly settings: ConnectionSettings;
   readonly onMessage: (message: ToHandlers) => void;
@@ -29,8 +25,7 @@ export type LinkOptions = {
 type Thread = { readonly worker: Worker; readonly links: Set<(cause: string) => void> };
 let running: Thread | null = null;
 
-export function openThreadLink(options: LinkOptions): Link {
-  const { url, token, cell, settings, onMessage } = options;
+export function openThreadLink({ server, cell, settings, onMessage }: LinkOptions): Link {
   const thread = running ?? startThread();
   const { port1: near, port2: far } = new MessageChannel();
   const lost = (cause: string): void => {
@@ -47,7 +42,7 @@ export function openThreadLink(options: LinkOptions): Link {
     onMessage(message);
   });
   thread.links.add(lost);
-  const request: OpenRequest = { port: far, url, token, cell: cell.shared, settings };
+  const request: OpenRequest = { port: far, server, cell: cell.shared, settings };
   thread.worker.postMessage(request, [far]);
   return { post: (message) => near.postMessage(message) };
 }

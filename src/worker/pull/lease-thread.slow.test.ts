@@ -7,9 +7,9 @@ import { type Asked, type Fault, startWorkerServer } from "../../../test/kits/wo
 import { openDrover } from "../../engine/index.ts";
 import type { ResultReport, SyncBody } from "../../protocol/index.ts";
 import { startWorker } from "../index.ts";
-import { createLeaseCell } from "./lease-cell.ts";
 import { openThreadLink } from "./lease-thread-client.ts";
 import type { ToHandlers } from "./messages.ts";
+import { createLeaseCell } from "./messages.ts";
 
 const resultsIn = ({ body }: Asked): readonly ResultReport[] => (body as SyncBody).results ?? [];
 
@@ -85,7 +85,7 @@ test("progress and usage reach the server while the handler runs", async () => {
 test("a thread that dies takes every worker with it, and says so", async () => {
   const failed = Promise.withResolvers<ToHandlers>();
   const settings = { join: { id: "ann", slots: 1 }, giveUpMs: null };
-  const common = { url: null, token: null, cell: createLeaseCell() };
+  const common = { server: {}, cell: createLeaseCell() };
   // One that is well, and one whose settings the thread falls over.
   openThreadLink({ ...common, settings, onMessage: (message) => message.type === "failed" && failed.resolve(message) });
   openThreadLink({ ...common, settings: null as never, onMessage: () => {} });

@@ -10,16 +10,14 @@ import { type MessagePort, parentPort } from "node:worker_threads";
 import { createClient } from "../../client/index.ts";
 import { realClock } from "../../std/index.ts";
 import { startConnection } from "./connection.ts";
-import { createLeaseCell } from "./lease-cell.ts";
 import type { OpenRequest } from "./lease-thread-client.ts";
-import type { FromHandlers, ToHandlers } from "./messages.ts";
+import { createLeaseCell, type FromHandlers, type ToHandlers } from "./messages.ts";
 import { wireOf } from "./wire.ts";
 
-function open({ port, url, token, cell, settings }: OpenRequest): void {
-  const client = createClient({ ...(url === null ? {} : { url }), ...(token === null ? {} : { token }) });
+function open({ port, server, cell, settings }: OpenRequest): void {
   const connection = startConnection({
     ...settings,
-    wire: wireOf(client),
+    wire: wireOf(createClient(server)),
     clock: realClock,
     chance: Math.random,
     cell: createLeaseCell(cell),

@@ -56,57 +56,28 @@ export type PullWorkerOptions = {
   /** How it talks to the server, beside address and token. */
   readonly client?: Client;
 };
-export type ReadOptions = {
-  readonly join: JoinBody & { readonly id: string; readonly slots: number };
-  readonly url: string | null;
-  readonly token: string | null;
-  readonly signal: AbortSignal | null;
-  readonly killGraceMs: number;
-  readonly giveUpMs: number | null;
-  readonly limit: number | null;
-  readonly logs: WorkerLogs | null;
-  readonly onWarning: (message: string) => void;
-  readonly fetch: ClientOptions["fetch"] | null;
-  readonly client: Client | null;
-};
+export type ReadOptions = PullWorkerOptions &
+  Required<Pick<PullWorkerOptions, "killGraceMs" | "onWarning">> & {
+    readonly join: JoinBody & { readonly id: string; readonly slots: number };
+  };
 
-const OWN = [
-  "url",
-  "token",
-  "signal",
-  "killGraceMs",
-  "giveUpMs",
-  "limit",
-  "logs",
-  "onWarning",
-  "fetch",
-  "client",
-] as const;
-const JOIN = ["id", "slots", "capabilities", "resources", "zone", "actions", "types", "projects"] as const;
+const OWN = ["url", "token", "signal", "killGraceMs", "giveUpMs", "limit", "logs", "onWarning", "fetch", "client"];
+const JOIN = ["id", "slots", "capabilities", "resources", "zone", "actions", "types", "projects"];
 
 export function readOptions(options: PullWorkerOptions): ReadOptions {
   if (typeof options !== "object" || options === null) throw bad("options must be an object");
   const given = Object.entries(options).filter(([, value]) => value !== undefined);
-  const known: readonly string[] = [...JOIN, ...OWN];
+  const known = [...JOIN, ...OWN];
   const unknown = given.find(([key]) => !known.includes(key));
   if (unknown !== undefined) throw bad(`${unknown[0]} is not an option; known are ${known.join(", ")}`);
-  const join = readJoin(given.filter(([key]) => JOIN.some((name) => name === key)));
-  const { url, token, signal, killGraceMs = KILL_GRACE_MS, giveUpMs, onWarning = warnOnce, fetch, client } = options;
+  const join = readJoin(given.filter(([key]) => JOIN.includes(key)));
+  const own: PullWorkerOptions = Object.fromEntries(given.filter(([key]) => OWN.includes(key)));
+  const { signal, logs, killGraceMs = KILL_GRACE_MS, giveUpMs = 0, limit = 0, onWarning = warnOnce } = own;
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw bad("signal must be an AbortSignal");
   if (typeof onWarning !== "function") throw bad("onWarning must be a function");
-  return {
-    join,
-    onWarning,
-    killGraceMs: readSpan("killGraceMs", killGraceMs),
-    giveUpMs: giveUpMs === undefined ? null : readSpan("giveUpMs", giveUpMs),
-    limit: options.limit === undefined ? null : readSpan("limit", options.limit),
-    logs: options.logs === undefined ? null : readLogs(options.logs),
-    url: url ?? null,
-    token: token ?? null,
-    signal: signal ?? null,
-    fetch: fetch ?? null,
-    client: client ?? null,
-  };
+  for (const [field, span] of Object.entries({ killGraceMs, giveUpMs, limit })) checkSpan(field, span);
+  if (logs !== undefined) checkLogs(logs);
+  return { ...own, join, killGraceMs, onWarning };
 }
 
 function readJoin(given: readonly (readonly [string, unknown])[]): ReadOptions["join"] {
@@ -117,18 +88,17 @@ function readJoin(given: readonly (readonly [string, unknown])[]): ReadOptions["
   return { ...body.value, id, slots };
 }
 
-function readLogs(logs: WorkerLogs): WorkerLogs {
+function checkLogs(logs: WorkerLogs): void {
   if (typeof logs?.read !== "function") throw bad("logs.read must be a function that is asked for a log");
   const said = readShape(syncBody, { logPlace: logs.place ?? null });
   if (!said.ok) throw bad(sentence(said.failure).replace("logPlace", "logs.place"));
-  return logs;
 }
 
 /** A name of its own that says where it runs. It is chosen here so that joining twice is joining once. */
 const ownName = (): string => `${hostname().replaceAll(/[^\w.-]/g, "_")}-${process.pid}-${randomUUID().slice(0, 8)}`;
 
-function readSpan(field: string, value: unknown): number {
-  if (typeof value === "number" && value >= 0 && value <= TIMER_MS_MAX) return value;
+function checkSpan(field: string, value: unknown): void {
+  if (typeof value === "number" && value >= 0 && value <= TIMER_MS_MAX) return;
   throw bad(`${field} is ${String(value)}, and must be milliseconds from 0 to ${TIMER_MS_MAX}`);
 }
 

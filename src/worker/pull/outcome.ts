@@ -7,9 +7,8 @@
  */
 
 import type { Usage } from "../../protocol/index.ts";
-import { RESULT_BYTES_MAX, rateLimitOf, spanOf, TaskRequeue } from "../../std/index.ts";
+import { jsonFault, present, RESULT_BYTES_MAX, rateLimitOf, spanOf, TaskRequeue } from "../../std/index.ts";
 import type { Outcome, Report } from "./messages.ts";
-import { jsonText } from "./result-json.ts";
 import { isUsage, largerUsage } from "./usage.ts";
 
 /** Errors are for people; what is longer belongs in a result. */
@@ -18,7 +17,7 @@ const OUTCOMES: readonly unknown[] = ["done", "failed", "cancelled", "requeue"];
 
 /** `used` is what the handler reported while it ran. */
 export function reportOfValue(value: unknown, used: Usage | null): Report {
-  return { outcome: "done", ...resultOf(value), ...(used === null ? {} : { usage: used }) };
+  return { outcome: "done", ...resultOf(value), ...present({ usage: used }) };
 }
 
 export function reportOfOutcome(given: unknown, used: Usage | null): Report {
@@ -31,7 +30,7 @@ export function reportOfOutcome(given: unknown, used: Usage | null): Report {
     // A result counts only with success.
     ...(outcome === "done" ? resultOf(result) : {}),
     ...(error === undefined ? {} : { error: cut(String(error)) }),
-    ...(usage === null ? {} : { usage }),
+    ...present({ usage }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs: spanOf(retryAfterMs) ?? 0 }),
     ...(rateLimited === true ? { rateLimited } : {}),
     ...(permanent === true ? { permanent } : {}),
@@ -43,14 +42,13 @@ export function reportOfError(error: unknown, used: Usage | null, wallNow: numbe
   try {
     return readError(error, used, wallNow);
   } catch {
-    const usage = used === null ? {} : { usage: used };
-    return { outcome: "failed", error: "threw something that cannot be shown", ...usage };
+    return { outcome: "failed", error: "threw something that cannot be shown", ...present({ usage: used }) };
   }
 }
 
 function readError(error: unknown, used: Usage | null, wallNow: number): Report {
   const message = cut(messageOf(error));
-  const usage = used === null ? {} : { usage: used };
+  const usage = present({ usage: used });
   if (error instanceof TaskRequeue)
     return { outcome: "requeue", error: message, retryAfterMs: spanOf(error.retryAfterMs) ?? 0, ...usage };
   const retryAfterMs = rateLimitOf(error, wallNow);
@@ -68,6 +66,19 @@ function resultOf(value: unknown): { result?: string } {
   throw Object.assign(new RangeError(`result is ${bytes} bytes, and at most ${RESULT_BYTES_MAX} are kept; ${advice}`), {
     permanent: true,
   });
+}
+
+/**
+ * Undefined for undefined: there is no result then. What JSON cannot hold (a function, NaN, a date, a cycle) is refused
+ * by its path, by the same rules as for a worker inside the engine's process. Another try would not mend that, so the
+ * error is permanent.
+ */
+export function jsonText(value: unknown, path: string): string | undefined {
+  if (value === undefined) return undefined;
+  const fault = jsonFault(value, path);
+  if (fault === null) return JSON.stringify(value);
+  const said = `${fault.field} must be ${fault.expected}, not ${fault.value}`;
+  throw Object.assign(new TypeError(said), { permanent: true });
 }
 
 function messageOf(error: unknown): string {

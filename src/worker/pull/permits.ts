@@ -10,14 +10,14 @@
 
 import { type Client, ClientError } from "../../client/index.ts";
 import type { PermitBody, PriorityName, SettleBody, Usage } from "../../protocol/index.ts";
-import { type Clock, rateLimitOf, ringAfter } from "../../std/index.ts";
+import { type Clock, present, rateLimitOf, ringAfter } from "../../std/index.ts";
 import { largerUsage, tokensOf } from "./usage.ts";
+import { restMs } from "./wire.ts";
 
 const TRIES_MAX = 10;
 const WAIT_MS = 20_000;
 /** A server that says "queued" sooner than asked is not asked in a tight loop. */
 const PACE_MS = 250;
-const REST_MS = { first: 100, max: 10_000 };
 const SETTLE = { retries: 8, timeoutMs: 5000 };
 const SETTLE_WAIT_MS = 2000;
 
@@ -90,12 +90,12 @@ export function createWorkerPermits(deps: {
       };
       try {
         const value = await call({ id, usage });
-        await settle(id, { session, ok: true, ...(used === null ? {} : { usage: used }) });
+        await settle(id, { session, ok: true, ...present({ usage: used }) });
         return value;
       } catch (error) {
         const retryAfterMs = rateLimitOf(error, Date.now());
-        const rest = retryAfterMs === null ? {} : { rateLimited: { retryAfterMs } };
-        await settle(id, { session, ok: false, ...(used === null ? {} : { usage: used }), ...rest });
+        const rateLimited = retryAfterMs === null ? null : { retryAfterMs };
+        await settle(id, { session, ok: false, ...present({ usage: used, rateLimited }) });
         if (retryAfterMs === null || tries >= TRIES_MAX) throw error;
       }
     }
@@ -128,9 +128,7 @@ export function createWorkerPermits(deps: {
         if (clock.elapsed() - askedAt < PACE_MS) await rest(PACE_MS, signal);
       } catch (error) {
         if (signal.aborted || !isPassing(error)) throw error;
-        failures++;
-        const ms = Math.min(REST_MS.max, REST_MS.first * 2 ** Math.min(failures - 1, 20));
-        await rest(ms * (0.5 + deps.chance() / 2), signal);
+        await rest(restMs(++failures, deps.chance()), signal);
       }
     }
   }
@@ -151,13 +149,7 @@ export function createWorkerPermits(deps: {
   /** Waits for it, but not for a server that is away. */
   async function settle(id: string, body: SettleBody): Promise<void> {
     const settled = inBackground(client.settlePermit(id, body, SETTLE), `permit ${id} was not settled`);
-    await new Promise<void>((resolve) => {
-      const cancel = ringAfter(clock, SETTLE_WAIT_MS, resolve);
-      void settled.then(() => {
-        cancel();
-        resolve();
-      });
-    });
+    await atMost(clock, SETTLE_WAIT_MS, settled);
   }
 
   function inBackground(call: Promise<unknown>, otherwise: string): Promise<void> {
@@ -178,6 +170,14 @@ export function createWorkerPermits(deps: {
       await Promise.all(settling);
     },
   };
+}
+
+/** Waits for what never fails, but no longer than so. */
+export async function atMost(clock: Pick<Clock, "elapsed" | "ringAt">, ms: number, work: Promise<void>): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const cancel = ringAfter(clock, ms, late.resolve);
+  await Promise.race([work, late.promise]);
+  cancel();
 }
 
 /** No server answered, or not now: the ticket keeps its position meanwhile. */

@@ -6,9 +6,9 @@
  * loop to turn, so a handler that computes without pause is heard too.
  */
 import type { AttemptRef, Usage } from "../../protocol/index.ts";
-import type { Clock } from "../../std/index.ts";
+import { type Clock, present } from "../../std/index.ts";
 import { keyOf, type Update } from "./messages.ts";
-import { jsonText } from "./result-json.ts";
+import { jsonText } from "./outcome.ts";
 
 const EVERY_MS = 250;
 const PROGRESS_MAX = 16 * 1024;
@@ -58,12 +58,7 @@ export function createProgressReports(deps: {
   function updateOf({ taskId, attempt, progress, usage }: Waiting): (AttemptRef & Update) | null {
     const text = progress === undefined ? undefined : progressText(taskId, progress.value);
     if (text === undefined && usage === undefined) return null;
-    return {
-      taskId,
-      attempt,
-      ...(text === undefined ? {} : { progress: text }),
-      ...(usage === undefined ? {} : { usage }),
-    };
+    return { taskId, attempt, ...present({ progress: text, usage }) };
   }
 
   /** Progress is for looking at: what cannot be shown is left out, and the task goes on. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { AttemptRef, SyncAnswer, TaskView } from "../../protocol/index.ts";
 import type { Report } from "./messages.ts";
-import { createPullSession, type PullSession } from "./session.ts";
+import * as pull from "./session.ts";
 
 const one = (taskId: string, attempt = 1): AttemptRef => ({ taskId, attempt });
 const task = (taskId: string): TaskView => ({ taskId, state: "assigned", attempt: 1 });
@@ -14,22 +14,22 @@ const answer = (more: Partial<SyncAnswer> = {}): SyncAnswer => ({
 const done: Report = { outcome: "done", result: "1" };
 const JOINED = { workerId: "ann", session: "s1", leaseMs: 1000 };
 
-function joined(slots = 2): PullSession {
-  const session = createPullSession({ slots });
-  session.join(JOINED, 0);
+function joined(slots = 2): pull.PullSession {
+  const session = pull.createPullSession({ slots });
+  pull.join(session, JOINED, 0);
   return session;
 }
 
 /** One sync that is answered at once. */
-function exchange(session: PullSession, said: Partial<SyncAnswer> = {}, now = 0) {
-  const call = session.compose(now, 0);
-  return { body: call.body, heard: session.hear(call.n, answer(said), now) };
+function exchange(session: pull.PullSession, said: Partial<SyncAnswer> = {}, now = 0) {
+  const call = pull.compose(session, now, 0);
+  return { body: call.body, heard: pull.hear(session, call.n, answer(said), now) };
 }
 
 /** Takes a task on and begins it. */
-function run(session: PullSession, ...ids: string[]): void {
+function run(session: pull.PullSession, ...ids: string[]): void {
   exchange(session, { assignments: ids.map((id) => assigned(id)) });
-  for (const id of ids) session.began(one(id));
+  for (const id of ids) pull.began(session, one(id));
 }
 
 test("it asks for its free slots, names what was begun, and reports what has ended", () => {
@@ -40,11 +40,11 @@ test("it asks for its free slots, names what was begun, and reports what has end
     first.heard.start.map(({ taskId }) => taskId),
     ["a", "b"],
   );
-  session.began(one("a"));
-  const second = session.compose(0, 0).body;
+  pull.began(session, one("a"));
+  const second = pull.compose(session, 0, 0).body;
   assert.deepEqual([second.want, second.running], [0, [one("a"), one("b")]], "b will be begun in a moment");
-  session.end(one("a"), done);
-  const third = session.compose(0, 0).body;
+  pull.end(session, one("a"), done);
+  const third = pull.compose(session, 0, 0).body;
   assert.deepEqual([third.want, third.running], [1, [one("b")]]);
   assert.deepEqual(third.results, [{ ...one("a"), outcome: "done", result: 1 }]);
 });
@@ -53,21 +53,21 @@ test("a result is repeated until an answer lists it, accepted or not", () => {
   for (const accepted of [true, false]) {
     const session = joined();
     run(session, "a");
-    session.end(one("a"), done);
-    session.fail(session.compose(0, 0).n);
+    pull.end(session, one("a"), done);
+    pull.fail(session, pull.compose(session, 0, 0).n);
     assert.equal(exchange(session).body.results?.length, 1);
     const listed = exchange(session, { results: [{ ...one("a"), accepted }] });
     assert.equal(listed.body.results?.length, 1);
     assert.equal(listed.heard.refused.length, accepted ? 0 : 1);
-    assert.equal(session.compose(0, 0).body.results, undefined);
-    assert.equal(session.isEmpty, true);
+    assert.equal(pull.compose(session, 0, 0).body.results, undefined);
+    assert.equal(pull.isEmpty(session), true);
   }
 });
 
 test("what is known is not begun again, be it running or ended and not answered", () => {
   const session = joined();
   run(session, "a", "b");
-  session.end(one("b"), done);
+  pull.end(session, one("b"), done);
   const { heard } = exchange(session, { assignments: [assigned("a"), assigned("b"), assigned("a", 2)] });
   assert.deepEqual(
     heard.start.map(({ attempt, taskId }) => `${taskId}#${attempt}`),
@@ -77,64 +77,64 @@ test("what is known is not begun again, be it running or ended and not answered"
 
 test("an answer that was overtaken by a later one is not heard", () => {
   const session = joined();
-  const [early, late] = [session.compose(0, 0), session.compose(0, 0)];
-  assert.equal(session.hear(late.n, answer(), 0).start.length, 0);
-  assert.deepEqual(session.hear(early.n, answer({ assignments: [assigned("a")] }), 0).start, []);
+  const [early, late] = [pull.compose(session, 0, 0), pull.compose(session, 0, 0)];
+  assert.equal(pull.hear(session, late.n, answer(), 0).start.length, 0);
+  assert.deepEqual(pull.hear(session, early.n, answer({ assignments: [assigned("a")] }), 0).start, []);
 });
 
 test("an answer that was overtaken by a later sync, but not by its answer, is heard", () => {
   const session = joined();
-  const [early, late] = [session.compose(0, 0), session.compose(0, 0)];
-  assert.equal(session.hear(early.n, answer({ assignments: [assigned("a")] }), 0).start.length, 1);
-  assert.equal(session.hear(late.n, answer({ assignments: [assigned("a")] }), 0).start.length, 0);
+  const [early, late] = [pull.compose(session, 0, 0), pull.compose(session, 0, 0)];
+  assert.equal(pull.hear(session, early.n, answer({ assignments: [assigned("a")] }), 0).start.length, 1);
+  assert.equal(pull.hear(session, late.n, answer({ assignments: [assigned("a")] }), 0).start.length, 0);
 });
 
 test("the lease counts from when a sync was sent, and ends before the server's", () => {
   const session = joined();
   assert.equal(session.leaseEnd, 900);
-  const { n } = session.compose(400, 250);
-  session.hear(n, answer(), 650);
+  const { n } = pull.compose(session, 400, 250);
+  pull.hear(session, n, answer(), 650);
   assert.equal(session.leaseEnd, 1300);
 });
 
 test("an answer that lay about for a whole lease gives nothing to do", () => {
   const session = joined();
-  const { n } = session.compose(0, 0);
-  assert.deepEqual(session.hear(n, answer({ assignments: [assigned("a")] }), 900).start, []);
+  const { n } = pull.compose(session, 0, 0);
+  assert.deepEqual(pull.hear(session, n, answer({ assignments: [assigned("a")] }), 900).start, []);
 });
 
 test("when the lease is over what runs is stopped and not named, but keeps its slot until it has ended", () => {
   const session = joined();
   run(session, "a");
-  assert.deepEqual(session.expire(), [{ ...one("a"), cause: "lease-lost" }]);
+  assert.deepEqual(pull.expire(session), [{ ...one("a"), cause: "lease-lost" }]);
   const { body } = exchange(session);
   assert.deepEqual([body.running, body.want], [[], 1]);
-  assert.equal(session.isAtWork, false);
-  session.end(one("a"), { outcome: "failed", error: "aborted" });
-  assert.deepEqual([session.isEmpty, session.free(0)], [true, 2], "that it was cut short is no failure");
+  assert.equal(pull.isAtWork(session), false);
+  pull.end(session, one("a"), { outcome: "failed", error: "aborted" });
+  assert.deepEqual([pull.isEmpty(session), pull.free(session, 0)], [true, 2], "that it was cut short is no failure");
 });
 
 test("an answer to a sync from before the lease was over gives nothing to do: it may have been taken back", () => {
   const session = joined();
-  const [first, second] = [session.compose(0, 0), session.compose(100, 0)];
-  session.hear(first.n, answer({ assignments: [assigned("a")] }), 100);
-  session.began(one("a"));
-  session.expire();
-  session.end(one("a"), { outcome: "cancelled" });
-  const third = session.compose(950, 0);
+  const [first, second] = [pull.compose(session, 0, 0), pull.compose(session, 100, 0)];
+  pull.hear(session, first.n, answer({ assignments: [assigned("a")] }), 100);
+  pull.began(session, one("a"));
+  pull.expire(session);
+  pull.end(session, one("a"), { outcome: "cancelled" });
+  const third = pull.compose(session, 950, 0);
   assert.deepEqual(third.body.running, [], "now the server gives it to another");
-  assert.deepEqual(session.hear(second.n, answer({ assignments: [assigned("a")] }), 960).start, []);
-  assert.equal(session.hear(third.n, answer({ assignments: [assigned("a", 2)] }), 970).start.length, 1);
+  assert.deepEqual(pull.hear(session, second.n, answer({ assignments: [assigned("a")] }), 960).start, []);
+  assert.equal(pull.hear(session, third.n, answer({ assignments: [assigned("a", 2)] }), 970).start.length, 1);
 });
 
 test("what ended before the lease was over, or has a result all the same, is offered to the server", () => {
   const session = joined();
   run(session, "a", "b");
-  session.end(one("a"), { outcome: "failed", error: "no" });
-  session.expire();
-  session.end(one("b"), done);
+  pull.end(session, one("a"), { outcome: "failed", error: "no" });
+  pull.expire(session);
+  pull.end(session, one("b"), done);
   assert.deepEqual(
-    session.compose(0, 0).body.results?.map(({ outcome }) => outcome),
+    pull.compose(session, 0, 0).body.results?.map(({ outcome }) => outcome),
     ["failed", "done"],
   );
 });
@@ -142,14 +142,14 @@ test("what ended before the lease was over, or has a result all the same, is off
 test("when the session is lost everything is stopped, and no result of it is said again", () => {
   const session = joined();
   run(session, "a", "b");
-  session.end(one("a"), done);
-  const poll = session.compose(0, 0);
-  assert.deepEqual(session.lose(), [{ ...one("b"), cause: "session-lost" }]);
-  session.end(one("b"), done);
-  assert.equal(session.isEmpty, true);
-  session.join({ ...JOINED, session: "s2" }, 0);
-  assert.deepEqual(session.hear(poll.n, answer({ assignments: [assigned("c")] }), 0).start, [], "an old answer");
-  const { session: id, results } = session.compose(0, 0).body;
+  pull.end(session, one("a"), done);
+  const poll = pull.compose(session, 0, 0);
+  assert.deepEqual(pull.lose(session), [{ ...one("b"), cause: "session-lost" }]);
+  pull.end(session, one("b"), done);
+  assert.equal(pull.isEmpty(session), true);
+  pull.join(session, { ...JOINED, session: "s2" }, 0);
+  assert.deepEqual(pull.hear(session, poll.n, answer({ assignments: [assigned("c")] }), 0).start, [], "an old answer");
+  const { session: id, results } = pull.compose(session, 0, 0).body;
   assert.deepEqual([id, results], ["s2", undefined]);
 });
 
@@ -164,9 +164,9 @@ test("one that is to be cancelled is told once, and confirmed as cancelled unles
   const again = exchange(session, { cancel });
   assert.deepEqual([again.heard.stop, again.heard.isNew], [[], false]);
   assert.deepEqual(again.body.running, [one("a"), one("b")], "it is named until it has stopped");
-  session.end(one("a"), { outcome: "failed", error: "aborted", usage: { inputTokens: 1 } });
-  session.end(one("b"), done);
-  assert.deepEqual(session.compose(0, 0).body.results, [
+  pull.end(session, one("a"), { outcome: "failed", error: "aborted", usage: { inputTokens: 1 } });
+  pull.end(session, one("b"), done);
+  assert.deepEqual(pull.compose(session, 0, 0).body.results, [
     { ...one("a"), outcome: "cancelled", error: "aborted", usage: { inputTokens: 1 } },
     { ...one("b"), outcome: "done", result: 1 },
   ]);
@@ -175,51 +175,51 @@ test("one that is to be cancelled is told once, and confirmed as cancelled unles
 test("what can wait and what cannot", () => {
   const session = joined();
   run(session, "a");
-  assert.equal(session.unsaid(0), "mild", "that it was begun");
-  session.compose(0, 0);
-  assert.equal(session.unsaid(0), "nothing");
-  session.tell(one("a"), { progress: '"half"' });
-  assert.equal(session.unsaid(0), "mild");
-  session.compose(0, 0);
-  session.end(one("a"), done);
-  assert.equal(session.unsaid(0), "urgent");
-  session.compose(0, 0);
-  assert.equal(session.unsaid(0), "nothing");
-  session.drain();
-  assert.equal(session.unsaid(0), "urgent");
+  assert.equal(pull.unsaid(session, 0), "mild", "that it was begun");
+  pull.compose(session, 0, 0);
+  assert.equal(pull.unsaid(session, 0), "nothing");
+  pull.tell(session, one("a"), { progress: '"half"' });
+  assert.equal(pull.unsaid(session, 0), "mild");
+  pull.compose(session, 0, 0);
+  pull.end(session, one("a"), done);
+  assert.equal(pull.unsaid(session, 0), "urgent");
+  pull.compose(session, 0, 0);
+  assert.equal(pull.unsaid(session, 0), "nothing");
+  pull.drain(session);
+  assert.equal(pull.unsaid(session, 0), "urgent");
 });
 
 test("a slot that is free without a result is said at once", () => {
   const session = joined(1);
   run(session, "a");
-  session.expire();
-  session.compose(0, 0);
-  assert.equal(session.unsaid(0), "nothing");
-  session.end(one("a"), null);
-  assert.equal(session.unsaid(0), "urgent");
+  pull.expire(session);
+  pull.compose(session, 0, 0);
+  assert.equal(pull.unsaid(session, 0), "nothing");
+  pull.end(session, one("a"), null);
+  assert.equal(pull.unsaid(session, 0), "urgent");
 });
 
 test("while something handed out is not begun for a second, nothing more is asked for", () => {
   const session = joined(3);
   exchange(session, { assignments: [assigned("a")] });
-  assert.equal(session.compose(0, 0).body.want, 2);
-  assert.equal(session.compose(999, 0).body.want, 2);
-  assert.equal(session.compose(1000, 0).body.want, 0);
-  session.began(one("a"));
-  assert.equal(session.unsaid(1000), "urgent", "there is room again");
-  assert.equal(session.compose(1000, 0).body.want, 2);
+  assert.equal(pull.compose(session, 0, 0).body.want, 2);
+  assert.equal(pull.compose(session, 999, 0).body.want, 2);
+  assert.equal(pull.compose(session, 1000, 0).body.want, 0);
+  pull.began(session, one("a"));
+  assert.equal(pull.unsaid(session, 1000), "urgent", "there is room again");
+  assert.equal(pull.compose(session, 1000, 0).body.want, 2);
 });
 
 test("what is not begun for one and a half leases, though there is a slot, is disowned and never begun", () => {
   const session = joined(3);
   exchange(session, { assignments: [assigned("a"), assigned("b")] });
-  session.began(one("b"));
-  session.compose(0, 0);
+  pull.began(session, one("b"));
+  pull.compose(session, 0, 0);
   assert.deepEqual(exchange(session, {}, 1499).heard.stop, []);
   assert.deepEqual(exchange(session, {}, 1500).heard.stop, [{ ...one("a"), cause: "not-begun" }]);
   assert.deepEqual(exchange(session, {}, 1600).body.running, [one("b")]);
-  session.end(one("a"), { outcome: "cancelled" });
-  assert.equal(session.compose(1600, 0).body.results, undefined, "it is not cancelled, only given back");
+  pull.end(session, one("a"), { outcome: "cancelled" });
+  assert.equal(pull.compose(session, 1600, 0).body.results, undefined, "it is not cancelled, only given back");
 });
 
 test("what waits because all slots are taken is not named, and may wait as long as it must", () => {
@@ -228,7 +228,7 @@ test("what waits because all slots are taken is not named, and may wait as long 
   exchange(session, { assignments: [assigned("b")] });
   const late = exchange(session, { assignments: [assigned("b")] }, 5000);
   assert.deepEqual([late.body.running, late.heard.stop], [[one("a")], []]);
-  session.end(one("a"), done);
+  pull.end(session, one("a"), done);
   assert.deepEqual(exchange(session, {}, 5000).body.running, [one("b")]);
   assert.deepEqual(exchange(session, {}, 6499).heard.stop, []);
 });
@@ -242,7 +242,7 @@ test("what waits for one that was told to stop is named, and given back if that 
   assert.deepEqual(exchange(session, {}, 0).body.running, [one("a"), one("b")]);
   assert.deepEqual(exchange(session, {}, 1499).heard.stop, []);
   assert.deepEqual(exchange(session, {}, 1500).heard.stop, [{ ...one("b"), cause: "not-begun" }]);
-  assert.deepEqual(session.compose(1500, 0).body.running, [one("a")]);
+  assert.deepEqual(pull.compose(session, 1500, 0).body.running, [one("a")]);
 });
 
 test("what must not run twice is not named while one that was told to stop has its slot", () => {
@@ -256,19 +256,19 @@ test("what must not run twice is not named while one that was told to stop has i
 test("progress is said once, the latest counts, and a lost sync says it again unless there is newer", () => {
   const session = joined();
   run(session, "a");
-  session.tell(one("a"), { progress: "1" });
-  session.tell(one("a"), { progress: "2", usage: { inputTokens: 5 } });
-  const first = session.compose(0, 0);
+  pull.tell(session, one("a"), { progress: "1" });
+  pull.tell(session, one("a"), { progress: "2", usage: { inputTokens: 5 } });
+  const first = pull.compose(session, 0, 0);
   assert.deepEqual(first.body.running, [{ ...one("a"), progress: 2, usage: { inputTokens: 5 } }]);
-  assert.deepEqual(session.compose(0, 0).body.running, [one("a")]);
-  session.tell(one("a"), { progress: "3" });
-  session.fail(first.n);
-  assert.deepEqual(session.compose(0, 0).body.running, [{ ...one("a"), progress: 3, usage: { inputTokens: 5 } }]);
+  assert.deepEqual(pull.compose(session, 0, 0).body.running, [one("a")]);
+  pull.tell(session, one("a"), { progress: "3" });
+  pull.fail(session, first.n);
+  assert.deepEqual(pull.compose(session, 0, 0).body.running, [{ ...one("a"), progress: 3, usage: { inputTokens: 5 } }]);
 });
 
 test("a worker that drains says so, wants nothing, and still runs what it was given", () => {
   const session = joined();
-  session.drain();
+  pull.drain(session);
   const { body, heard } = exchange(session, { assignments: [assigned("a")] });
   assert.deepEqual([body.status, body.want], ["draining", 0]);
   assert.equal(heard.start.length, 1);
@@ -277,11 +277,11 @@ test("a worker that drains says so, wants nothing, and still runs what it was gi
 test("a worker that closes takes nothing on, and keeps the name of what it gives back by leaving", () => {
   const session = joined();
   run(session, "a", "b");
-  session.close();
+  pull.close(session);
   assert.deepEqual(exchange(session, { assignments: [assigned("c")] }).heard.start, []);
-  session.end(one("a"), { outcome: "failed", error: "aborted" });
-  session.end(one("b"), { outcome: "failed", error: "bad input", permanent: true });
-  const { running, results } = session.compose(0, 0).body;
+  pull.end(session, one("a"), { outcome: "failed", error: "aborted" });
+  pull.end(session, one("b"), { outcome: "failed", error: "bad input", permanent: true });
+  const { running, results } = pull.compose(session, 0, 0).body;
   assert.deepEqual(running, [one("a")]);
   assert.deepEqual(
     results?.map(({ taskId }) => taskId),
@@ -294,61 +294,62 @@ test("results that do not fit one body wait, and are named as running until they
   const session = joined(6);
   run(session, ...ids);
   const large: Report = { outcome: "done", result: JSON.stringify("x".repeat(250_000)) };
-  for (const id of ids) session.end(one(id), large);
+  for (const id of ids) pull.end(session, one(id), large);
   const said: string[] = [];
   for (let round = 0; round < 3; round++) {
-    const call = session.compose(0, 0);
+    const call = pull.compose(session, 0, 0);
     const { running = [], results = [] } = call.body;
     assert.ok(JSON.stringify(call.body).length < 1_000_000);
     assert.equal(running.length + results.length, ids.length - said.length, "each is one or the other");
     said.push(...results.map(({ taskId }) => taskId));
-    session.hear(call.n, answer({ results: results.map((result) => ({ ...result, accepted: true })) }), 0);
+    pull.hear(session, call.n, answer({ results: results.map((result) => ({ ...result, accepted: true })) }), 0);
   }
   assert.deepEqual(said, ids);
-  assert.equal(session.isEmpty, true);
+  assert.equal(pull.isEmpty(session), true);
 });
 
 test("a result that the server will not read is replaced by a failure, then dropped; the others go through", () => {
   const session = joined(3);
   run(session, "a", "b", "c");
-  for (const id of ["a", "b", "c"]) session.end(one(id), done);
-  session.refuse(session.compose(0, 0).n, "results[1].result", "too odd");
+  for (const id of ["a", "b", "c"]) pull.end(session, one(id), done);
+  pull.refuse(session, pull.compose(session, 0, 0).n, "results[1].result", "too odd");
   assert.deepEqual(
-    session.compose(0, 0).body.results?.map(({ outcome, permanent }) => [outcome, permanent]),
+    pull.compose(session, 0, 0).body.results?.map(({ outcome, permanent }) => [outcome, permanent]),
     [
       ["done", undefined],
       ["failed", true],
       ["done", undefined],
     ],
   );
-  session.refuse(session.compose(0, 0).n, "results[1].error", "still");
-  assert.equal(session.compose(0, 0).body.results?.length, 2);
+  pull.refuse(session, pull.compose(session, 0, 0).n, "results[1].error", "still");
+  assert.equal(pull.compose(session, 0, 0).body.results?.length, 2);
 });
 
 test("a refusal that names nothing is narrowed down one result at a time", () => {
   const session = joined();
   run(session, "a", "b");
-  for (const id of ["a", "b"]) session.end(one(id), done);
-  session.refuse(session.compose(0, 0).n, null, "too large");
-  const alone = session.compose(0, 0);
+  for (const id of ["a", "b"]) pull.end(session, one(id), done);
+  pull.refuse(session, pull.compose(session, 0, 0).n, null, "too large");
+  const alone = pull.compose(session, 0, 0);
   assert.deepEqual([alone.body.results?.length, alone.body.running], [1, [one("b")]]);
-  session.refuse(alone.n, null, "too large");
-  assert.equal(session.compose(0, 0).body.results?.[0]?.outcome, "failed");
+  pull.refuse(session, alone.n, null, "too large");
+  assert.equal(pull.compose(session, 0, 0).body.results?.[0]?.outcome, "failed");
 });
 
 test("news that the server will not read is dropped", () => {
   const session = joined();
   run(session, "a");
-  session.tell(one("a"), { progress: '"odd"' });
-  assert.equal(session.refuse(session.compose(0, 0).n, "running[0].progress", "odd"), true);
-  const call = session.compose(0, 0);
+  pull.tell(session, one("a"), { progress: '"odd"' });
+  pull.refuse(session, pull.compose(session, 0, 0).n, "running[0].progress", "odd");
+  const call = pull.compose(session, 0, 0);
   assert.deepEqual(call.body.running, [one("a")]);
-  assert.equal(session.refuse(call.n, null, "for no reason"), false, "there is nothing else to try");
+  pull.refuse(session, call.n, null, "for no reason");
+  assert.deepEqual(pull.compose(session, 0, 0).body.running, [one("a")], "what runs is named all the same");
 });
 
 test("a worker that keeps logs says where in every sync, and hears which are wanted", () => {
-  const session = createPullSession({ slots: 1, logPlace: "here" });
-  session.join(JOINED, 0);
+  const session = pull.createPullSession({ slots: 1, logPlace: "here" });
+  pull.join(session, JOINED, 0);
   const log = (id: string) => ({ id, ...one("a"), lines: 5, bytes: 100 });
   const first = exchange(session, { logs: [log("l1")] });
   assert.equal(first.body.logPlace, "here");
@@ -370,8 +371,8 @@ test("a worker that keeps no logs says nothing of them, and is deaf to who wants
 test("a lease that was changed since it joined is the one that counts from its next answer on", () => {
   const session = joined();
   const hear = (now: number, leaseMs: number): void => {
-    const { n } = session.compose(now, 0);
-    session.hear(n, answer({ leaseMs }), now);
+    const { n } = pull.compose(session, now, 0);
+    pull.hear(session, n, answer({ leaseMs }), now);
   };
   hear(100, 5000);
   assert.deepEqual([session.leaseMs, session.leaseEnd], [5000, 4600]);
@@ -394,9 +395,9 @@ test("what must not run twice is named first, and begun when the server has it a
     first.heard.start.map(({ taskId }) => taskId),
     ["b"],
   );
-  assert.deepEqual([first.heard.isNew, session.isNaming(0)], [true, true]);
-  const lost = session.compose(0, 0);
-  session.fail(lost.n);
+  assert.deepEqual([first.heard.isNew, pull.isNaming(session, 0)], [true, true]);
+  const lost = pull.compose(session, 0, 0);
+  pull.fail(session, lost.n);
   const second = exchange(session);
   assert.deepEqual(second.body.running, [one("a"), one("b")]);
   assert.deepEqual(
@@ -404,15 +405,15 @@ test("what must not run twice is named first, and begun when the server has it a
     ["a"],
     "the answer that was lost said nothing",
   );
-  assert.deepEqual([session.isNaming(0), exchange(session).heard.start], [false, []], "handed over once");
+  assert.deepEqual([pull.isNaming(session, 0), exchange(session).heard.start], [false, []], "handed over once");
 });
 
 test("one that waits for a slot is not named, so nobody holds it for begun", () => {
   const session = joined(1);
   run(session, "a");
   exchange(session, { assignments: [once("b")] });
-  assert.deepEqual([session.isNaming(0), exchange(session).body.running], [false, [one("a")]]);
-  session.end(one("a"), done);
+  assert.deepEqual([pull.isNaming(session, 0), exchange(session).body.running], [false, [one("a")]]);
+  pull.end(session, one("a"), done);
   const { body, heard } = exchange(session, { results: [{ ...one("a"), accepted: true }] });
   assert.deepEqual([body.running, heard.start.length], [[one("b")], 1]);
 });
@@ -422,30 +423,30 @@ test("one that was never handed over is given back: cancelled if it was, else as
   exchange(cancelled, { assignments: [once("a")] });
   const { heard } = exchange(cancelled, { cancel: [one("a")] });
   assert.deepEqual([heard.start, heard.stop], [[], []]);
-  assert.deepEqual(cancelled.compose(0, 0).body.results, [{ ...one("a"), outcome: "cancelled" }]);
+  assert.deepEqual(pull.compose(cancelled, 0, 0).body.results, [{ ...one("a"), outcome: "cancelled" }]);
   const closing = joined();
   exchange(closing, { assignments: [once("a")] });
-  closing.close();
+  pull.close(closing);
   const error = "its worker closed before it was begun";
-  assert.deepEqual(closing.compose(0, 0).body.results, [{ ...one("a"), outcome: "requeue", error }]);
+  assert.deepEqual(pull.compose(closing, 0, 0).body.results, [{ ...one("a"), outcome: "requeue", error }]);
   const expired = joined();
   exchange(expired, { assignments: [once("a")] });
-  assert.deepEqual([expired.expire(), expired.isEmpty], [[], true]);
+  assert.deepEqual([pull.expire(expired), pull.isEmpty(expired)], [[], true]);
 });
 
 test("with a limit it wants no more than that, says why, and says so at once", () => {
-  const session = createPullSession({ slots: 2, limit: 0 });
-  session.join(JOINED, 0);
-  assert.deepEqual([exchange(session).body.want, session.unsaid(0)], [0, "nothing"]);
-  session.limit(1, null);
-  assert.equal(session.unsaid(0), "urgent");
+  const session = pull.createPullSession({ slots: 2, limit: 0 });
+  pull.join(session, JOINED, 0);
+  assert.deepEqual([exchange(session).body.want, pull.unsaid(session, 0)], [0, "nothing"]);
+  pull.limit(session, 1, null);
+  assert.equal(pull.unsaid(session, 0), "urgent");
   run(session, "a");
-  session.limit(0, "3 worktrees of 3");
-  assert.equal(session.unsaid(0), "urgent");
-  session.end(one("a"), done);
+  pull.limit(session, 0, "3 worktrees of 3");
+  assert.equal(pull.unsaid(session, 0), "urgent");
+  pull.end(session, one("a"), done);
   const { body } = exchange(session, { results: [{ ...one("a"), accepted: true }] });
-  assert.deepEqual([body.want, body.note, session.unsaid(0)], [0, "3 worktrees of 3", "nothing"]);
-  session.limit(5, null);
-  const { want, note } = session.compose(0, 0).body;
+  assert.deepEqual([body.want, body.note, pull.unsaid(session, 0)], [0, "3 worktrees of 3", "nothing"]);
+  pull.limit(session, 5, null);
+  const { want, note } = pull.compose(session, 0, 0).body;
   assert.deepEqual([want, note], [2, undefined]);
 });

@@ -20,6 +20,7 @@
  *   that it was cut short is no fault of the task. A result it has all the same is offered, and the server decides.
  */
 import type { AttemptRef, Joined, ResultAnswer, SyncAnswer, SyncBody, WantedLog } from "../../protocol/index.ts";
+import { present } from "../../std/index.ts";
 import { shorten } from "../output/lines.ts";
 import {
   type AttemptStopCause,
@@ -81,167 +82,120 @@ export type HeardAnswer = {
   readonly isNew: boolean;
 };
 
+const NOTHING: HeardAnswer = { start: [], stop: [], refused: [], drain: false, lost: [], wanted: null, isNew: false };
+
+/** Only the functions of this file change it. */
 export type PullSession = {
-  readonly workerId: string | null;
+  readonly slots: number;
+  readonly logPlace: string | undefined;
+  readonly held: Map<string, Held>;
+  readonly flights: Map<number, Flight>;
+  workerId: string | null;
   /** As the server knows this run of the worker. */
-  readonly session: string;
-  readonly leaseMs: number;
+  session: string;
+  leaseMs: number;
   /** Until when the lease surely holds. */
-  readonly leaseEnd: number;
-  readonly isDraining: boolean;
-  /** Whether nothing runs, and everything that has ended was answered. */
-  readonly isEmpty: boolean;
-  readonly hasResults: boolean;
-  /** Whether something runs that is ours as long as the lease holds. */
-  readonly isAtWork: boolean;
-  /** Whether something has a slot and waits for being named. */
-  isNaming(now: number): boolean;
-  /** How many more it could take. */
-  free(now: number): number;
-  join(joined: Joined, sentAt: number): void;
-  compose(now: number, waitMs: number): SyncCall;
-  hear(n: number, answer: SyncAnswer, now: number): HeardAnswer;
-  /** Whether this sync belongs to the session that is, and was not answered. */
-  isOpen(n: number): boolean;
-  /** No answer yet: what only this sync had said is said again. It may still be answered. */
-  doubt(n: number): void;
-  /** No answer will come. */
-  fail(n: number): void;
-  /** The server would not read it; `field` is where. Answers whether there is something else to try. */
-  refuse(n: number, field: string | null, why: string): boolean;
-  /** The lease is over. */
-  expire(): readonly Stop[];
-  /** The session is over: nothing that was held counts any more. */
-  lose(): readonly Stop[];
-  began(attempt: AttemptRef): void;
-  end(attempt: AttemptRef, report: Report | null): void;
-  tell(attempt: AttemptRef, update: Update): void;
-  drain(): void;
-  /** It runs at most so many at once from now on; what runs goes on. The note says why. */
-  limit(count: number, note: string | null): void;
-  /** Takes nothing more; what ends without a result stays held, and is given back by leaving. */
-  close(): void;
-  /** What the last sync did not say: a result, a free slot or a drain; or a name, progress, usage. */
-  unsaid(now: number): "urgent" | "mild" | "nothing";
+  leaseEnd: number;
+  /** How many run at once; what runs goes on. The note says why. */
+  limit: number;
+  note: string | null;
+  n: number;
+  lastHeard: number;
+  /** The last sync before the lease was over. */
+  lastLeased: number;
+  last: Flight | null;
+  isDraining: boolean;
+  isClosing: boolean;
+  isCautious: boolean;
+  wantedIds: ReadonlySet<string>;
+  lost: ReadonlySet<string>;
 };
-
-const NOTHING_HEARD: HeardAnswer = {
-  start: [],
-  stop: [],
-  refused: [],
-  drain: false,
-  lost: [],
-  wanted: null,
-  isNew: false,
-};
-
-type SessionOptions = {
+export type SessionOptions = {
   readonly slots: number;
   /** How many it runs at once to begin with; as many as it has slots if absent. */
   readonly limit?: number | undefined;
   /** Where it keeps its logs, if it does. */
   readonly logPlace?: string | undefined;
 };
-type State = ReturnType<typeof begin>;
 
-const begin = ({ slots, limit = slots, logPlace }: SessionOptions) => ({
+export const createPullSession = ({ slots, limit = slots, logPlace }: SessionOptions): PullSession => ({
   slots,
   limit,
   logPlace,
-  held: new Map<string, Held>(),
-  flights: new Map<number, Flight>(),
-  workerId: null as string | null,
+  held: new Map(),
+  flights: new Map(),
+  workerId: null,
   session: "",
   leaseMs: 0,
   leaseEnd: Number.NEGATIVE_INFINITY,
   n: 0,
   lastHeard: 0,
-  /** The last sync before the lease was over. */
   lastLeased: 0,
-  last: null as Flight | null,
+  last: null,
   isDraining: false,
   isClosing: false,
   isCautious: false,
-  note: null as string | null,
-  wantedIds: new Set<string>() as ReadonlySet<string>,
-  lost: new Set<string>() as ReadonlySet<string>,
+  note: null,
+  wantedIds: new Set(),
+  lost: new Set(),
 });
 
-export function createPullSession(options: SessionOptions): PullSession {
-  const state = begin(options);
-  return {
-    get workerId() {
-      return state.workerId;
-    },
-    get session() {
-      return state.session;
-    },
-    get leaseMs() {
-      return state.leaseMs;
-    },
-    get leaseEnd() {
-      return state.leaseEnd;
-    },
-    get isDraining() {
-      return state.isDraining;
-    },
-    get isEmpty() {
-      return state.held.size === 0;
-    },
-    get hasResults() {
-      return all(state).some(({ stage }) => stage === "ended");
-    },
-    get isAtWork() {
-      return all(state).some(({ stage, isOurs }) => stage !== "ended" && isOurs);
-    },
-    isNaming: (now) => nextUp(state, now).some(({ awaits }) => awaits !== null),
-    free: (now) => free(state, now),
-    join: (joined, sentAt) => join(state, joined, sentAt),
-    compose: (now, waitMs) => compose(state, now, waitMs),
-    hear: (n, answer, now) => hear(state, n, answer, now),
-    doubt: (n) => doubt(state, n),
-    refuse: (n, field, why) => refuse(state, n, field, why),
-    lose: () => lose(state),
-    end: (attempt, report) => end(state, attempt, report),
-    unsaid: (now) => unsaid(state, now),
-    isOpen: (n) => state.flights.has(n),
-    expire() {
-      state.lastLeased = state.n;
-      return disown(state, "lease-lost");
-    },
-    fail(n) {
-      doubt(state, n);
-      state.flights.delete(n);
-    },
-    began(attempt) {
-      const one = state.held.get(keyOf(attempt));
-      if (one?.stage === "handed") one.stage = "running";
-    },
-    tell(attempt, update) {
-      const one = state.held.get(keyOf(attempt));
-      if (one !== undefined && one.stage !== "ended") one.update = { ...one.update, ...update };
-    },
-    drain() {
-      state.isDraining = true;
-    },
-    limit(count, note) {
-      state.limit = count;
-      state.note = note === null ? null : shorten(note, NOTE_MAX);
-    },
-    close() {
-      state.isDraining = true;
-      state.isClosing = true;
-      const error = "its worker closed before it was begun";
-      for (const one of all(state)) if (one.awaits !== null) endUnbegun(state, one, { outcome: "requeue", error });
-    },
-  };
+/** Whether nothing runs, and everything that has ended was answered. */
+export const isEmpty = (state: PullSession): boolean => state.held.size === 0;
+export const hasResults = (state: PullSession): boolean => all(state).some(({ stage }) => stage === "ended");
+/** Whether something runs that is ours as long as the lease holds. */
+export const isAtWork = (state: PullSession): boolean =>
+  all(state).some(({ stage, isOurs }) => stage !== "ended" && isOurs);
+/** Whether something has a slot and waits for being named. */
+export const isNaming = (state: PullSession, now: number): boolean =>
+  nextUp(state, now).some(({ awaits }) => awaits !== null);
+/** Whether this sync belongs to the session that is, and was not answered. */
+export const isOpen = (state: PullSession, n: number): boolean => state.flights.has(n);
+
+/** The lease is over. */
+export function expire(state: PullSession): readonly Stop[] {
+  state.lastLeased = state.n;
+  return disown(state, "lease-lost");
 }
 
-function all(state: State): Held[] {
+/** No answer will come. */
+export function fail(state: PullSession, n: number): void {
+  doubt(state, n);
+  state.flights.delete(n);
+}
+
+export function began(state: PullSession, attempt: AttemptRef): void {
+  const one = state.held.get(keyOf(attempt));
+  if (one?.stage === "handed") one.stage = "running";
+}
+
+export function tell(state: PullSession, attempt: AttemptRef, update: Update): void {
+  const one = state.held.get(keyOf(attempt));
+  if (one !== undefined && one.stage !== "ended") one.update = { ...one.update, ...update };
+}
+
+export function drain(state: PullSession): void {
+  state.isDraining = true;
+}
+
+export function limit(state: PullSession, count: number, note: string | null): void {
+  state.limit = count;
+  state.note = note === null ? null : shorten(note, NOTE_MAX);
+}
+
+/** Takes nothing more; what ends without a result stays held, and is given back by leaving. */
+export function close(state: PullSession): void {
+  state.isDraining = true;
+  state.isClosing = true;
+  const error = "its worker closed before it was begun";
+  for (const one of all(state)) if (one.awaits !== null) endUnbegun(state, one, { outcome: "requeue", error });
+}
+
+function all(state: PullSession): Held[] {
   return [...state.held.values()];
 }
 
-function count(state: State, stage: Held["stage"]): number {
+function count(state: PullSession, stage: Held["stage"]): number {
   return all(state).filter((one) => one.stage === stage).length;
 }
 
@@ -249,7 +203,7 @@ function count(state: State, stage: Held["stage"]): number {
  * Those that were handed out and for which there is a slot, or will be when what was told to stop has ended. If that
  * does not end, they are given back in time. One that waits for being named has not met the handlers: it waits on.
  */
-function nextUp(state: State, now: number): Held[] {
+function nextUp(state: PullSession, now: number): Held[] {
   const handed = all(state).filter(({ stage, isOurs, stop }) => stage === "handed" && isOurs && stop === null);
   const running = all(state).filter(({ stage }) => stage === "running");
   const room = state.slots - running.length;
@@ -259,67 +213,44 @@ function nextUp(state: State, now: number): Held[] {
   return handed.filter(({ slotSince }) => slotSince !== null);
 }
 
-function begun(state: State): Held[] {
+function begun(state: PullSession): Held[] {
   return all(state).filter(({ stage, isOurs }) => stage === "running" && isOurs);
 }
 
-function free(state: State, now: number): number {
+/** How many more it could take. */
+export function free(state: PullSession, now: number): number {
   const isStuck = nextUp(state, now).some(({ slotSince }) => now - (slotSince ?? now) >= STUCK_MS);
   if (state.isDraining || isStuck) return 0;
   return Math.max(0, Math.min(state.slots, state.limit) - state.held.size + count(state, "ended"));
 }
 
-function join(state: State, { workerId, session, leaseMs }: Joined, sentAt: number): void {
+export function join(state: PullSession, { workerId, session, leaseMs }: Joined, sentAt: number): void {
   Object.assign(state, { workerId, session, leaseMs, leaseEnd: sentAt + leaseMs * LEASE_SHARE, last: null });
   state.lastHeard = state.n;
 }
 
-function compose(state: State, now: number, waitMs: number): SyncCall {
-  const running = [...begun(state), ...nextUp(state, now)];
+export function compose(state: PullSession, now: number, waitMs: number): SyncCall {
   const ended = all(state).filter((one): one is Held & Ended => one.stage === "ended" && one.report !== null);
-  const packed = packBody(running, ended, state.isCautious ? 1 : RESULTS_MAX);
+  const packed = packBody([...begun(state), ...nextUp(state, now)], ended, state.isCautious ? 1 : RESULTS_MAX);
   const told = packed.told.map(({ taskId, attempt, update }) => ({ taskId, attempt, update }));
-  for (const one of told) unsayUpdate(state, keyOf(one));
+  for (const one of packed.told) one.update = null;
   const n = ++state.n;
   const want = free(state, now);
-  const { isDraining, session, limit, note } = state;
-  const flight = {
-    n,
-    sentAt: now,
-    want,
-    limit,
-    note,
-    isDraining,
-    told,
-    running: packed.running.map(keyOf),
-    results: packed.results.map(keyOf),
-  };
-  state.flights.set(n, flight);
-  state.last = flight;
-  const { running: named, results } = packed;
-  const body: SyncBody = {
-    session,
-    n,
-    want,
-    waitMs,
-    running: named,
-    ...(results.length === 0 ? {} : { results }),
-    ...(isDraining ? { status: "draining" } : {}),
-    ...(note === null ? {} : { note }),
-    ...(state.logPlace === undefined ? {} : { logPlace: state.logPlace }),
-  };
+  const { isDraining, session, limit, note, logPlace } = state;
+  const { running } = packed;
+  const named = { running: running.map(keyOf), results: packed.results.map(keyOf) };
+  state.last = { n, sentAt: now, want, limit, note, isDraining, told, ...named };
+  state.flights.set(n, state.last);
+  const results = packed.results.length === 0 ? null : packed.results;
+  const status = isDraining ? "draining" : null;
+  const body = { session, n, want, waitMs, running, ...present({ results, status, note, logPlace }) };
   return { n, workerId: state.workerId ?? "", body };
 }
 
-function unsayUpdate(state: State, key: string): void {
-  const one = state.held.get(key);
-  if (one !== undefined) one.update = null;
-}
-
-function hear(state: State, n: number, answer: SyncAnswer, now: number): HeardAnswer {
+export function hear(state: PullSession, n: number, answer: SyncAnswer, now: number): HeardAnswer {
   const flight = state.flights.get(n);
   state.flights.delete(n);
-  if (flight === undefined || n <= state.lastHeard) return NOTHING_HEARD;
+  if (flight === undefined || n <= state.lastHeard) return NOTHING;
   state.lastHeard = n;
   state.isCautious = false;
   // It may have been changed since; a server that does not say so has not changed it.
@@ -345,7 +276,7 @@ function hear(state: State, n: number, answer: SyncAnswer, now: number): HeardAn
 }
 
 /** An answer lists all that is wanted, so what the last one did not have is new. */
-function hearWishes(state: State, logs: readonly WantedLog[]): { wanted: WantedLogs | null; isNewWish: boolean } {
+function hearWishes(state: PullSession, logs: readonly WantedLog[]): { wanted: WantedLogs | null; isNewWish: boolean } {
   const known = state.wantedIds;
   state.wantedIds = new Set(logs.map(({ id }) => id));
   if (state.logPlace === undefined || logs.length === 0) return { wanted: null, isNewWish: false };
@@ -353,12 +284,12 @@ function hearWishes(state: State, logs: readonly WantedLog[]): { wanted: WantedL
   return { wanted, isNewWish: logs.some(({ id }) => !known.has(id)) };
 }
 
-function settle(state: State, result: AttemptRef): boolean {
+function settle(state: PullSession, result: AttemptRef): boolean {
   const key = keyOf(result);
   return state.held.get(key)?.stage === "ended" && state.held.delete(key);
 }
 
-function takeOn(state: State, handed: Handed): boolean {
+function takeOn(state: PullSession, handed: Handed): boolean {
   const { taskId, attempt } = handed;
   const key = keyOf({ taskId, attempt });
   if (state.held.has(key)) return false;
@@ -369,7 +300,7 @@ function takeOn(state: State, handed: Handed): boolean {
 }
 
 /** What this sync had named and the server now has as running. */
-function beginOnRecord(state: State, { running }: Flight): Handed[] {
+function beginOnRecord(state: PullSession, { running }: Flight): Handed[] {
   return running.flatMap((key) => {
     const one = state.held.get(key);
     const handed = one?.awaits ?? null;
@@ -380,14 +311,14 @@ function beginOnRecord(state: State, { running }: Flight): Handed[] {
 }
 
 /** The handlers never heard of it, so only this session says that it is over. */
-function endUnbegun(state: State, one: Held, report: Report | null): void {
+function endUnbegun(state: PullSession, one: Held, report: Report | null): void {
   one.awaits = null;
   if (report === null) state.held.delete(keyOf(one));
   else Object.assign(one, { stage: "ended", report });
 }
 
 /** What is not begun for so long, though there is a slot, is for somebody else. */
-function giveBack(state: State, now: number): Stop[] {
+function giveBack(state: PullSession, now: number): Stop[] {
   const late = nextUp(state, now).filter(
     ({ slotSince }) => now - (slotSince ?? now) >= state.leaseMs * NOT_BEGUN_LEASES,
   );
@@ -397,7 +328,7 @@ function giveBack(state: State, now: number): Stop[] {
   });
 }
 
-function stopOne(state: State, one: Held | undefined, cause: AttemptStopCause): Stop[] {
+function stopOne(state: PullSession, one: Held | undefined, cause: AttemptStopCause): Stop[] {
   if (one === undefined || one.stage === "ended" || (one.stop !== null && cause === "cancelled")) return [];
   if (one.awaits !== null) {
     endUnbegun(state, one, cause === "cancelled" ? { outcome: "cancelled" } : null);
@@ -408,7 +339,8 @@ function stopOne(state: State, one: Held | undefined, cause: AttemptStopCause): 
   return wasTold ? [] : [{ taskId: one.taskId, attempt: one.attempt, cause }];
 }
 
-function doubt(state: State, n: number): void {
+/** No answer yet: what only this sync had said is said again. It may still be answered. */
+export function doubt(state: PullSession, n: number): void {
   const flight = state.flights.get(n);
   for (const { taskId, attempt, update } of flight?.told ?? []) {
     const one = state.held.get(keyOf({ taskId, attempt }));
@@ -417,42 +349,43 @@ function doubt(state: State, n: number): void {
   if (flight !== undefined) flight.told = [];
 }
 
-function refuse(state: State, n: number, field: string | null, why: string): boolean {
+/** The server would not read it; `field` is where. */
+export function refuse(state: PullSession, n: number, field: string | null, why: string): void {
   const flight = state.flights.get(n);
   state.flights.delete(n);
-  if (flight === undefined) return true;
+  if (flight === undefined) return;
   const [, list, index] = /^(results|running)\[(\d+)\]/.exec(field ?? "") ?? [];
   // News that is not read is not worth another try.
-  if (list === "running" || flight.told.length > 0) return true;
+  if (list === "running" || flight.told.length > 0) return;
   const named = list === "results" ? flight.results[Number(index)] : undefined;
   const only = flight.results.length === 1 ? flight.results[0] : undefined;
   const one = state.held.get(named ?? only ?? "");
   if (one !== undefined) spoil(state, one, why);
   else state.isCautious = true;
-  return flight.results.length > 0;
 }
 
-function spoil(state: State, one: Held, why: string): void {
+function spoil(state: PullSession, one: Held, why: string): void {
   if (one.isSpoilt) state.held.delete(keyOf(one));
   else Object.assign(one, { isSpoilt: true, report: { outcome: "failed", error: why, permanent: true } });
 }
 
 /** They are not ours any more; those that have not ended must. */
-function disown(state: State, cause: AttemptStopCause): Stop[] {
+function disown(state: PullSession, cause: AttemptStopCause): Stop[] {
   return all(state).flatMap((one) => {
     one.isOurs = false;
     return stopOne(state, one, cause);
   });
 }
 
-function lose(state: State): readonly Stop[] {
+/** The session is over: nothing that was held counts any more. */
+export function lose(state: PullSession): readonly Stop[] {
   for (const one of all(state)) if (one.stage === "ended") state.held.delete(keyOf(one));
   state.flights.clear();
   Object.assign(state, { workerId: null, leaseEnd: Number.NEGATIVE_INFINITY, last: null });
   return disown(state, "session-lost");
 }
 
-function end(state: State, attempt: AttemptRef, given: Report | null): void {
+export function end(state: PullSession, attempt: AttemptRef, given: Report | null): void {
   const one = state.held.get(keyOf(attempt));
   if (one === undefined || one.stage === "ended") return;
   const report = given === null ? null : reportAfter(one.stop, state.isClosing, given);
@@ -460,7 +393,8 @@ function end(state: State, attempt: AttemptRef, given: Report | null): void {
   else if (!state.isClosing || !one.isOurs) state.held.delete(keyOf(one));
 }
 
-function unsaid(state: State, now: number): "urgent" | "mild" | "nothing" {
+/** What the last sync did not say: a result, a free slot or a drain; or a name, progress, usage. */
+export function unsaid(state: PullSession, now: number): "urgent" | "mild" | "nothing" {
   const { last, isDraining } = state;
   if (last === null || (isDraining && !last.isDraining) || free(state, now) > last.want) return "urgent";
   if (state.limit !== last.limit || state.note !== last.note) return "urgent";
@@ -479,11 +413,6 @@ function reportAfter(stop: AttemptStopCause | null, isClosing: boolean, report: 
   if (report.outcome === "done") return report;
   if (stop === "lease-lost" || stop === "not-begun") return null;
   const { error, usage } = report;
-  if (stop === "cancelled")
-    return {
-      outcome: "cancelled",
-      ...(error === undefined ? {} : { error }),
-      ...(usage === undefined ? {} : { usage }),
-    };
+  if (stop === "cancelled") return { outcome: "cancelled", ...present({ error, usage }) };
   return isClosing && !(report.outcome === "failed" && report.permanent === true) ? null : report;
 }

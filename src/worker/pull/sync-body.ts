@@ -15,15 +15,19 @@ const FRAME_BYTES = 256;
 
 export type Ended = AttemptRef & { readonly report: Report };
 export type Running = AttemptRef & { readonly update: Update | null };
-export type Packed = {
+export type Packed<One> = {
   readonly running: readonly RunningReport[];
   readonly results: readonly ResultReport[];
   /** Whose update is in it. */
-  readonly told: readonly Running[];
+  readonly told: readonly One[];
 };
 
 /** At most `resultsMax` results and, if that is one, no update: for finding out what the server will not take. */
-export function packBody(running: readonly Running[], ended: readonly Ended[], resultsMax: number): Packed {
+export function packBody<One extends Running>(
+  running: readonly One[],
+  ended: readonly Ended[],
+  resultsMax: number,
+): Packed<One> {
   const names = running.length + ended.length;
   let room = BODY_BYTES_MAX - [...running, ...ended].reduce((sum, { taskId }) => sum + nameBytes(taskId), 0);
   const told = resultsMax === 1 ? [] : within(running.filter(hasUpdate), UPDATE_BYTES_MAX, updateBytes);
@@ -32,7 +36,7 @@ export function packBody(running: readonly Running[], ended: readonly Ended[], r
   // One always goes, or nothing ever would.
   const reported = fitting.length === 0 ? ended.slice(0, 1) : fitting;
   const waiting = ended.slice(reported.length);
-  const withUpdate = new Set(told);
+  const withUpdate = new Set<Running>(told);
   return {
     running: [...running.map((one) => runningJson(one, withUpdate.has(one))), ...waiting.map(nameOf)],
     results: reported.map(resultJson),
@@ -59,12 +63,12 @@ const reportBytes = ({ report: { result = "", error = "" } }: Ended): number =>
 
 function runningJson({ taskId, attempt, update }: Running, isTold: boolean): RunningReport {
   if (!isTold || update === null) return { taskId, attempt };
-  const { progress, usage } = update;
+  const { progress, ...usage } = update;
   return {
     taskId,
     attempt,
+    ...usage,
     ...(progress === undefined ? {} : { progress: JSON.parse(progress) as unknown }),
-    ...(usage === undefined ? {} : { usage }),
   };
 }
 

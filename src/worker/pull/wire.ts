@@ -87,3 +87,10 @@ export function fieldOf(error: unknown): string | null {
 
 export const errorOf = ({ code, message, status }: Fatal): ClientError =>
   new ClientError(code as ClientError["code"], message, { status });
+
+const REST_MS = { first: 100, max: 10_000 };
+
+/** Before the next try: twice as long each time, up to a limit, and not the same for all. */
+export function restMs(failures: number, chance: number, max: number = REST_MS.max): number {
+  return Math.min(REST_MS.max, max, REST_MS.first * 2 ** Math.min(failures - 1, 20)) * (0.5 + chance / 2);
+}

@@ -10,18 +10,17 @@
  * long as it likes and still keep its lease. If the server is away the worker waits for it; it stops by itself only
  * when it is told to, or when the server will not have it.
  */
-import { type Client, createClient } from "../../client/index.ts";
+import { createClient } from "../../client/index.ts";
 import type { AnyParams, LogBody, LogStatus } from "../../protocol/index.ts";
-import { realClock, ringAfter } from "../../std/index.ts";
+import { present, realClock } from "../../std/index.ts";
 import { startConnection } from "./connection.ts";
-import { type AssignedTask, createHandlers, type Handlers, type Perform, type TaskContext } from "./handlers.ts";
-import { createLeaseCell } from "./lease-cell.ts";
+import { type AssignedTask, createHandlers, type Perform, type TaskContext } from "./handlers.ts";
 import { type Link, openThreadLink } from "./lease-thread-client.ts";
 import { createLogService } from "./logs.ts";
-import type { Outcome, ToHandlers } from "./messages.ts";
+import { createLeaseCell, type Outcome, type ToHandlers } from "./messages.ts";
 import { type PullWorkerOptions, type ReadOptions, readOptions } from "./options.ts";
 import { reportOfOutcome, reportOfValue } from "./outcome.ts";
-import { createWorkerPermits, type WorkerPermits } from "./permits.ts";
+import { atMost, createWorkerPermits } from "./permits.ts";
 import { createProgressReports } from "./progress.ts";
 import { errorOf, wireOf } from "./wire.ts";
 
@@ -76,98 +75,50 @@ async function start(options: PullWorkerOptions, handler: unknown, perform: Perf
   if (typeof handler !== "function") throw new TypeError("handler must be a function that is given tasks");
   const { signal } = read;
   signal?.throwIfAborted();
-  const joined = Promise.withResolvers<Joined>();
-  const life = createLife(read, perform, joined);
+  const joined = Promise.withResolvers<void>();
+  const worker = createWorker(read, perform, joined);
   const onAbort = (): void => {
     joined.reject(signal?.reason);
-    void life.close();
+    void worker.close();
   };
+  const onClosed = (): void => signal?.removeEventListener("abort", onAbort);
   signal?.addEventListener("abort", onAbort, { once: true });
-  void life.closed.then(
-    () => signal?.removeEventListener("abort", onAbort),
-    () => signal?.removeEventListener("abort", onAbort),
-  );
-  const { workerId: id } = await joined.promise;
-  return {
-    id,
-    limit: life.limit,
-    drain: life.drain,
-    close: life.close,
-    closed: life.closed,
-    [Symbol.asyncDispose]: life.close,
-    get running() {
-      return life.handlers.running;
-    },
-    get leaseMs() {
-      return life.terms().leaseMs;
-    },
-    get maxWorktrees() {
-      return life.terms().maxWorktrees;
-    },
-  };
+  void worker.closed.then(onClosed, onClosed);
+  await joined.promise;
+  return worker;
 }
 
-type Joined = Omit<Extract<ToHandlers, { type: "joined" }>, "type">;
-/** What the server may change while the worker is there. */
-type Terms = Pick<Joined, "leaseMs" | "maxWorktrees">;
-type Life = {
-  readonly handlers: Handlers;
-  readonly terms: () => Terms;
-  readonly closed: Promise<void>;
-  limit(count: number, note?: string | null): void;
-  drain(): Promise<void>;
-  close(): Promise<void>;
-};
-
-function createLife(read: ReadOptions, perform: Perform, joined: PromiseWithResolvers<Joined>): Life {
+function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithResolvers<void>): PullWorker {
   const { killGraceMs, onWarning: warn } = read;
-  const client = read.client ?? clientFor(read);
+  const clock = realClock;
+  const server = present({ url: read.url, token: read.token });
+  const client = read.client ?? createClient({ ...server, ...present({ fetch: read.fetch }) });
   const cell = createLeaseCell();
   const end = Promise.withResolvers<void>();
   // A caller that does not look at `closed` gets a warning; a promise without a reader must not end the program.
   end.promise.catch(() => {});
   joined.promise.catch(() => {});
-  const link = openLink(read, client, cell, receive);
-  let session = "";
-  const permits = createWorkerPermits({
-    client,
-    clock: realClock,
-    chance: Math.random,
-    newId,
-    warn,
-    session: () => session,
-  });
-  const reports = createProgressReports({
-    clock: realClock,
-    warn,
-    post: (items) => link.post({ type: "progress", items }),
-  });
-  const handlers = createHandlers({
-    slots: read.join.slots,
-    killGraceMs,
-    clock: realClock,
-    perform,
-    reports,
-    permits,
-    warn,
-    isLeaseHeld: () => realClock.elapsed() < cell.read(),
-    post: link.post,
-  });
+  /** As the server said last: it may change terms while the worker is there. */
+  let terms = { workerId: "", session: "", leaseMs: 0, maxWorktrees: null as number | null };
+  const link = openLink();
+  const session = (): string => terms.session;
+  const permits = createWorkerPermits({ client, clock, chance: Math.random, newId, warn, session });
+  const reports = createProgressReports({ clock, warn, post: (items) => link.post({ type: "progress", items }) });
+  const isLeaseHeld = (): boolean => clock.elapsed() < cell.read();
+  const { slots } = read.join;
+  const { post } = link;
+  const handlers = createHandlers({ slots, killGraceMs, clock, perform, reports, permits, warn, isLeaseHeld, post });
   const handIn = (workerId: string, body: LogBody): Promise<LogStatus> => client.handInLog(workerId, body, HAND_IN);
-  const logs = read.logs === null ? null : createLogService({ logs: read.logs, handIn, warn });
+  const logs = read.logs === undefined ? null : createLogService({ logs: read.logs, handIn, warn });
   let closing: Promise<void> | null = null;
-  let hasJoined = false;
-  let terms: Terms = { leaseMs: 0, maxWorktrees: null };
 
   function receive(message: ToHandlers): void {
     switch (message.type) {
       case "joined":
-        hasJoined = true;
-        session = message.session;
         terms = message;
-        return joined.resolve(message);
+        return joined.resolve();
       case "terms":
-        terms = message;
+        terms = { ...terms, ...message };
         return;
       case "start":
         return handlers.start(message.assignments);
@@ -190,7 +141,7 @@ function createLife(read: ReadOptions, perform: Perform, joined: PromiseWithReso
   }
 
   async function fail(error: Error): Promise<void> {
-    if (hasJoined) warn(`the worker has stopped: ${error.message}`);
+    if (terms.session !== "") warn(`the worker has stopped: ${error.message}`);
     handlers.stopAll("session-lost");
     joined.reject(error);
     await handlers.idle();
@@ -201,65 +152,48 @@ function createLife(read: ReadOptions, perform: Perform, joined: PromiseWithReso
     link.post({ type: "closing" });
     handlers.stopAll("closing");
     await handlers.idle();
-    await atMost(permits.flush(), FLUSH_MS);
+    await atMost(clock, FLUSH_MS, permits.flush());
     link.post({ type: "leave" });
     await end.promise.catch(() => {});
   }
 
+  function close(): Promise<void> {
+    closing ??= depart();
+    return closing;
+  }
+
+  function openLink(): Link {
+    const { join, giveUpMs = null, limit } = read;
+    const settings = { join, giveUpMs, limit, logPlace: read.logs?.place };
+    if (!read.fetch && !read.client) return openThreadLink({ server, cell, settings, onMessage: receive });
+    const tell = (message: ToHandlers): void => queueMicrotask(() => receive(message));
+    const wire = wireOf(client);
+    const connection = startConnection({ ...settings, cell, wire, clock, chance: Math.random, tell });
+    return { post: connection.receive };
+  }
+
   return {
-    handlers,
-    terms: () => terms,
-    closed: end.promise,
+    get id() {
+      return terms.workerId;
+    },
+    get running() {
+      return handlers.running;
+    },
+    get leaseMs() {
+      return terms.leaseMs;
+    },
+    get maxWorktrees() {
+      return terms.maxWorktrees;
+    },
     limit: (count, note = null) => link.post({ type: "limit", count, note }),
     async drain() {
       link.post({ type: "drain" });
       await end.promise;
     },
-    close() {
-      closing ??= depart();
-      return closing;
-    },
+    close,
+    closed: end.promise,
+    [Symbol.asyncDispose]: close,
   };
 }
 
 const newId = (): string => `permit_${crypto.randomUUID()}`;
-
-function clientFor({ url, token, fetch }: ReadOptions): Client {
-  return createClient({
-    ...(url === null ? {} : { url }),
-    ...(token === null ? {} : { token }),
-    ...(fetch == null ? {} : { fetch }),
-  });
-}
-
-function openLink(
-  read: ReadOptions,
-  client: Client,
-  cell: ReturnType<typeof createLeaseCell>,
-  onMessage: (message: ToHandlers) => void,
-): Link {
-  const { join, giveUpMs, url, token } = read;
-  const settings = { join, giveUpMs, limit: read.limit ?? undefined, logPlace: read.logs?.place };
-  if (read.fetch === null && read.client === null) return openThreadLink({ url, token, cell, settings, onMessage });
-  const connection = startConnection({
-    ...settings,
-    cell,
-    wire: wireOf(client),
-    clock: realClock,
-    chance: Math.random,
-    tell: (message) => queueMicrotask(() => onMessage(message)),
-  });
-  return { post: (message) => connection.receive(message) };
-}
-
-async function atMost(work: Promise<void>, ms: number): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const cancel = ringAfter(realClock, ms, resolve);
-    void work.then(() => {
-      cancel();
-      resolve();
-    });
-  });
-}
-
-export type { WorkerPermits };
