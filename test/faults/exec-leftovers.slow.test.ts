@@ -13,7 +13,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { type TestContext, test } from "node:test";
 import { isTagged, killLeftovers } from "../../src/worker/process/leftovers.ts";
-import { stateOf, thisOwner } from "../../src/worker/process/owner.ts";
+import { stateOf, thisOwner } from "../../src/worker/process/runs.ts";
 import { type ProcessTable, procTable, psTable } from "../../src/worker/process/table.ts";
 import { createWorld, exists, isAlive, temporaryHome } from "../kits/faults/exec-world.ts";
 import { until } from "../kits/waits.ts";

@@ -178,7 +178,7 @@ function toolOf(command: Command): Pick<ExecOptions, "command" | "preset" | "arg
 
 /** A command reads what its task says, and nothing else, from its standard input. */
 function withInput(stdin: string, argv: readonly string[]): NonNullable<AttemptTools["setup"]["preset"]> {
-  return () => ({ argv, stdin, env: {}, createReader: createEventReader });
+  return () => ({ argv, stdin, createReader: createEventReader });
 }
 
 function withPrompt(assigned: ExecTask, command: Command): ExecTask {

@@ -145,7 +145,6 @@ const taskCommand = (cwd: string): Preset =>
     return {
       argv: commandOf(task) ?? ["false"],
       stdin: taskDocument(task, task.attempt, cwd),
-      env: {},
       createReader: createEventReader,
     };
   };

@@ -7,7 +7,7 @@
  */
 
 import { stat, writeFile } from "node:fs/promises";
-import { ringAfter } from "../../std/index.ts";
+import { present, ringAfter } from "../../std/index.ts";
 import type { OutputDirectory } from "../output/directory.ts";
 import { createEventReader } from "../output/events.ts";
 import { createOutputLog, type OutputLog } from "../output/log.ts";
@@ -16,17 +16,14 @@ import { childEnvironment } from "../process/environment.ts";
 import { type ProcessEnd, startProcess } from "../process/group.ts";
 import type { RunPlace, Runs } from "../process/runs.ts";
 import { type Workspace, WorkspaceRefusal, type WorkspaceReport, type Worktrees } from "../worktree/worktree.ts";
-import type { ExecContext, ExecOutcome, ExecTask } from "./contract.ts";
-import { createWatch } from "./idle-watch.ts";
+import { type ExecContext, type ExecOutcome, type ExecTask, taskDocument } from "./contract.ts";
 import { createListener, type Listener } from "./listener.ts";
 import type { ExecSetup } from "./options.ts";
-import { type CommandStop, outcomeOf, outcomeOfSpawnError } from "./outcome.ts";
+import { type CommandStop, finishedOutcome, outcomeOf, outcomeOfSpawnError } from "./outcome.ts";
 import type { Invocation } from "./presets.ts";
-import { finishedOutcome } from "./report.ts";
 import { readAnswer } from "./result.ts";
 import type { Sessions } from "./sessions.ts";
-import { createStopper, type Stopper } from "./stopper.ts";
-import { taskDocument } from "./task-document.ts";
+import { createStopper, createWatch, type Stopper } from "./stopper.ts";
 
 export type AttemptTools = {
   readonly setup: ExecSetup;
@@ -83,14 +80,8 @@ export function startAttempt(tools: AttemptTools, task: ExecTask, context: ExecC
   outputs.hold(path);
   const work: Work = { tools, task, context, runToken, stopper, log, redact, ear };
   const { taskId } = task;
-  return {
-    taskId,
-    number: context.attempt,
-    log,
-    outcome: conclude(work, path),
-    stop: stopper.stop,
-    kill: stopper.kill,
-  };
+  const { stop, kill } = stopper;
+  return { taskId, number: context.attempt, log, outcome: conclude(work, path), stop, kill };
 }
 
 async function conclude(work: Work, path: string): Promise<ExecOutcome> {
@@ -169,33 +160,21 @@ async function setScene(work: Work, place: RunPlace, workspace: Workspace | null
   const { task, context, tools, runToken } = work;
   const { setup, sessions } = tools;
   const cwd = workspace?.cwd ?? setup.cwd;
-  const sessionId = sessions.of(task.taskId);
-  const session = sessionId === undefined ? {} : { sessionId };
-  const document = taskDocument(task, context.attempt, cwd);
-  const invocation: Invocation = setup.preset?.(task, {
-    args: setup.args,
-    promptFile: place.promptFile,
-    ...session,
-  }) ?? {
+  const { id: runId, temp, taskFile, resultFile, promptFile } = place;
+  const { taskId } = task;
+  const { attempt } = context;
+  const sessionId = sessions.of(taskId);
+  const document = taskDocument(task, attempt, cwd);
+  const invocation: Invocation = setup.preset?.(task, { args: setup.args, promptFile, ...present({ sessionId }) }) ?? {
     argv: setup.argv ?? [],
-    env: {},
     createReader: createEventReader,
   };
-  await writeFile(place.taskFile, document, { mode: 0o600 });
-  if (invocation.promptFile !== undefined) await writeFile(place.promptFile, invocation.promptFile, { mode: 0o600 });
-  const env = childEnvironment(setup.inherited, setup.additions, {
-    runId: place.id,
-    taskId: task.taskId,
-    attempt: context.attempt,
-    workspace: cwd,
-    temp: place.temp,
-    ...session,
-    taskFile: place.taskFile,
-    resultFile: place.resultFile,
-    ...(setup.url === undefined ? {} : { url: setup.url }),
-    ...(runToken === undefined ? {} : { runToken }),
-    ...(workspace === null ? {} : { branch: workspace.note.branch, base: workspace.note.base }),
-  });
+  await writeFile(taskFile, document, { mode: 0o600 });
+  if (invocation.promptFile !== undefined) await writeFile(promptFile, invocation.promptFile, { mode: 0o600 });
+  const { branch, base } = workspace?.note ?? {};
+  const run = { runId, taskId, attempt, workspace: cwd, temp, taskFile, resultFile };
+  const more = { url: setup.url, runToken, sessionId, branch, base };
+  const env = childEnvironment(setup.inherited, setup.additions, { ...run, ...more });
   return { place, cwd, document, env: { ...env, ...invocation.env }, invocation };
 }
 

@@ -5,8 +5,8 @@
  * it, `drover run` may call it.
  */
 import type { TaskBody, TaskView } from "../../protocol/index.ts";
-import type { Following } from "../output/follow.ts";
-import type { Tail, TailSize } from "../output/tail.ts";
+import type { Tail, TailSize } from "../output/capped-file.ts";
+import type { Following } from "../output/log.ts";
 import type { TaskContext } from "../pull/handlers.ts";
 import type { Outcome } from "../pull/messages.ts";
 import type { TreeRoom } from "../worktree/worktree.ts";
@@ -49,3 +49,15 @@ export type ExecHandler = AsyncDisposable & {
   /** Takes no more and stops what runs, by the ladder; resolves when nothing is left. May be called twice. */
   close(): Promise<void>;
 };
+
+/**
+ * The task as a child reads it: one JSON document on stdin, and the same in the file DROVER_TASK_FILE. What decides
+ * when and where a task runs (priority, needs, locks, …) is not the child's business and is left out.
+ */
+export function taskDocument(task: ExecTask, attempt: number, workspace: string): string {
+  const { taskId, action, type, params, payload, ref, selector, tabId } = task;
+  const { deadline, timeoutMs, estimatedTokens, project, agentId } = task;
+  const work = { taskId, attempt, action, type, params, payload, ref, selector, tabId };
+  const terms = { deadline, timeoutMs, estimatedTokens, project, agentId };
+  return `${JSON.stringify({ ...work, ...terms, workspace })}\n`;
+}

@@ -7,11 +7,10 @@
  * `sweep` of its successor.
  */
 import { join } from "node:path";
+import { readTail } from "../output/capped-file.ts";
 import { createOutputDirectory } from "../output/directory.ts";
-import { readTail } from "../output/tail.ts";
 import { killLeftovers, type Leader } from "../process/leftovers.ts";
-import { thisOwner } from "../process/owner.ts";
-import { createRuns, type DeadRun } from "../process/runs.ts";
+import { createRuns, type DeadRun, thisOwner } from "../process/runs.ts";
 import type { ProcessTable } from "../process/table.ts";
 import { createWorktrees } from "../worktree/worktree.ts";
 import { type Attempt, type AttemptTools, startAttempt } from "./attempt.ts";

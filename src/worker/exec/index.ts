@@ -2,10 +2,9 @@
 
 export { type Attempt, type AttemptTools, startAttempt } from "./attempt.ts";
 export { argvOf, CommandError, splitCommand } from "./command-words.ts";
-export type { ExecContext, ExecOutcome, ExecTask, SweepReport } from "./contract.ts";
+export { type ExecContext, type ExecOutcome, type ExecTask, type SweepReport, taskDocument } from "./contract.ts";
 export { createExecHandler } from "./handler.ts";
 export { type ExecOptions, type ExecSetup, readExecOptions } from "./options.ts";
 export type { Preset, PresetName } from "./presets.ts";
 export { createSessions } from "./sessions.ts";
-export { taskDocument } from "./task-document.ts";
 export { watchRoom } from "./worktree-room.ts";

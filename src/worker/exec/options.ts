@@ -8,6 +8,7 @@
 import { resolve } from "node:path";
 import { type Clock, realClock, SPAN_MS_MAX } from "../../std/index.ts";
 import { type EnvironmentAddition, type Inherited, readAddition } from "../process/environment.ts";
+import type { Ladder } from "../process/group.ts";
 import { type ProcessTable, systemProcessTable } from "../process/table.ts";
 import { argvOf } from "./command-words.ts";
 import type { ExecTask } from "./contract.ts";
@@ -68,33 +69,20 @@ export type ExecOptions = {
   /** The processes of the machine, for tests. */
   readonly table?: ProcessTable;
 };
-export type ExecSetup = {
+type Kept = "args" | "data" | "cwd" | "inherited" | "runToken" | "idleTimeoutMs" | "startTimeoutMs" | "isolation";
+type AlsoKept = "base" | "maxWorktrees" | "worktreeRoot" | "logBytesMax" | "logBytesTotalMax";
+/** The options as they hold, defaults included. */
+export type ExecSetup = Required<Pick<ExecOptions, Kept | AlsoKept | "onWarning" | "clock" | "table">> & {
   readonly argv: readonly string[] | null;
   readonly preset: Preset | null;
-  readonly args: readonly string[];
   /** By which sessions are told apart: another tool cannot continue them. */
   readonly tool: string;
-  readonly data: string;
   readonly workerId: string | null;
-  readonly cwd: string;
   readonly additions: readonly EnvironmentAddition[];
-  readonly inherited: Inherited;
   readonly url: string | undefined;
-  readonly runToken: (task: ExecTask) => string | undefined;
-  readonly ladder: { readonly interruptGraceMs: number; readonly terminateGraceMs: number };
-  readonly idleTimeoutMs: number | null;
-  readonly startTimeoutMs: number | null;
-  readonly isolation: "none" | "worktree";
-  readonly base: string;
+  readonly ladder: Ladder;
   readonly setup: string | null;
   readonly cleanup: string | null;
-  readonly maxWorktrees: number;
-  readonly worktreeRoot: string;
-  readonly logBytesMax: number;
-  readonly logBytesTotalMax: number;
-  readonly onWarning: (text: string) => void;
-  readonly clock: Clock;
-  readonly table: ProcessTable;
 };
 
 export const KILL_GRACE_MS: number = 10_000;
@@ -148,7 +136,7 @@ function readTool(options: ExecOptions): Pick<ExecSetup, "argv" | "preset" | "ar
   return { argv: [...argv, ...args], preset: null, args, tool: argv.join(" ") };
 }
 
-function readLadder({ killGraceMs, interruptGraceMs }: ExecOptions): ExecSetup["ladder"] {
+function readLadder({ killGraceMs, interruptGraceMs }: ExecOptions): Ladder {
   const all = whole(killGraceMs, KILL_GRACE_MS, 0, "killGraceMs");
   const first = whole(interruptGraceMs, Math.floor(all / 2), 0, "interruptGraceMs");
   if (first > all) throw wrong("interruptGraceMs", `at most killGraceMs, which is ${all}`);

@@ -33,7 +33,8 @@ export type Invocation = {
   readonly stdin?: string;
   /** To be written to the prompt file. */
   readonly promptFile?: string;
-  readonly env: Readonly<Record<string, string>>;
+  /** Beside what every child is given. */
+  readonly env?: Readonly<Record<string, string>>;
   /** A reader for one attempt. */
   createReader(): LineReader;
 };
@@ -74,7 +75,6 @@ function claude(task: ExecTask, { args, sessionId }: InvocationFacts): Invocatio
   return {
     argv: ["claude", "-p", "--output-format", "stream-json", "--verbose", ...modelArgs(task), ...resume, ...args],
     stdin: sessionId === undefined ? promptOf(task) : promptToContinue(task),
-    env: {},
     createReader: createClaudeReader,
   };
 }
@@ -125,7 +125,6 @@ function codex(task: ExecTask, { args, sessionId }: InvocationFacts): Invocation
   return {
     argv: ["codex", "exec", "--json", ...modelArgs(task), ...args, ...resume, "-"],
     stdin: sessionId === undefined ? promptOf(task) : promptToContinue(task),
-    env: {},
     createReader: createCodexReader,
   };
 }
@@ -173,7 +172,6 @@ function aider(task: ExecTask, { args, promptFile }: InvocationFacts): Invocatio
     argv: ["aider", "--message-file", promptFile, ...quiet, ...modelArgs(task), ...args],
     stdin: "",
     promptFile: promptOf(task),
-    env: {},
     createReader: createAiderReader,
   };
 }

@@ -4,8 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import fc from "fast-check";
-import { createCappedFile } from "./capped-file.ts";
-import { readTail } from "./tail.ts";
+import { createCappedFile, readTail } from "./capped-file.ts";
 
 const home = mkdtempSync(join(tmpdir(), "drover-output-"));
 after(() => rmSync(home, { recursive: true, force: true }));

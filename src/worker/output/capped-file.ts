@@ -8,7 +8,8 @@
  *
  * Writing never holds up the writer: one write is under way, what comes meanwhile gathers, and if the disk is so slow
  * that too much gathers, lines are dropped and counted. A disk that refuses (full, read-only) ends the keeping, not the
- * run.
+ * run. The last lines are read from the end backwards, over the parts of which the file consists while it is being
+ * written (or after a crash left it so), and begin with a whole line.
  */
 import { type FileHandle, mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -25,8 +26,8 @@ export type CappedFile = {
 const GATHERED_BYTES_MAX = 8 * 1024 * 1024;
 const MODE = 0o600;
 
-export const olderPart = (path: string): string => `${path}.older`;
-export const newerPart = (path: string): string => `${path}.newer`;
+const olderPart = (path: string): string => `${path}.older`;
+const newerPart = (path: string): string => `${path}.newer`;
 
 export function createCappedFile(path: string, bytesMax: number): CappedFile {
   const store = createStore(path, bytesMax);
@@ -200,4 +201,75 @@ async function putTogether(path: string, lostBytes: number): Promise<void> {
 function orNothing(error: NodeJS.ErrnoException): Buffer {
   if (error.code === "ENOENT") return Buffer.alloc(0);
   throw error;
+}
+
+export type TailSize = {
+  readonly bytes?: number;
+  readonly lines?: number;
+  /** Its task was submitted so long ago: what was last written before is of another that had the same id. */
+  readonly taskAgeMs?: number;
+};
+export type Tail = {
+  readonly text: string;
+  /** Whether something stands before it that is not shown. */
+  readonly isCut: boolean;
+};
+
+const TAIL_BYTES_DEFAULT: number = 64 * 1024;
+const TAIL_BYTES_MAX: number = 1024 * 1024;
+
+/** A file's time and the span have come different ways. */
+const AGE_SLACK_MS = 60_000;
+
+/** Null if there is no such file, or none so young. */
+export async function readTail(path: string, size: TailSize): Promise<Tail | null> {
+  const wanted = Math.min(
+    TAIL_BYTES_MAX,
+    size.bytes ?? (size.lines === undefined ? TAIL_BYTES_DEFAULT : TAIL_BYTES_MAX),
+  );
+  const pieces: Buffer[] = [];
+  let room = wanted;
+  let [isCut, writtenAt] = [false, Number.NEGATIVE_INFINITY];
+  for (const part of [newerPart(path), olderPart(path), path]) {
+    const piece = await readEnd(part, room);
+    if (piece === null) continue;
+    writtenAt = Math.max(writtenAt, piece.writtenAt);
+    isCut ||= piece.isCut;
+    pieces.unshift(piece.bytes);
+    room -= piece.bytes.length;
+  }
+  const oldest = size.taskAgeMs === undefined ? 0 : Date.now() - size.taskAgeMs - AGE_SLACK_MS;
+  return writtenAt < oldest ? null : lastLines(Buffer.concat(pieces), isCut, size.lines);
+}
+
+type Piece = { readonly bytes: Buffer; readonly isCut: boolean; readonly writtenAt: number };
+
+async function readEnd(path: string, room: number): Promise<Piece | null> {
+  try {
+    const file = await open(path, "r");
+    try {
+      const { size, mtimeMs: writtenAt } = await file.stat();
+      const length = Math.min(size, room);
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, size - length);
+      return { bytes: buffer.subarray(0, bytesRead), isCut: length < size, writtenAt };
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
+}
+
+function lastLines(bytes: Buffer, isCut: boolean, linesMax: number | undefined): Tail {
+  const firstWhole = isCut ? bytes.indexOf("\n") + 1 : 0;
+  const text = bytes.toString("utf8", firstWhole);
+  return linesMax === undefined ? { text, isCut } : takeLines(text, linesMax, isCut);
+}
+
+export function takeLines(text: string, linesMax: number, isCut: boolean): Tail {
+  const lines = text.split("\n");
+  const count = text.endsWith("\n") ? lines.length - 1 : lines.length;
+  if (count <= linesMax) return { text, isCut };
+  return { text: lines.slice(count - linesMax).join("\n"), isCut: true };
 }

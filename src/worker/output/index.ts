@@ -1,5 +1,5 @@
 /** What other layers may use of this room. */
 
+export { readTail } from "./capped-file.ts";
 export { createOutputDirectory } from "./directory.ts";
 export { createEventReader } from "./events.ts";
-export { readTail } from "./tail.ts";

@@ -7,14 +7,15 @@
  */
 
 import type { Clock } from "../../std/index.ts";
-import { type CappedFile, createCappedFile } from "./capped-file.ts";
-import { createFollowers, type Following } from "./follow.ts";
+import { createCappedFile, readTail, type Tail, type TailSize, takeLines } from "./capped-file.ts";
 import { createLineSplitter, type LineSplitter, shorten } from "./lines.ts";
-import { createRing } from "./recent-lines.ts";
 import type { Redactor } from "./redact.ts";
-import { readTail, type Tail, type TailSize, takeLines } from "./tail.ts";
 
-export type Origin = "out" | "err" | "note";
+type Origin = "out" | "err" | "note";
+export type Following = Tail & {
+  /** Every line from then on, with its newline, until the attempt ends or the signal fires. */
+  readonly lines: AsyncIterable<string>;
+};
 export type OutputLog = {
   output(stream: "out" | "err", chunk: Buffer): void;
   note(text: string): void;
@@ -45,9 +46,10 @@ export const LINE_BYTES_MAX: number = 1024 * 1024;
 const KEPT_LINE_MAX = 16 * 1024;
 const RING_MAX = 256 * 1024;
 const RECENT_MAX = 16 * 1024;
+const QUEUE_MAX = 2000;
 
 export function createOutputLog({ path, bytesMax, clock, redact, onLine }: OutputLogPlan): OutputLog {
-  const file: CappedFile = createCappedFile(path, bytesMax);
+  const file = createCappedFile(path, bytesMax);
   const ring = createRing(RING_MAX);
   const recent = createRing(RECENT_MAX);
   const followers = createFollowers();
@@ -120,3 +122,102 @@ export function createOutputLog({ path, bytesMax, clock, redact, onLine }: Outpu
 }
 
 const fromWholeLine = (text: string): string => text.slice(text.indexOf("\n") + 1);
+
+type Follower = { readonly queue: string[]; lost: number; isOver: boolean; wake: () => void };
+
+/**
+ * Those who watch an attempt while it runs. Each has a short queue of its own. One that reads slowly loses the oldest
+ * lines of its queue, and is told so; it never slows the attempt, nor the others.
+ */
+function createFollowers() {
+  const all = new Set<Follower>();
+  let isOver = false;
+
+  function stop(follower: Follower): void {
+    follower.isOver = true;
+    all.delete(follower);
+    follower.wake();
+  }
+
+  return {
+    tell(line: string): void {
+      for (const follower of all) {
+        if (follower.queue.length >= QUEUE_MAX) {
+          follower.queue.shift();
+          follower.lost += 1;
+        }
+        follower.queue.push(`${line}\n`);
+        follower.wake();
+      }
+    },
+    follow(tail: Tail, signal?: AbortSignal): Following {
+      const follower: Follower = { queue: [], lost: 0, isOver: isOver || signal?.aborted === true, wake: () => {} };
+      if (!follower.isOver) all.add(follower);
+      const onAbort = (): void => stop(follower);
+      signal?.addEventListener("abort", onAbort, { once: true });
+      const onEnd = (): void => {
+        signal?.removeEventListener("abort", onAbort);
+        all.delete(follower);
+      };
+      return { ...tail, lines: linesOf(follower, onEnd) };
+    },
+    end(): void {
+      isOver = true;
+      for (const follower of [...all]) stop(follower);
+    },
+  };
+}
+
+async function* linesOf(follower: Follower, onEnd: () => void): AsyncGenerator<string> {
+  try {
+    for (;;) {
+      if (follower.lost > 0) {
+        const lost = follower.lost;
+        follower.lost = 0;
+        yield `[… ${lost} lines are left out here …]\n`;
+      }
+      const batch = follower.queue.splice(0);
+      if (batch.length > 0) yield batch.join("");
+      else if (follower.isOver) return;
+      else await new Promise<void>((resolve) => (follower.wake = resolve));
+    }
+  } finally {
+    onEnd();
+  }
+}
+
+/**
+ * The latest lines, in memory, up to a size: for error messages, for a result of nothing but output, and for those who
+ * follow a running attempt, who must not miss a line between what they read and what comes next.
+ */
+function createRing(charactersMax: number) {
+  const lines: string[] = [];
+  let first = 0;
+  let size = 0;
+  let isCut = false;
+  return {
+    push(line: string): void {
+      lines.push(line);
+      size += line.length + 1;
+      while (size > charactersMax && first < lines.length - 1) {
+        size -= (lines[first]?.length ?? 0) + 1;
+        lines[first] = "";
+        first += 1;
+        isCut = true;
+      }
+      if (first > 1024 && first * 2 > lines.length) {
+        lines.splice(0, first);
+        first = 0;
+      }
+    },
+    /** The latest whole lines, each ended by a newline. */
+    text: (): string =>
+      lines
+        .slice(first)
+        .map((line) => `${line}\n`)
+        .join(""),
+    get isCut(): boolean {
+      return isCut;
+    },
+  };
+}

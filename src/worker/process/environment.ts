@@ -20,11 +20,11 @@ export type RunFacts = {
   readonly resultFile: string;
   readonly workspace: string;
   readonly temp: string;
-  readonly branch?: string;
-  readonly base?: string;
-  readonly url?: string;
-  readonly runToken?: string;
-  readonly sessionId?: string;
+  readonly branch?: string | undefined;
+  readonly base?: string | undefined;
+  readonly url?: string | undefined;
+  readonly runToken?: string | undefined;
+  readonly sessionId?: string | undefined;
 };
 
 const LET_THROUGH: ReadonlySet<string> = new Set(

@@ -1,6 +1,5 @@
 /** What other layers may use of this room. */
 
 export { readAddition } from "./environment.ts";
-export { thisOwner } from "./owner.ts";
-export { createRuns } from "./runs.ts";
+export { createRuns, thisOwner } from "./runs.ts";
 export { systemProcessTable } from "./table.ts";

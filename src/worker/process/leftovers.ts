@@ -92,18 +92,12 @@ function groupOf(entries: readonly ProcessEntry[], leader: Leader | null): numbe
 /** Most processes do not hold the id at all, so it is looked for before anything is taken apart. */
 export function isTagged(environment: Buffer | null, run: string): boolean {
   if (environment === null || !environment.includes(run)) return false;
-  for (const variable of environment.toString("latin1").split("\0")) {
-    if (variable === `${RUN_TAG}=${run}`) return true;
-    if (
-      variable.startsWith(`${RUN_PATH_TAG}=`) &&
-      variable
-        .slice(RUN_PATH_TAG.length + 1)
-        .split("/")
-        .includes(run)
-    )
-      return true;
-  }
-  return false;
+  const path = `${RUN_PATH_TAG}=`;
+  const variables = environment.toString("latin1").split("\0");
+  const runs = variables
+    .filter((variable) => variable.startsWith(path))
+    .flatMap((all) => all.slice(path.length).split("/"));
+  return runs.includes(run) || variables.includes(`${RUN_TAG}=${run}`);
 }
 
 /** A group's number is not given away while it has members; but once it has none, anybody may get it. */

@@ -8,10 +8,9 @@
  */
 import { randomUUID } from "node:crypto";
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Leader } from "./leftovers.ts";
-import { type Owner, readOwner, stateOf } from "./owner.ts";
 import type { ProcessTable } from "./table.ts";
 
 export type RunPlace = {
@@ -56,14 +55,14 @@ export function createRuns(options: {
     await mkdir(place, { recursive: true, mode: 0o700 });
     const temp = await mkdtemp(TEMP_PREFIX);
     const record = { id, owner, workerId, ...run, temp };
-    await writeRecord(place, record);
+    await writeJson(join(place, RECORD), record);
     return {
       id,
       temp,
       taskFile: join(place, "task.json"),
       resultFile: join(place, "result.json"),
       promptFile: join(place, "prompt.txt"),
-      noteLeader: (leader) => writeRecord(place, { ...record, leader }),
+      noteLeader: (leader) => writeJson(join(place, RECORD), { ...record, leader }),
       end: () => remove(place, temp),
     };
   }
@@ -95,8 +94,8 @@ type RunRecord = {
   readonly leader: Leader | null;
 };
 
-async function writeRecord(place: string, record: object): Promise<void> {
-  const path = join(place, RECORD);
+/** Whole or not at all. */
+export async function writeJson(path: string, record: object): Promise<void> {
   await writeFile(`${path}.new`, JSON.stringify(record), { mode: MODE });
   await rename(`${path}.new`, path);
 }
@@ -132,4 +131,37 @@ async function isNameless(place: string, now: number): Promise<boolean> {
 async function remove(place: string, temp: string | null): Promise<void> {
   if (temp !== null) await rm(temp, { recursive: true, force: true, maxRetries: 2 });
   await rm(place, { recursive: true, force: true, maxRetries: 2 });
+}
+
+/**
+ * Who a run belongs to: the machine, its boot, the pid and the instant the process began. A successor may clean up only
+ * after a worker that is certainly gone. One that lives is left alone, and so is one on another machine that shares the
+ * directory, since nothing can be known about it from here.
+ */
+export type Owner = {
+  readonly host: string;
+  readonly place: string;
+  readonly pid: number;
+  readonly startedAt: string | null;
+};
+export type OwnerState = "alive" | "dead" | "elsewhere";
+
+export function thisOwner(table: ProcessTable): Owner {
+  const startedAt = table.read(process.pid)?.startedAt ?? null;
+  return { host: hostname(), place: table.place, pid: process.pid, startedAt };
+}
+
+export function stateOf(owner: Owner, table: ProcessTable): OwnerState {
+  if (owner.host !== hostname()) return "elsewhere";
+  // Another boot, or the same container started anew: its processes went with it.
+  if (owner.place !== table.place) return "dead";
+  const entry = table.read(owner.pid);
+  return entry !== null && !entry.isZombie && entry.startedAt === owner.startedAt ? "alive" : "dead";
+}
+
+export function readOwner(value: unknown): Owner | null {
+  if (typeof value !== "object" || value === null) return null;
+  const { host, place, pid, startedAt } = value as Record<string, unknown>;
+  if (typeof host !== "string" || typeof place !== "string" || typeof pid !== "number") return null;
+  return { host, place, pid, startedAt: typeof startedAt === "string" ? startedAt : null };
 }

@@ -67,13 +67,13 @@ export function procTable(): ProcessTable {
       return { entries, gone };
     },
     environment: readEnvironment,
-    place: `${readOr("/proc/sys/kernel/random/boot_id")} ${linkOr("/proc/self/ns/pid")}`,
+    place: `${textOf("/proc/sys/kernel/random/boot_id")} ${textOf("/proc/self/ns/pid", readlinkSync)}`,
   };
 }
 
 /** A name may hold blanks and parentheses, so the fields are counted from the last one that closes. */
 function readStat(pid: number): ProcessEntry | null {
-  const text = readOr(`/proc/${pid}/stat`);
+  const text = textOf(`/proc/${pid}/stat`);
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   const startedAt = fields[STARTED_AT];
   if (startedAt === undefined || (Number(fields[FLAGS]) & KERNEL_THREAD) !== 0) return null;
@@ -121,17 +121,10 @@ function readPsLine(line: string): ProcessEntry | null {
   return { pid: Number(pid), parent: Number(parent), group: Number(group), startedAt, isZombie };
 }
 
-function readOr(path: string): string {
+/** Empty where it cannot be read. */
+function textOf(path: string, read: (path: string, encoding: "utf8") => string = readFileSync): string {
   try {
-    return readFileSync(path, "utf8").trim();
-  } catch {
-    return "";
-  }
-}
-
-function linkOr(path: string): string {
-  try {
-    return readlinkSync(path);
+    return read(path, "utf8").trim();
   } catch {
     return "";
   }

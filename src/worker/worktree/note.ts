@@ -3,9 +3,9 @@
  *
  * `making`: no attempt has been in it yet. `in-use`: an attempt runs in it. `kept`: its attempt is over and left work.
  */
-import { readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { type Owner, readOwner } from "../process/owner.ts";
+import { type Owner, readOwner, writeJson } from "../process/runs.ts";
 
 export type TreeNote = {
   readonly name: string;
@@ -24,12 +24,7 @@ export type TreeNote = {
 
 const TEXTS = ["name", "path", "branch", "base", "gitDirectory", "taskId", "runId"] as const;
 
-export async function writeNote(root: string, note: TreeNote): Promise<void> {
-  const path = pathOf(root, note.name);
-  await writeFile(`${path}.new`, JSON.stringify(note), { mode: 0o600 });
-  await rename(`${path}.new`, path);
-}
-
+export const writeNote = (root: string, note: TreeNote): Promise<void> => writeJson(pathOf(root, note.name), note);
 export const dropNote = (root: string, note: TreeNote): Promise<void> => rm(pathOf(root, note.name), { force: true });
 
 export async function readNotes(root: string): Promise<TreeNote[]> {

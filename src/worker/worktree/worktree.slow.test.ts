@@ -12,7 +12,7 @@ import {
   type WorldOptions,
 } from "../../../test/kits/faults/exec-world.ts";
 import type { ExecOutcome } from "../exec/contract.ts";
-import { thisOwner } from "../process/owner.ts";
+import { thisOwner } from "../process/runs.ts";
 import { procTable } from "../process/table.ts";
 import type { WorkspaceReport } from "./worktree.ts";
 

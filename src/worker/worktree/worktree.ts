@@ -13,7 +13,7 @@ import { existsSync } from "node:fs";
 import { mkdir, readdir, realpath, rm } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { fileNameOf } from "../output/safe-name.ts";
-import { type Owner, stateOf } from "../process/owner.ts";
+import { type Owner, stateOf } from "../process/runs.ts";
 import type { ProcessTable } from "../process/table.ts";
 import { GitError, git } from "./git.ts";
 import { copyIncluded, includedIn } from "./include.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createHandClock } from "../../std/hand-clock.ts";
-import { createWatch } from "./idle-watch.ts";
+import { createWatch } from "./stopper.ts";
 
 test("a silence is measured by what passes, though the wall clock is set back or ahead meanwhile", () => {
   for (const setBy of [-3_600_000, 3_600_000]) {
