@@ -49,9 +49,8 @@ export function createProgram(terminal: Terminal, verbs: readonly ListedVerb[]):
       try {
         await root.parseAsync(words, { from: "user" });
       } catch (error) {
-        const { reason, verb } = error instanceof BadCall ? error : { reason: error, verb: undefined };
-        if (!(reason instanceof CommanderError)) throw error;
-        if (reason.exitCode !== 0) throw usageOf(reason, verb);
+        if (!(error instanceof CommanderError)) throw error;
+        if (error.exitCode !== 0) throw usageOf(error);
       }
       return called;
     },
@@ -82,18 +81,8 @@ function createRoot(terminal: Terminal): Command {
   return root;
 }
 
-/** A call of a verb that commander would not take. */
-class BadCall extends Error {
-  /** The verb as it is called: `projects set`. */
-  readonly verb: string;
-  readonly reason: CommanderError;
-
-  constructor(verb: string, reason: CommanderError) {
-    super(reason.message);
-    this.verb = verb;
-    this.reason = reason;
-  }
-}
+/** A call that commander would not take; `verb` as it is called: `projects set`. */
+type BadCall = CommanderError & { readonly verb?: string };
 
 /** Puts the name of a verb onto a command. */
 function nameVerb(
@@ -106,7 +95,7 @@ function nameVerb(
     .summary(summary)
     .description(summary)
     .exitOverride((reason) => {
-      throw new BadCall([...path, name].join(" "), reason);
+      throw Object.assign(reason, { verb: [...path, name].join(" ") });
     });
 }
 
@@ -169,7 +158,7 @@ function shownExamples(examples: readonly (readonly [command: string, meaning: s
   return `\nExamples:\n${lines.join("\n")}`;
 }
 
-function usageOf({ code, message }: CommanderError, verb: string | undefined): Error {
+function usageOf({ code, message, verb }: BadCall): Error {
   // Commander speaks first of "error:"; what it suggests comes in a line of its own.
   const sentence = message.replace(/^error: /, "").replaceAll("\n", " ");
   if (code === "commander.help")

@@ -2,13 +2,19 @@
  * A server's config while it runs: read again when a file changes and on SIGHUP, taken as a whole or not at all.
  *
  * A bad file must never stop a server that runs well, so it is complained of and the old config stays in force.
+ * A file that is gone, or that says nothing any more, is nearly always one that is being saved, stashed, or was removed
+ * by mistake; taken at its word it would drop every token, budget and gate of a server that others can reach. So it is
+ * a bad file too, and so is one that takes away the last token: a door that is opened for everybody is opened by a
+ * restart.
+ *
  * Readings come one after another: two quick saves cannot overtake each other. A file that was saved without a change
  * is not reported, except to the person who sent a SIGHUP and waits for an answer, and after a complaint: who mended
  * the file wants to hear that it is mended.
  */
 
 import type { Terminal } from "../shell/terminal.ts";
-import { BadConfig } from "./problem.ts";
+import { BadConfig, type ConfigProblem } from "./problem.ts";
+import type { ServerConfig } from "./settings.ts";
 import { type ConfigWatch, realWorld, type WatchWorld, watchFiles } from "./watch.ts";
 
 type Loaded = { readonly given: unknown; readonly files: readonly string[] };
@@ -62,7 +68,7 @@ export function keepReloading<Config extends Loaded>(
     try {
       if (!(await takeOver()) && isAsked) hooks.say("the config has not changed");
     } catch (error) {
-      const reason = error instanceof BadConfig ? error.message : (error as Error).message;
+      const reason = (error as Error).message;
       isBad = true;
       hooks.alarm(`the new config is not taken, the old one stays in force\n${reason}`);
     }
@@ -91,4 +97,27 @@ export function keepReloading<Config extends Loaded>(
     },
     settled: () => line,
   };
+}
+
+type Comparable = Pick<ServerConfig, "filesRead" | "filesWithSettings"> & {
+  readonly settings: { readonly server: Pick<ServerConfig["settings"]["server"], "tokens"> };
+};
+
+/** Throws what is missing from the config that is to follow the one in force. */
+export function checkNothingLost(inForce: Comparable, next: Comparable): void {
+  const problems: ConfigProblem[] = [];
+  const complain = (message: string): void => void problems.push({ message, origin: null });
+  for (const file of inForce.filesRead) {
+    if (!next.filesRead.includes(file))
+      complain(`${file} is gone; put it back, or restart the server to go on without it`);
+    else if (inForce.filesWithSettings.includes(file) && !next.filesWithSettings.includes(file))
+      complain(`${file} is empty; write it again, or restart the server to go on without what it said`);
+  }
+  const tokens = inForce.settings.server.tokens.length;
+  if (tokens > 0 && next.settings.server.tokens.length === 0)
+    complain(
+      `server.tokens would be empty: without a token everybody may do everything, and the server has ${tokens} now; ` +
+        "keep at least one, or restart the server",
+    );
+  if (problems.length > 0) throw new BadConfig(problems);
 }

@@ -1,5 +1,5 @@
 /**
- * Which parts of a config file are never shown, not even where a line is wrong.
+ * Which parts of a config file are never shown, not even where a line is wrong, nor which of an address.
  *
  * A complaint comes with the line it is about, and is pasted into chats and issues. Behind the name of a secret the
  * rest of the line is left out, and so is every further line of its value. What a value ends at is the file's word: a
@@ -7,7 +7,6 @@
  * name may be that of a secret, misspelt, so its value is left out too.
  */
 import { type Document, isMap, isPair, isScalar, type Node, type Pair, visit } from "yaml";
-import { isHarmlessUrl } from "../shell/url-secret.ts";
 import { type JsonSchema, schemaAt } from "./knobs.ts";
 
 type Span = { readonly from: number; readonly to: number };
@@ -73,3 +72,29 @@ export const isOfUnknownName = (message: string): boolean => message.includes(UN
 /** A message without the name it is about: that may be the tail of a value that a comma has cut in two. */
 export const withoutName = (message: string): string =>
   isOfUnknownName(message) ? `this${message.slice(message.lastIndexOf(UNKNOWN))}` : message;
+
+// --- addresses without a password before the host and what stands behind a question mark, where drivers take some too
+
+/**
+ * As much as may be shown. A password may hold any letter, an `@` or a slash included. Where the host cannot be
+ * found, that is the scheme.
+ */
+export function withoutCredentials(url: string): string {
+  const [, scheme = "", slashes, rest = ""] = /^([a-z][a-z0-9+.-]*:)(\/\/)?(.*)$/is.exec(url) ?? [];
+  if (scheme === "") return /[@:?]/.test(url) ? "(hidden)" : url;
+  const at = rest.lastIndexOf("@");
+  const host = rest.slice(at + 1);
+  if (slashes === undefined || !HOST.test(host)) return `${scheme}(hidden)`;
+  return `${scheme}//${at < 0 ? "" : "(hidden)@"}${host.replace(/\?.*$/s, "?(hidden)")}`;
+}
+
+/** A host with or without a port, and what follows. */
+const HOST = /^[^:/?#]*(?::\d+)?(?:[/?#].*)?$/s;
+
+const CREDENTIALS = /[a-z][a-z0-9+.-]*:\/\/\S*@\S*/gi;
+
+/** A line of text in which addresses may stand. */
+export const withoutAnyCredentials = (line: string): string => line.replace(CREDENTIALS, withoutCredentials);
+
+/** The address of a log on this machine, which holds nothing of the kind. */
+export const isHarmlessUrl = (url: string): boolean => /^(?:sqlite|memory)\b[^@?]*$/.test(url);

@@ -22,8 +22,9 @@ import { createEventReader, createOutputDirectory, readTail } from "../../worker
 
 import { ownName } from "../shell/problem.ts";
 import type { Terminal } from "../shell/terminal.ts";
-import { COMMAND_ACTION, type ExecFlags } from "../worker/flags.ts";
 import { handlerFrom } from "../worker/preflight.ts";
+import { COMMAND_ACTION } from "../worker/verb.ts";
+import type { ExecFlags } from "../worker/worker.ts";
 import type { LogTarget } from "./messages.ts";
 
 const ANY_COMMAND = actionName(COMMAND_ACTION, true);

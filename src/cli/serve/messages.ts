@@ -5,10 +5,10 @@ import { statSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import type { Settings } from "../../protocol/index.ts";
 import { isLoopback, versionText } from "../../std/index.ts";
+import { withoutCredentials } from "../config/secret.ts";
 import type { ServerConfig } from "../config/settings.ts";
 import { CliProblem, EXIT, ownName, usageProblem } from "../shell/problem.ts";
 import type { Paint } from "../shell/text.ts";
-import { withoutCredentials } from "../shell/url-secret.ts";
 
 export type LogTarget = { readonly kind: "memory" } | { readonly kind: "sqlite"; readonly directory: string };
 

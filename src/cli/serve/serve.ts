@@ -5,20 +5,20 @@
  * brings a local worker along, reads the config again when it changes, and ends in good order: the first signal lets
  * what runs end within a grace, the second does not wait.
  */
+import { type Logger, pino } from "pino";
 import { type Drover, DroverError, LogFailure, openDrover } from "../../engine/index.ts";
 import type { Settings } from "../../protocol/index.ts";
 import { hostRefusal, type Server, StartRefusal, startServer } from "../../server/index.ts";
 import { isLoopback } from "../../std/index.ts";
 import type { Setting } from "../config/file.ts";
 import { dataSetting } from "../config/load.ts";
-import { checkNothingLost } from "../config/loss.ts";
-import { keepReloading, type Reloading } from "../config/reload.ts";
+import { checkNothingLost, keepReloading, type Reloading } from "../config/reload.ts";
 import { loadSettings, type ServerConfig } from "../config/settings.ts";
 import { answerOf } from "../run/session.ts";
 import { CliProblem, EXIT, type ExitCode, ownName, usageProblem } from "../shell/problem.ts";
 import { exitOf, type StopSignal, type Terminal } from "../shell/terminal.ts";
+import { plainLines } from "../shell/text.ts";
 import type { Call, ConfigFlags } from "../shell/verb.ts";
-import { consoleFor, type ServerConsole } from "./console.ts";
 import { type LocalWorker, type LocalWorkerFlags, startLocalWorker } from "./local-worker.ts";
 import {
   type LogTarget,
@@ -60,6 +60,42 @@ export async function serve(call: Call<ServeFlags>): Promise<ExitCode> {
   } finally {
     stop.silence();
   }
+}
+
+// ----------------------------------------------------------------- the console
+
+/**
+ * How a server speaks while it runs: to a person in sentences, to a log in lines of JSON, and not both in one stream.
+ * Standard output has the welcome and nothing else. Standard error is a person's where it is a terminal, and where
+ * nothing is to be logged; anywhere else it is a log, which a collector reads line by line. Only why it could not
+ * start, or had to end, is a sentence everywhere, as with every other verb.
+ */
+type ServerConsole = {
+  readonly logger: Logger;
+  /** Good to know. */
+  readonly say: (text: string) => void;
+  /** Not as it should be, though the server goes on. */
+  readonly complain: (text: string) => void;
+  /** Something that was asked for is not done. */
+  readonly alarm: (text: string) => void;
+};
+
+function consoleFor({ flags, terminal, output }: Call<ServeFlags>): ServerConsole {
+  const level = flags.logLevel ?? (terminal.isErrorTerminal ? "warn" : "info");
+  const logger = pino({ level, base: null }, { write: (line: string) => terminal.err(line) });
+  if (!terminal.isErrorTerminal && level !== "silent")
+    return {
+      logger,
+      say: (text) => logger.info(text),
+      complain: (text) => logger.warn(text),
+      alarm: (text) => logger.error(text),
+    };
+  return {
+    logger,
+    say: (text) => (output.isJson ? undefined : terminal.err(`${text}\n`)),
+    complain: (text) => terminal.err(`warning: ${plainLines(text)}\n`),
+    alarm: (text) => terminal.err(`error: ${plainLines(text)}\n`),
+  };
 }
 
 // ------------------------------------------------------------------ the config

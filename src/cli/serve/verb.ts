@@ -4,7 +4,7 @@
  */
 
 import { CONFIG_FLAGS, type VerbBody, wholeNumber } from "../shell/verb.ts";
-import { EXEC_FLAGS } from "../worker/flags.ts";
+import { EXEC_FLAGS } from "../worker/verb.ts";
 import type { ServeFlags } from "./serve.ts";
 
 const OF_EXEC = ["--exec", "--shell", "--env"];

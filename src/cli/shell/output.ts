@@ -107,34 +107,22 @@ export function table<Row>(
       .map(({ column, cells }) => ({ column, cells, wish: wishOf(column, cells) })),
     width,
   );
-  const widths = fit(
-    filled.map(({ wish }) => wish),
-    width,
-  );
-  const line = (texts: readonly string[], tints: readonly (Tint | null)[]): string =>
-    texts
-      .map((text, at) => {
-        const { align } = filled[at]?.column ?? {};
+  const wishes = filled.map(({ wish }) => wish);
+  const widths = fit(wishes, width);
+  /** The row at an index; without, the head. */
+  const line = (index?: number): string =>
+    filled
+      .map(({ column, cells }, at) => {
         const size = widths[at] ?? 0;
-        const shown = clip(text, size);
-        const isLast = at === texts.length - 1;
-        const padded = align === "right" ? padStart(shown, size) : isLast ? shown : padEnd(shown, size);
-        const tint = tints[at] ?? null;
-        return tint === null ? padded : paint(tint, padded);
+        const shown = clip(index === undefined ? column.title : (cells[index] ?? ""), size);
+        const isLast = at === filled.length - 1;
+        const padded = column.align === "right" ? padStart(shown, size) : isLast ? shown : padEnd(shown, size);
+        const tint = index === undefined ? "bold" : column.tint?.(rows[index] as Row);
+        return tint ? paint(tint, padded) : padded;
       })
       .join(GAP)
       .trimEnd();
-  const head = line(
-    filled.map(({ column }) => column.title),
-    filled.map(() => "bold"),
-  );
-  const body = rows.map((row, index) =>
-    line(
-      filled.map(({ cells }) => cells[index] ?? ""),
-      filled.map(({ column }) => column.tint?.(row) ?? null),
-    ),
-  );
-  return `${[head, ...body].join("\n")}\n`;
+  return `${[line(), ...rows.map((_, index) => line(index))].join("\n")}\n`;
 }
 
 type Wish = { readonly wanted: number; readonly least: number };
@@ -170,11 +158,8 @@ function fit(wishes: readonly Wish[], width: number | null): number[] {
   let over = widths.reduce((sum, one) => sum + one, 0) + GAP.length * Math.max(0, widths.length - 1) - width;
   while (over > 0) {
     const open = widths.map((size, at) => ({ size, at })).filter(({ size, at }) => size > (wishes[at]?.least ?? size));
-    const widest = open.reduce<{ size: number; at: number } | null>(
-      (best, one) => (best === null || one.size > best.size ? one : best),
-      null,
-    );
-    if (widest === null) return cut(widths, width);
+    const [widest] = open.sort((left, right) => right.size - left.size);
+    if (widest === undefined) return cut(widths, width);
     widths[widest.at] = widest.size - 1;
     over -= 1;
   }

@@ -83,17 +83,11 @@ export const gateTable = (gates: readonly GateJson[], output: Output): string =>
 const callsOut = ({ running, maxConcurrent }: GateJson): string =>
   running <= maxConcurrent ? `${running} of ${maxConcurrent}` : `${running}, limit ${maxConcurrent}`;
 
-function shownTokens({ tokensUsed }: GateJson): string {
-  const windows: [keyof GateJson["tokensUsed"], string][] = [
-    ["perMinute", "1m"],
-    ["perHour", "1h"],
-    ["perDay", "1d"],
-  ];
-  return windows
-    .flatMap(([key, name]) => {
-      const window = tokensUsed[key];
-      return window === null ? [] : [`${count(window.used)} of ${count(window.limit)} in ${name}`];
-    })
+function shownTokens({ tokensUsed: { perMinute, perHour, perDay } }: GateJson): string {
+  return Object.entries({ "1m": perMinute, "1h": perHour, "1d": perDay })
+    .flatMap(([name, window]) =>
+      window === null ? [] : [`${count(window.used)} of ${count(window.limit)} in ${name}`],
+    )
     .join(", ");
 }
 

@@ -19,13 +19,7 @@ type Flags = { readonly where?: readonly string[]; readonly reason?: string };
 
 /** One call of the server cancels at most 10 000; so many calls, and there is an end even if more keep coming. */
 const ROUNDS_MAX = 1000;
-const KEYS: ReadonlyMap<string, keyof CancelFilter> = new Map([
-  ["agent", "agentId"],
-  ["agentId", "agentId"],
-  ["project", "project"],
-  ["type", "type"],
-  ["state", "state"],
-]);
+const KEYS: ReadonlySet<string> = new Set(["agentId", "project", "type", "state"] satisfies (keyof CancelFilter)[]);
 
 export const cancelVerb: VerbBody<Flags> = {
   about: "Cancel tasks. They are cancelled at once; what runs is stopped.",
@@ -96,9 +90,12 @@ function filterFrom(where: readonly string[]): CancelFilter {
   if (where.length === 1 && where[0] === "all") return { all: true };
   const entries = where.map((text): [string, unknown] => {
     const at = text.indexOf("=");
-    const key = at < 0 ? undefined : KEYS.get(text.slice(0, at).trim());
+    const key = text
+      .slice(0, at)
+      .trim()
+      .replace(/^agent$/, "agentId");
     const value = text.slice(at + 1).trim();
-    if (key === undefined || value === "") {
+    if (at < 0 || !KEYS.has(key) || value === "") {
       const hint = `project=NAME, agent=NAME, type=NAME, state=${TASK_STATES.slice(0, 2).join(",")}, or all, alone`;
       throw usageProblem(`--where "${text}" is no filter`, hint);
     }

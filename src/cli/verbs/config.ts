@@ -10,10 +10,10 @@ import type { Setting } from "../config/file.ts";
 import { alternatives, type JsonSchema, schemaAt, shownPath } from "../config/knobs.ts";
 import { toObject } from "../config/layers.ts";
 import { type Origin, shownOrigin } from "../config/problem.ts";
+import { isHarmlessUrl, withoutAnyCredentials, withoutCredentials } from "../config/secret.ts";
 import { loadSettings, SETTINGS_SCHEMA, type ServerConfig } from "../config/settings.ts";
 import { EXIT } from "../shell/problem.ts";
 import type { Environment } from "../shell/terminal.ts";
-import { isHarmlessUrl, withoutAnyCredentials, withoutCredentials } from "../shell/url-secret.ts";
 import { type Call, CONFIG_FLAGS, type ConfigFlags, type Verb, type VerbBody } from "../shell/verb.ts";
 
 /** The config as this command would have it. */

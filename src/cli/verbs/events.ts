@@ -6,10 +6,11 @@ import type { Client } from "../../client/index.ts";
 import type { EventJson } from "../../protocol/index.ts";
 import { EVENTS_MAX } from "../../protocol/wire/index.ts";
 import { clientFor } from "../shell/connection.ts";
+import type { Output } from "../shell/output.ts";
 import { EXIT, type ExitCode } from "../shell/problem.ts";
 import { interruptible } from "../shell/terminal.ts";
+import { clip, padEnd, plain, type Tint } from "../shell/text.ts";
 import { type Call, type VerbBody, wholeNumber } from "../shell/verb.ts";
-import { eventLine } from "../show/event-view.ts";
 
 type Flags = { readonly after?: number; readonly follow?: boolean; readonly limit?: number };
 
@@ -60,3 +61,39 @@ function follow(call: Call<Flags>): Promise<ExitCode> {
 }
 
 const print = (event: EventJson, { output }: Call<Flags>): void => output.line(event, () => eventLine(event, output));
+
+// ------- an event as one line; nothing here knows a kind of event, so one that is added tomorrow is shown as well
+
+const VALUE_MAX = 60;
+/** What stands in its own column, or says nothing to a person. */
+const LEFT_OUT = new Set(["kind", "at", "task", "attempt", "bodyHash", "resultHash", "policyHash"]);
+
+function eventLine(event: EventJson, output: Output): string {
+  const { paint } = output;
+  const facts = Object.entries(event.payload)
+    .filter(([key, value]) => !LEFT_OUT.has(key) && isWorthShowing(value))
+    .map(([key, value]) => `${key}=${clip(plain(shortly(value)), VALUE_MAX)}`);
+  const what = [
+    event.task ?? "",
+    event.attempt === undefined || event.attempt === 0 ? "" : `attempt ${event.attempt}`,
+    facts.join(" "),
+  ].filter((part) => part !== "");
+  const head = `${padEnd(`#${event.seq}`, 8)} ${event.at.replace("T", " ").replace("Z", "")}`;
+  const line = `${head}  ${padEnd(event.kind, 18)} ${plain(what.join("  "))}`.trimEnd();
+  const shown = output.width === null ? line : clip(line, output.width);
+  const rest = shown.slice(head.length);
+  const tint = tintOf(event.kind);
+  return `${paint("dim", head)}${tint === null ? rest : paint(tint, rest)}`;
+}
+
+const isWorthShowing = (value: unknown): boolean =>
+  value !== null && value !== undefined && value !== "" && !(Array.isArray(value) && value.length === 0);
+
+const shortly = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
+
+function tintOf(kind: string): Tint | null {
+  if (/-(done|opened|joined)$/.test(kind)) return "green";
+  if (/-(failed|lost|throttled|expired)$/.test(kind)) return "red";
+  if (/-(cancelled|skipped|paused|left)$/.test(kind)) return "yellow";
+  return /-(assigned|running|started)$/.test(kind) ? "cyan" : null;
+}

@@ -1,9 +1,15 @@
 /**
- * `drover why ID`: every condition between a task and its start, now or as of an event in the past.
+ * `drover why ID`: every condition between a task and its start, now or as of an event in the past; with the numbers
+ * that decide, who is ahead, and when it could start.
+ *
+ * The shut conditions come first, since they are what a person came for. Beside an instant stands how far away it is.
  */
+import type { WhyAnswer, WhyCondition } from "../../protocol/index.ts";
 import { answering, idOf } from "../shell/connection.ts";
+import type { Output } from "../shell/output.ts";
+import { padEnd, plain, widthOf, wrapLine } from "../shell/text.ts";
 import { given, type VerbBody, wholeNumber } from "../shell/verb.ts";
-import { whyPicture } from "../show/why-view.ts";
+import { age, count } from "../show/time.ts";
 
 type Flags = { readonly at?: number };
 
@@ -16,3 +22,95 @@ export const whyVerb: VerbBody<Flags> = {
   ],
   run: answering((client, call) => client.why(idOf(call), given({ at: call.flags.at })), whyPicture),
 };
+
+const OPEN = "✔";
+const SHUT = "✘";
+const TEXT_MIN = 30;
+const BELOW = "    ";
+const INSTANT = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z(?!\w)/g;
+
+function whyPicture(why: WhyAnswer, output: Output): string {
+  const shut = why.conditions.filter((condition) => !condition.ok);
+  const open = why.conditions.filter((condition) => condition.ok);
+  const width = Math.max(0, ...why.conditions.map(({ code }) => widthOf(code)));
+  const block = (conditions: readonly WhyCondition[]): string =>
+    conditions.map((condition) => conditionLines(condition, width, output)).join("");
+  return [
+    headLines(why, output),
+    shut.length === 0 ? "" : `\n${block(shut)}`,
+    open.length === 0 ? "" : `\n${block(open)}`,
+    aheadLines(why, output),
+    startLines(why, shut.length, output),
+  ].join("");
+}
+
+/** The first words are the task's id, painted after the lines are made: colours take no room. */
+function headLines({ task, state, summary }: WhyAnswer, { paint, width, now }: Output): string {
+  const id = plain(task);
+  const [first = "", ...rest] = wrapLine(
+    `${id} is ${state}. ${plain(inTime(summary, now()))}`,
+    width ?? Number.POSITIVE_INFINITY,
+  );
+  const head = first.startsWith(id) ? paint("bold", id) + first.slice(id.length) : first;
+  return `${[head, ...rest].join("\n")}\n`;
+}
+
+function conditionLines(condition: WhyCondition, width: number, output: Output): string {
+  const { paint } = output;
+  const now = output.now();
+  const mark = condition.ok ? paint("green", OPEN) : paint("red", SHUT);
+  const indent = " ".repeat(width + 6);
+  const all = output.width ?? Number.POSITIVE_INFINITY;
+  // On a narrow screen the text goes below the name of the condition, and not beside it.
+  const isNarrow = all - indent.length < TEXT_MIN;
+  const room = all - (isNarrow ? BELOW.length : indent.length);
+  const text = wrapLine(plain(inTime(condition.detail, now)), room);
+  const numbers = numbersOf(condition, now);
+  const dim = numbers === "" || condition.ok ? [] : wrapLine(numbers, room).map((line) => paint("dim", line));
+  if (isNarrow) return [`  ${mark} ${condition.code}`, ...[...text, ...dim].map((line) => BELOW + line), ""].join("\n");
+  const [first = "", ...rest] = text;
+  const lines = [...rest, ...dim].map((line) => indent + line);
+  return [`  ${mark} ${padEnd(condition.code, width)}  ${first}`, ...lines, ""].join("\n");
+}
+
+function numbersOf({ numbers }: WhyCondition, now: number): string {
+  return Object.entries(numbers)
+    .filter(([, value]) => value !== null)
+    .map(([key, value]) => `${key} ${typeof value === "number" ? count(value) : shownText(value ?? "", now)}`)
+    .join(", ");
+}
+
+/** An instant is shown by how far it is away: the sentence above it has it whole. */
+const shownText = (value: string, now: number): string =>
+  value.replace(INSTANT, "") === "" ? age(value, now) : plain(value);
+
+/** A sentence in which each instant is written for people. */
+const inTime = (sentence: string, now: number): string =>
+  sentence.replaceAll(INSTANT, (instant) => `${instant} (${age(instant, now)})`);
+
+function aheadLines({ ahead }: WhyAnswer, output: Output): string {
+  if (ahead.count === 0 && ahead.next.length === 0) return "";
+  const own = ahead.count === 1 ? "1 task of its agent is" : `${count(ahead.count)} tasks of its agent are`;
+  const head = ahead.count === 0 ? "Before it:" : `Before it: ${own} ahead.`;
+  const rows = ahead.next.map(({ task, agent, reason }) => {
+    const whose = `  ${plain(task)} of ${plain(agent)}`;
+    const because = plain(reason);
+    const room = output.width ?? Number.POSITIVE_INFINITY;
+    if (widthOf(whose) + 2 + widthOf(because) <= room) return `${whose}  ${output.paint("dim", because)}\n`;
+    const below = wrapLine(because, room - BELOW.length).map((line) => `${BELOW}${output.paint("dim", line)}\n`);
+    return `${whose}\n${below.join("")}`;
+  });
+  const shown = wrapLine(head, output.width ?? Number.POSITIVE_INFINITY).join("\n");
+  return `\n${shown}\n${rows.join("")}`;
+}
+
+function startLines({ state, earliestStart }: WhyAnswer, shut: number, { width, now }: Output): string {
+  if (state !== "waiting" && state !== "queued") return "";
+  if (earliestStart === undefined && shut === 0) return "";
+  const when = age(earliestStart, now());
+  const start =
+    earliestStart === undefined
+      ? "not known, since it depends on others and not on the clock alone."
+      : `${earliestStart}${when === "" ? "" : ` (${when})`}`;
+  return `\n${wrapLine(`Earliest start: ${start}`, width ?? Number.POSITIVE_INFINITY).join("\n")}\n`;
+}

@@ -1,9 +1,47 @@
 /**
- * `drover worker` as the command line knows it. What it does is in `worker.ts`, which is loaded only when it is wanted.
+ * `drover worker` as the command line knows it, and the flags that it shares with `drover serve --exec`. What it does
+ * is in `worker.ts`, which is loaded only when it is wanted.
  */
-import { byteCount, cpuMillicores, several, type VerbBody, wholeNumber } from "../shell/verb.ts";
-import { EXEC_FLAGS } from "./flags.ts";
+import {
+  byteCount,
+  cpuMillicores,
+  each,
+  type FlagSpec,
+  milliseconds,
+  several,
+  type VerbBody,
+  wholeNumber,
+} from "../shell/verb.ts";
 import type { WorkerFlags } from "./worker.ts";
+
+/** The action of a task whose params bring their own command. */
+export const COMMAND_ACTION = "exec";
+
+export const EXEC_FLAGS: readonly FlagSpec[] = [
+  {
+    flags: "--exec <command>",
+    about: "run this for each task: its JSON on stdin, the result from a file or the last JSON line",
+  },
+  { flags: "--shell", about: "hand the command to /bin/sh, for pipes, variables and the like" },
+  { flags: "--preset <agent>", about: "run a coding agent instead of --exec", choices: ["claude", "codex", "aider"] },
+  { flags: "--arg <word>", about: "a further word behind the command or preset; may be given again", read: each },
+  {
+    flags: "--env <name>",
+    about: "let a variable through (NAME) or set one (NAME=value); may be given again",
+    read: each,
+  },
+  { flags: "--worktree", about: "each attempt in a git worktree and branch of its own" },
+  { flags: "--base <ref>", about: "the branch, tag or commit worktrees begin from (default: HEAD)" },
+  { flags: "--setup <line>", about: "run in the workspace before each task, by a shell" },
+  { flags: "--cleanup <line>", about: "run in the workspace after each task, by a shell" },
+  { flags: "--idle-timeout <span>", about: "stop a command that has written nothing for so long", read: milliseconds },
+  { flags: "--kill-grace <span>", about: "from the first signal to SIGKILL (default: 10s)", read: milliseconds },
+  {
+    flags: "--max-worktrees <n>",
+    about: "keep at most this many worktrees (default: workers.maxWorktrees of the server)",
+    read: wholeNumber(1),
+  },
+];
 
 const SLOTS_MAX = 1000;
 

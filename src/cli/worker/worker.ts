@@ -16,15 +16,30 @@ import {
   type ExecHandler,
   type ExecOptions,
   execLogs,
+  type PresetName,
   type PullWorker,
   startWorkerWithOutcomes,
 } from "../../worker/index.ts";
-import { asTyped, CliProblem, EXIT, type ExitCode } from "../shell/problem.ts";
+import { asTyped, CliProblem, EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
 import { exitOf, type StopSignal, type Terminal } from "../shell/terminal.ts";
 import { type Call, given } from "../shell/verb.ts";
-import { type ExecFlags, execOptionsFrom } from "./flags.ts";
 import { checkProgram, checkWorktree, handlerFrom, makeWorkerData } from "./preflight.ts";
 
+/** What an exec worker runs and where: the same for `drover worker` and `drover serve --exec`. */
+export type ExecFlags = {
+  readonly exec?: string;
+  readonly shell?: boolean;
+  readonly preset?: PresetName;
+  readonly arg?: readonly string[];
+  readonly env?: readonly string[];
+  readonly worktree?: boolean;
+  readonly base?: string;
+  readonly setup?: string;
+  readonly cleanup?: string;
+  readonly idleTimeout?: number;
+  readonly killGrace?: number;
+  readonly maxWorktrees?: number;
+};
 export type WorkerFlags = ExecFlags & {
   readonly id?: string;
   readonly slots?: number;
@@ -96,6 +111,24 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
     // Who will not wait leaves the process, and that kills what still runs.
     if (!stop.isForced()) await exec.close();
   }
+}
+
+/** The options of the exec worker, without its data directory. */
+function execOptionsFrom(flags: ExecFlags): Omit<ExecOptions, "data"> {
+  const { exec, preset, arg, env, base, setup, cleanup, idleTimeout, killGrace, maxWorktrees } = flags;
+  if ((exec === undefined) === (preset === undefined))
+    throw usageProblem(
+      "say what to run: --exec COMMAND or --preset AGENT, and not both",
+      "drover help worker has examples",
+    );
+  if (base !== undefined && flags.worktree !== true)
+    throw usageProblem("--base is for --worktree", "add --worktree, or leave --base out");
+  const limits = { idleTimeoutMs: idleTimeout, killGraceMs: killGrace, maxWorktrees };
+  return {
+    ...(exec === undefined ? {} : { command: exec, shell: flags.shell === true }),
+    ...(flags.worktree === true ? { isolation: "worktree" } : {}),
+    ...given({ preset, args: arg, env, base, setup, cleanup, ...limits }),
+  };
 }
 
 /** The handler of the commands, once all that it needs is there. */

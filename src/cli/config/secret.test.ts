@@ -9,7 +9,7 @@ import { emptyDirectory } from "../../../test/kits/cli/served.ts";
 import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
 import { runCommandLine } from "../command-line.ts";
 import { VERBS } from "../verbs.ts";
-import { withoutCredentials } from "./url-secret.ts";
+import { withoutCredentials } from "./secret.ts";
 
 test("an address is shown without its password, whatever that holds", () => {
   for (const [url, shown] of [
