@@ -57,12 +57,13 @@ test("a report on the wire can be made of whatever a handler throws", () => {
   });
 });
 
-test("a report in the engine's own process can be made of whatever a handler throws", () => {
+test("a report in the engine's own process can be made of whatever a handler throws, as on the wire", () => {
   holds(5000, anything, (make) => {
     const error = make();
     const { report } = failedSafely({ task: "t" as never, attempt: 1, tokens: null }, error, 0);
     const { error: said, retryAfterMs } = report;
     assert.ok(typeof said === "string" && said.isWellFormed());
+    assert.equal(said, reportOfError(error, null, 0).error);
     assert.ok(retryAfterMs === null || (Number.isSafeInteger(retryAfterMs) && retryAfterMs >= 0));
   });
 });

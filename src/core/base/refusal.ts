@@ -159,11 +159,13 @@ type RefusalOf<Types extends keyof RefusalFields> = {
 const SHOWN_MAX = 80;
 
 /** A value as it is shown in a refusal: short, one line, never a whole payload. What is no plain data says its kind. */
-export function shown(value: unknown): string {
+export function shown(value: unknown, lengthMax: number = SHOWN_MAX): string {
   if (typeof value === "number") return String(value);
-  if (typeof value === "bigint") return `a BigInt (${clip(`${value}n`)})`;
+  if (typeof value === "bigint") return `a BigInt (${clip(`${value}n`, lengthMax)})`;
   if (typeof value === "function" || typeof value === "symbol") return `a ${typeof value}`;
   if (value === undefined) return "nothing";
+  if (typeof value === "string" && value.length > lengthMax)
+    return `${JSON.stringify(value.slice(0, lengthMax).toWellFormed())}${lengthMark(value)}`;
   const kind = kindShown(value);
   if (kind === THROWS) return kind;
   let text: string;
@@ -173,12 +175,13 @@ export function shown(value: unknown): string {
     const isDeep = error instanceof RangeError;
     text = isDeep ? `${Array.isArray(value) ? "a list" : "an object"} too deep to show` : "something that is not JSON";
   }
-  if (kind !== "") return text === "{}" || text.length > SHOWN_MAX ? kind : `${kind} (${text})`;
-  return clip(text);
+  if (kind !== "") return text === "{}" || text.length > lengthMax ? kind : `${kind} (${text})`;
+  return typeof value === "string" ? text : clip(text, lengthMax);
 }
 
-const clip = (text: string): string =>
-  text.length <= SHOWN_MAX ? text : `${text.slice(0, SHOWN_MAX)}… (${text.length} characters)`;
+const clip = (text: string, lengthMax: number): string =>
+  text.length <= lengthMax ? text : `${text.slice(0, lengthMax)}${lengthMark(text)}`;
+const lengthMark = (text: string): string => `… (${text.length} characters)`;
 
 /** The class of what JSON would pass off as something else, such as a Map; empty for plain data. */
 export function kindShown(value: unknown): string {

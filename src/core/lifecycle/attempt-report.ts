@@ -5,6 +5,7 @@
  * that lost its lease can talk but not be heard. Repeating a word that counted is no fault.
  */
 import type { Instant } from "../base/brand.ts";
+import { cutError } from "../base/error-text.ts";
 import { fail, ok } from "../base/result.ts";
 import { type AttemptReport, type CommandOf, type Decided, REPEATED } from "../model/commands.ts";
 import type { Event } from "../model/events.ts";
@@ -12,8 +13,6 @@ import type { ReadonlyAttempt, ReadonlyState } from "../model/read-only.ts";
 import { usedBy } from "../turn/budget.ts";
 import { requeueAttempt, returnAttempt, throttleAttempt } from "./loss.ts";
 import { endOfStop, failAttempt, giveUpAttempt, stopForBudget } from "./stop.ts";
-
-const ERROR_MAX = 4096;
 
 type AttemptCommand = CommandOf<
   "start-attempt" | "report-usage" | "finish-attempt" | "lose-attempt" | "return-attempt"
@@ -56,7 +55,7 @@ function finish(state: ReadonlyState, attempt: ReadonlyAttempt, report: AttemptR
   }
   if (attempt.state === "stopping") return [endOfStop(state, attempt, tokens, now)];
   if (report.outcome === "requeue") {
-    const reason = report.error === null ? null : cut(report.error);
+    const reason = report.error === null ? null : cutError(report.error);
     const given = { tokens, retryAfterMs: report.retryAfterMs, reason };
     if (report.rateLimited === true) return throttleAttempt(state, attempt, given, now);
     return [requeueAttempt(state, attempt, given, now)];
@@ -64,14 +63,10 @@ function finish(state: ReadonlyState, attempt: ReadonlyAttempt, report: AttemptR
   if (report.outcome === "cancelled") {
     const reason = report.error ?? "cancelled by its worker";
     return [
-      { kind: "task-cancelled", at: now, task, reason: cut(reason), stopBy: now },
+      { kind: "task-cancelled", at: now, task, reason: cutError(reason), stopBy: now },
       { kind: "attempt-stopped", at: now, task, attempt: number, tokens },
     ];
   }
-  const error = cut(report.error ?? "failed without saying why");
+  const error = cutError(report.error ?? "failed without saying why");
   return [failAttempt(state, attempt, { ...report, error }, now)];
 }
-
-/** Errors are for people; what is longer belongs in a result. */
-const cut = (text: string): string =>
-  text.length <= ERROR_MAX ? text : `${text.slice(0, ERROR_MAX).toWellFormed()}… (${text.length} characters)`;

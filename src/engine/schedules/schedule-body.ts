@@ -5,6 +5,7 @@
 import { Cron } from "croner";
 import {
   badField,
+  errorText,
   type Fields,
   fail,
   type Instant,
@@ -49,8 +50,6 @@ export type ReadSchedule = {
   readonly endAt: number | null;
 };
 
-const reason = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
 const cron: Reader<string> = (value, field) => {
   const expected = "a cron pattern such as */15 * * * * (minute hour day month weekday), or @hourly, @daily, @weekly";
   if (typeof value !== "string" || value.length > 256) return fail(badField(field, value, expected));
@@ -60,7 +59,7 @@ const cron: Reader<string> = (value, field) => {
     new Cron(value, { paused: true });
     return ok(value);
   } catch (error) {
-    return fail(badField(field, value, `${expected}; ${reason(error).replace(/^\w+: /, "")}`));
+    return fail(badField(field, value, `${expected}; ${errorText(error).replace(/^\w+: /, "")}`));
   }
 };
 

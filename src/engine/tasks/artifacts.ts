@@ -15,7 +15,7 @@
 
 import { access, realpath } from "node:fs/promises";
 import { isAbsolute, relative, resolve, sep } from "node:path";
-import { shown } from "../../core/base/index.ts";
+import { errorText, shown } from "../../core/base/index.ts";
 import type { Config } from "../../core/config/index.ts";
 import type { Why } from "../../core/why/index.ts";
 import type { Clock } from "../../std/index.ts";
@@ -38,12 +38,10 @@ export async function askWhetherThere(exists: ArtifactExists, artifact: string):
   try {
     return (await exists(artifact)) === true;
   } catch (error) {
-    const message = `inputArtifact ${shown(artifact)} cannot be looked for: ${messageOf(error)}`;
+    const message = `inputArtifact ${shown(artifact)} cannot be looked for: ${errorText(error)}`;
     throw new DroverError("bad_request", message, { details: { field: "inputArtifact" }, cause: error });
   }
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message || error.name : shown(error));
 
 export function watchArtifacts(deps: {
   readonly writer: Writer;
@@ -67,7 +65,7 @@ export function watchArtifacts(deps: {
       const isNews = !troubled.has(artifact);
       troubled.add(artifact);
       if (isNews)
-        onWarning(`inputArtifact ${shown(artifact)} cannot be looked for, and is tried again: ${messageOf(error)}`);
+        onWarning(`inputArtifact ${shown(artifact)} cannot be looked for, and is tried again: ${errorText(error)}`);
       return false;
     }
   }

@@ -4,7 +4,7 @@
  * A result is stored with the log as JSON, up to a size. An error is a failure, unless it asks for the task to come
  * back: a `TaskRequeue`; or unless the task is not at fault: a provider's 429 or 529.
  */
-import { shown, type TaskId } from "../../core/base/index.ts";
+import { cutError, errorText, type TaskId } from "../../core/base/index.ts";
 import type { AttemptReport } from "../../core/model/index.ts";
 import { RESULT_BYTES_MAX, rateLimitOf, spanOf, TaskRequeue } from "../../std/index.ts";
 import { payloadOf } from "../writer/canonical-json.ts";
@@ -43,9 +43,7 @@ export function done(entry: Reported, result: unknown): Report {
 
 /** `wallNow` is what a provider's date to come back at is held to. */
 function failed(entry: Reported, error: unknown, wallNow: number): Report {
-  const message = (error instanceof Error ? `${error.message || error.name}` : shown(error)).toWellFormed();
-  const isPermanent = error instanceof DroverError && error.code === "bad_request";
-  const permanent = isPermanent || (error as { permanent?: unknown } | null)?.permanent === true;
+  const message = cutError(errorText(error));
   if (error instanceof TaskRequeue) {
     // Its own field, unless the handler has put something else there since.
     const restMs = spanOf(error.retryAfterMs) ?? 0;
@@ -54,6 +52,8 @@ function failed(entry: Reported, error: unknown, wallNow: number): Report {
   const retryAfterMs = rateLimitOf(error, wallNow);
   if (retryAfterMs !== null)
     return { report: { ...reportOf(entry, "requeue", message), retryAfterMs, rateLimited: true } };
+  const isPermanent = error instanceof DroverError && error.code === "bad_request";
+  const permanent = isPermanent || (error as { permanent?: unknown } | null)?.permanent === true;
   return { report: { ...reportOf(entry, "failed", message), permanent } };
 }
 

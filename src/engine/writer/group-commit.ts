@@ -5,7 +5,7 @@
  * batch and never the pace of deciding. An append whose answer was lost is repeated under the same batch id. All
  * callers that wait for the same batch wait for one promise.
  */
-import { type Seq, seq } from "../../core/base/index.ts";
+import { errorText, type Seq, seq } from "../../core/base/index.ts";
 import type { Event, State } from "../../core/model/index.ts";
 import { batchOf, createGathering, emptied, type Gathering, gather, gatheredBytes } from "../../log/format/index.ts";
 import { type Head, type Log, LogFailure, type SignRule } from "../../log/index.ts";
@@ -153,8 +153,7 @@ function asStop(error: unknown): DroverError {
   if (error instanceof DroverError) return error;
   if (error instanceof LogFailure)
     return new DroverError("log_failed", error.message, { details: { log: error.code }, cause: error });
-  const message = error instanceof Error ? error.message : String(error);
-  return new DroverError("log_failed", `the log failed: ${message}`, { cause: error });
+  return new DroverError("log_failed", `the log failed: ${errorText(error)}`, { cause: error });
 }
 
 /**

@@ -16,10 +16,11 @@ const NOTE_MAX = 1000;
 const ATTEMPT_MAX = 1_000_000_000;
 const REPORTS_MAX = 10_000;
 const TOKENS_MAX = 1_000_000_000_000;
-const ERROR_MAX = 1_048_576;
+/** Of a report on the wire: longer than what a task keeps of it (core/base/error-text.ts). */
+const ERROR_SENT_MAX = 1_048_576;
 /** The end of a log has no more than this, as JSON. */
 export const LOG_BYTES_MAX = 262_144;
-const LOG_ERROR_MAX = 1024;
+export const LOG_ERROR_MAX = 1024;
 
 const capabilities = (): s.Schema<readonly string[]> =>
   s.noted(s.list(s.name(CAPABILITY_LENGTH_MAX), { max: CAPABILITIES_MAX }), {
@@ -116,7 +117,7 @@ export const syncBody: s.Schema<wire.SyncBody> = s.namedObject<wire.SyncBody>("S
         ...attemptRef,
         outcome: s.oneOf("done", "failed", "cancelled", "requeue"),
         result: s.optional(s.anything(), "At most 256 KiB as JSON."),
-        error: s.optional(s.text(0, ERROR_MAX)),
+        error: s.optional(s.text(0, ERROR_SENT_MAX)),
         usage: s.optional(usage),
         retryAfterMs: s.optional(s.finite(0, 31_556_952_000_000), "Rest at least so long."),
         rateLimited: s.optional(

@@ -41,8 +41,6 @@ export type Ending = {
 
 const WORDS_MAX = 1000;
 const SIGNAL_BASE = 128;
-/** With room for the mark of what was cut off: 4096 is what the wire keeps. */
-const ERROR_MAX = 4000;
 const FILES_LISTED_MIN = 20;
 
 export function outcomeOf(ending: Ending): ExecOutcome {
@@ -186,7 +184,7 @@ export function outcomeOfSpawnError(error: unknown, argv: readonly string[], cwd
   }
 }
 
-/** The last touch on an outcome before it leaves: where work was kept, no secrets, small enough. */
+/** The last touch on an outcome before it leaves: where work was kept, and no secrets. */
 export function finishedOutcome(
   outcome: ExecOutcome,
   extras: { readonly workspace: WorkspaceReport | null; readonly usage: Usage | null; readonly redact: Redactor },
@@ -196,7 +194,7 @@ export function finishedOutcome(
   return {
     ...placed,
     ...(placed.result === undefined ? {} : { result: redact.value(placed.result) }),
-    ...(placed.error === undefined ? {} : { error: shorten(redact.line(placed.error), ERROR_MAX).toWellFormed() }),
+    ...(placed.error === undefined ? {} : { error: redact.line(placed.error) }),
     ...present({ usage }),
   };
 }

@@ -16,11 +16,12 @@
  *   each other out for ever the one that was there first gives up.
  * - A server that answers at once and says nothing new is not asked in a tight loop.
  */
+import { errorText } from "../../core/base/index.ts";
 import type { JoinBody, Joined, SyncAnswer } from "../../protocol/index.ts";
 import { type Clock, present } from "../../std/index.ts";
 import type { FromHandlers, LeaseCell, Stop, ToHandlers } from "./messages.ts";
 import * as pull from "./session.ts";
-import { failureKind, fatalOf, fieldOf, isJoinHopeless, isTaken, messageOf, restMs, type Wire } from "./wire.ts";
+import { failureKind, fatalOf, fieldOf, isJoinHopeless, isTaken, restMs, type Wire } from "./wire.ts";
 
 export type ConnectionSettings = {
   readonly join: JoinBody & { readonly id: string; readonly slots: number };
@@ -249,8 +250,8 @@ function onSyncFailed(state: State, n: number, error: unknown): void {
 }
 
 function onRefused(state: State, n: number, error: unknown): void {
-  warn(state, `a sync was refused: ${messageOf(error)}`);
-  pull.refuse(state.session, n, fieldOf(error), `the server would not take its result: ${messageOf(error)}`);
+  warn(state, `a sync was refused: ${errorText(error)}`);
+  pull.refuse(state.session, n, fieldOf(error), `the server would not take its result: ${errorText(error)}`);
 }
 
 function onAnswer(state: State): void {
@@ -265,7 +266,7 @@ function onAway(state: State, error: unknown): void {
   state.retryAt = now + restMs(state.failures, state.chance(), longest);
   if (state.failures >= FAILURES_TOLD && !state.isAwayTold) {
     state.isAwayTold = true;
-    warn(state, `${messageOf(error)}; trying again until it answers`);
+    warn(state, `${errorText(error)}; trying again until it answers`);
   }
   if (state.giveUpMs !== null && now - state.awaySince >= state.giveUpMs) stop(state, error);
 }
@@ -292,7 +293,7 @@ function lose(state: State, error: unknown): void {
     state,
     state.taken > 0
       ? `another worker has joined as ${state.join.id}: give each its own id; joining again`
-      : `the server does not know this worker any more (${messageOf(error)}): joining again`,
+      : `the server does not know this worker any more (${errorText(error)}): joining again`,
   );
   const rest = state.shortLives === 0 ? 0 : restMs(state.shortLives, state.chance());
   Object.assign(state, { phase: "joining", current: null, failures: 0, retryAt: now + rest });

@@ -69,7 +69,7 @@ test("one that is not there is said to be none, and one that cannot be read has 
   await at.handedIn(2);
   const [a, b] = at.given.map(([, body]) => body).toSorted((one, other) => (one.id < other.id ? -1 : 1));
   assert.deepEqual(a, { session: "s1", id: "a", text: null });
-  assert.deepEqual([b?.text, b?.error?.length, b?.error?.slice(0, 8)], [null, 950, "EACCES x"]);
+  assert.deepEqual([b?.text, b?.error?.length, b?.error?.slice(0, 8)], [null, 972, "EACCES x"]);
 });
 
 test("a reason fits into what the server takes, however it is written", async () => {

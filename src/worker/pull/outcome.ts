@@ -6,13 +6,12 @@
  * outcomes itself, like the one that runs commands, says them outright.
  */
 
+import { cutError, errorText } from "../../core/base/index.ts";
 import type { Usage } from "../../protocol/index.ts";
 import { jsonFault, present, RESULT_BYTES_MAX, rateLimitOf, spanOf, TaskRequeue } from "../../std/index.ts";
 import type { Outcome, Report } from "./messages.ts";
 import { isUsage, largerUsage } from "./usage.ts";
 
-/** Errors are for people; what is longer belongs in a result. */
-const ERROR_MAX = 4096;
 const OUTCOMES: readonly unknown[] = ["done", "failed", "cancelled", "requeue"];
 
 /** `used` is what the handler reported while it ran. */
@@ -29,7 +28,7 @@ export function reportOfOutcome(given: unknown, used: Usage | null): Report {
     outcome,
     // A result counts only with success.
     ...(outcome === "done" ? resultOf(result) : {}),
-    ...(error === undefined ? {} : { error: cut(String(error)) }),
+    ...(error === undefined ? {} : { error: cutError(String(error)) }),
     ...present({ usage }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs: spanOf(retryAfterMs) ?? 0 }),
     ...(rateLimited === true ? { rateLimited } : {}),
@@ -47,7 +46,7 @@ export function reportOfError(error: unknown, used: Usage | null, wallNow: numbe
 }
 
 function readError(error: unknown, used: Usage | null, wallNow: number): Report {
-  const message = cut(messageOf(error));
+  const message = cutError(errorText(error));
   const usage = present({ usage: used });
   if (error instanceof TaskRequeue)
     return { outcome: "requeue", error: message, retryAfterMs: spanOf(error.retryAfterMs) ?? 0, ...usage };
@@ -80,14 +79,3 @@ export function jsonText(value: unknown, path: string): string | undefined {
   const said = `${fault.field} must be ${fault.expected}, not ${fault.value}`;
   throw Object.assign(new TypeError(said), { permanent: true });
 }
-
-function messageOf(error: unknown): string {
-  if (error instanceof Error) return String(error.message || error.name);
-  try {
-    return typeof error === "string" ? error : (JSON.stringify(error) ?? String(error));
-  } catch {
-    return "an error that cannot be shown";
-  }
-}
-
-const cut = (text: string): string => (text.length <= ERROR_MAX ? text : `${text.slice(0, ERROR_MAX)}…`).toWellFormed();

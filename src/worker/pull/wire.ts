@@ -2,6 +2,7 @@
  * The calls of a pull worker's connection, and what their failures mean to it.
  */
 import { type Client, ClientError } from "../../client/index.ts";
+import { errorText } from "../../core/base/index.ts";
 import type { JoinBody, Joined, SyncAnswer, SyncBody } from "../../protocol/index.ts";
 import type { Fatal } from "./messages.ts";
 
@@ -68,13 +69,11 @@ export function isJoinHopeless(error: unknown, isFirst: boolean): boolean {
   return failureKind(error) === "denied" || NO_JOIN.has(code) || (isFirst && NO_DROVER.has(code));
 }
 
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
 export function fatalOf(error: unknown): Fatal {
   const { code, status } = error as { code?: unknown; status?: unknown };
   return {
     code: typeof code === "string" ? code : "internal",
-    message: messageOf(error),
+    message: errorText(error),
     status: typeof status === "number" ? status : 0,
   };
 }
