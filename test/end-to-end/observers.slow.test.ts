@@ -236,4 +236,7 @@ test("the pages load nothing from elsewhere, and their policy would not let them
   }
   const moved = await fetch(`${at.url}/docs`, { redirect: "manual" });
   assert.deepEqual([moved.status, moved.headers.get("location")], [301, "/docs/"]);
+  const icon = await at.call("GET", "/favicon.ico");
+  assert.deepEqual([icon.status, icon.headers.get("content-type")], [200, "image/svg+xml"]);
+  assert.match(icon.text, /^<svg /);
 });

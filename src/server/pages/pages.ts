@@ -1,11 +1,69 @@
 /**
  * What people open in a browser: the status page and the reference of the API. Both hold no data of their own, so
  * they need no token; what they show they ask for like anybody.
+ *
+ * The reference at /docs is Scalar, served whole from its package; nothing of it comes from the network. The script is
+ * large, and most servers are never asked for it, so it is loaded when somebody first asks. It comes from Scalar's
+ * plug-in for Fastify, because the package it is built in installs 270 others with it; the plug-in is handed a stand-in
+ * for an app, and of what it would serve only the script is taken.
  */
 import type { RequestListener } from "node:http";
 import { type RequestCheck, SAFE_HEADERS, type SendParts, sendAnswer, sendProblem } from "../../http/index.ts";
-import { REFERENCE_PAGE, REFERENCE_PAGE_POLICY, referenceScript } from "./reference-page.ts";
-import { STATUS_PAGE, STATUS_PAGE_POLICY } from "./status-page.ts";
+import { hashOf, policyOf, STATUS_PAGE, STATUS_PAGE_POLICY } from "./status-page.ts";
+
+/** What would call home, or leads away from this server, is off. */
+const CONFIGURATION = {
+  url: "/openapi.json",
+  withDefaultFonts: false,
+  telemetry: false,
+  hideClientButton: true,
+  showDeveloperTools: "never",
+  mcp: { disabled: true },
+  agent: { disabled: true },
+};
+const START = `Scalar.createApiReference("#app", ${JSON.stringify(CONFIGURATION)})`;
+
+const REFERENCE_PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Drover: the API</title>
+</head>
+<body>
+<div id="app"></div>
+<script src="js/scalar.js"></script>
+<script>${START}</script>
+</body>
+</html>
+`;
+
+const REFERENCE_PAGE_POLICY = policyOf(
+  `script-src 'self' ${hashOf(START)}`,
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "font-src 'self' data:",
+  "worker-src 'self' blob:",
+);
+
+type Route = { readonly url: string; handler(request: unknown, reply: Reply): unknown };
+type Reply = { header(): Reply; send(text: string): void };
+type Plugin = (app: { route(route: Route): void }, options: object, done: () => void) => void;
+
+let script: Promise<Buffer> | null = null;
+
+function referenceScript(): Promise<Buffer> {
+  script ??= loadScript();
+  return script;
+}
+
+async function loadScript(): Promise<Buffer> {
+  const { default: plugin } = await import("@scalar/fastify-api-reference");
+  const { promise, resolve } = Promise.withResolvers<Buffer>();
+  const reply: Reply = { header: () => reply, send: (text) => resolve(Buffer.from(text)) };
+  const app = { route: ({ url, handler }: Route) => void (url.endsWith(".js") && handler({}, reply)) };
+  (plugin as unknown as Plugin)(app, { configuration: CONFIGURATION }, () => {});
+  return promise;
+}
 
 type Page = { readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly body: Buffer };
 
@@ -14,9 +72,15 @@ function html(text: string, policy: string): Page {
   return { status: 200, headers, body: Buffer.from(text) };
 }
 
+/** A road that forks: browsers ask for it by themselves. */
+const ICON =
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path d="M8 15V9L3 2M8 9l5-7" fill="none" ' +
+  'stroke="#396" stroke-width="3" stroke-linecap="round" stroke-linejoin="round"/></svg>';
+
 /** By path. The bytes of a page are the same for everybody. */
 const PAGES: ReadonlyMap<string, Page | (() => Promise<Page>)> = new Map<string, Page | (() => Promise<Page>)>([
   ["/", html(STATUS_PAGE, STATUS_PAGE_POLICY)],
+  ["/favicon.ico", { status: 200, headers: { "content-type": "image/svg+xml" }, body: Buffer.from(ICON) }],
   ["/docs", { status: 301, headers: { location: "/docs/" }, body: Buffer.alloc(0) }],
   ["/docs/", html(REFERENCE_PAGE, REFERENCE_PAGE_POLICY)],
   [

@@ -88,17 +88,18 @@ $("login").addEventListener("submit", (event) => {
 lookOn();
 `;
 
-const hashOf = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+export const hashOf = (text: string): string => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
-export const STATUS_PAGE_POLICY: string = [
-  "default-src 'none'",
+const ENCLOSED = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/** A page may load what is listed here, call this server, and nothing else. */
+export const policyOf = (...allowed: readonly string[]): string =>
+  ["default-src 'none'", ...allowed, "connect-src 'self'", ENCLOSED].join("; ");
+
+export const STATUS_PAGE_POLICY: string = policyOf(
   `script-src ${hashOf(SCRIPT)}`,
   `style-src ${hashOf(STYLE)}`,
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join("; ");
+  "img-src 'self'",
+);
 
 const table = (id: string, title: string, columns: readonly string[]): string =>
   `<h2>${title}</h2><table id="${id}"><thead><tr>${columns.map((one) => `<th>${one}</th>`).join("")}</tr></thead>` +
