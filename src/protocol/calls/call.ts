@@ -70,7 +70,7 @@ export type AskOf<Kind> = Kind extends Call<infer Asked, unknown> ? Asked : neve
 export type AnswerOf<Kind> = Kind extends Call<infer _Asked, infer Answer> ? Answer : never;
 
 /** The body of every answer that is an error. */
-export const wireErrorSchema: s.Schema<WireError> = s.namedAnswer<WireError>("Error", {
+export const wireErrorSchema: s.Schema<WireError> = s.namedAnswer("Error", {
   error: s.described(s.text(1, 10_000), "What is wrong and what would be right, for people."),
   code: s.described(s.oneOf(...CODE_NAMES), "What is wrong, for programs."),
   retryable: s.optional(s.flag(), "Whether the very same request may succeed later."),

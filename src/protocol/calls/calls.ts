@@ -84,7 +84,7 @@ const READERS: readonly Role[] = ["admin", "agent", "viewer"];
 const CALLERS: readonly Role[] = ["admin", "agent", "worker"];
 const EVERYBODY: readonly Role[] = ["admin", "agent", "worker", "viewer"];
 const idOf = (what: string, lengthMax?: number): s.Schema<Id> =>
-  s.object<Id>({ id: s.described(s.name(lengthMax), `The ${what}'s id.`) });
+  s.object({ id: s.described(s.name(lengthMax), `The ${what}'s id.`) });
 const taskId = idOf("task");
 const projectId = idOf("project");
 const workerId = idOf("worker");

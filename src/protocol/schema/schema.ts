@@ -279,18 +279,28 @@ export function objectOf<Shape>(
 }
 
 /** What a caller sends: an unknown field is refused, since it is nearly always a misspelt one. */
-export const object = <Shape extends object>(fields: Fields<Shape>, notes: Notes = {}): Schema<Shape> =>
+export const object = <Shape extends object = never>(
+  fields: Fields<NoInfer<Shape>>,
+  notes: Notes = {},
+): Schema<Shape> =>
   objectOf({ properties: fields as Readonly<Record<string, Schema>>, additionalProperties: false }, notes);
 
 /** What Drover answers: open, since an answer may gain fields. */
-export const answer = <Shape extends object>(fields: Fields<Shape>, notes: Notes = {}): Schema<Shape> =>
-  objectOf({ properties: fields as Readonly<Record<string, Schema>> }, notes);
+export const answer = <Shape extends object = never>(
+  fields: Fields<NoInfer<Shape>>,
+  notes: Notes = {},
+): Schema<Shape> => objectOf({ properties: fields as Readonly<Record<string, Schema>> }, notes);
 
 /** The same two with a name of their own. */
-export const namedObject = <Shape extends object>(name: string, fields: Fields<Shape>, notes?: Notes): Schema<Shape> =>
-  component(name, object<Shape>(fields, notes));
-export const namedAnswer = <Shape extends object>(name: string, fields: Fields<Shape>): Schema<Shape> =>
-  component(name, answer<Shape>(fields));
+export const namedObject = <Shape extends object = never>(
+  name: string,
+  fields: Fields<NoInfer<Shape>>,
+  notes?: Notes,
+): Schema<Shape> => component(name, object<Shape>(fields, notes));
+export const namedAnswer = <Shape extends object = never>(
+  name: string,
+  fields: Fields<NoInfer<Shape>>,
+): Schema<Shape> => component(name, answer<Shape>(fields));
 
 /** Values by name; what the names may be is the core's `name`, unless another schema says so. */
 export const table = <Value>(

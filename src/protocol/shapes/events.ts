@@ -65,21 +65,21 @@ export const eventJson: s.Schema<EventJson> = s.component(
     postHash: s.described(hash(), "SHA-256 of priorHash and the stored bytes."),
   }) as s.Schema<EventJson>,
 );
-export const eventsQuery: s.Schema<EventsQuery> = s.object<EventsQuery>({
+export const eventsQuery: s.Schema<EventsQuery> = s.object({
   after: s.optional(s.whole(0), "Events behind this number. Last-Event-ID says the same.", { default: 0 }),
   limit: s.optional(s.whole(1, EVENTS_MAX), "How many in a page of JSON.", { default: EVENTS_DEFAULT }),
   task: s.optional(s.name(), "Only events about this task."),
   kind: s.optional(s.list(s.name(), { min: 1, max: 100 }), "Only these, as in kind=task-done,task-failed."),
 });
-export const eventPage: s.Schema<EventPage> = s.namedAnswer<EventPage>("EventPage", {
+export const eventPage: s.Schema<EventPage> = s.namedAnswer("EventPage", {
   events: s.list(eventJson),
   nextAfter: s.optional(
     s.whole(0),
     "Ask for the next page with this; absent when there is none yet. A page of a filter may be empty and have one.",
   ),
 });
-export const health: s.Schema<Health> = s.answer<Health>({ status: s.oneOf("ok"), version: s.text(1, 100) });
-export const readiness: s.Schema<Readiness> = s.answer<Readiness>({
+export const health: s.Schema<Health> = s.answer({ status: s.oneOf("ok"), version: s.text(1, 100) });
+export const readiness: s.Schema<Readiness> = s.answer({
   status: s.oneOf("ready"),
   seq: s.described(s.whole(0), "The number of the last event in the log."),
   logTimeAheadMs: s.described(

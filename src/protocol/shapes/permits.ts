@@ -43,7 +43,7 @@ export const permitBody: s.Schema<wire.PermitBody> = s.component(
     "an object with taskId and attempt together or neither",
   ),
 );
-export const permitView: s.Schema<wire.PermitView> = s.namedAnswer<wire.PermitView>("Permit", {
+export const permitView: s.Schema<wire.PermitView> = s.namedAnswer("Permit", {
   permitId: s.name(),
   gate: s.name(),
   status: s.described(
@@ -59,7 +59,7 @@ export const permitView: s.Schema<wire.PermitView> = s.namedAnswer<wire.PermitVi
   ),
   retryAfterMs: s.optional(s.whole(0), "rate-limited: when the window or the block may let it go."),
 });
-export const settleBody: s.Schema<wire.SettleBody> = s.namedObject<wire.SettleBody>("SettleBody", {
+export const settleBody: s.Schema<wire.SettleBody> = s.namedObject("SettleBody", {
   ok: s.optional(s.flag(), "Whether the call succeeded.", { default: true }),
   usage: s.optional(usage, "Absent: it is charged at its estimate."),
   rateLimited: s.optional(
@@ -68,12 +68,9 @@ export const settleBody: s.Schema<wire.SettleBody> = s.namedObject<wire.SettleBo
   ),
   session: session(),
 });
-export const dropQuery: s.Schema<wire.DropQuery> = s.object<wire.DropQuery>({ session: session() });
-export const permitStatus: s.Schema<wire.PermitStatus> = s.answer<wire.PermitStatus>({
+export const dropQuery: s.Schema<wire.DropQuery> = s.object({ session: session() });
+export const permitStatus: s.Schema<wire.PermitStatus> = s.answer({
   status: s.oneOf("settled", "dropped"),
   permitId: s.name(),
 });
-export const gateStatus: s.Schema<wire.GateStatus> = s.answer<wire.GateStatus>({
-  status: s.oneOf("reset", "removed"),
-  gate: s.name(),
-});
+export const gateStatus: s.Schema<wire.GateStatus> = s.answer({ status: s.oneOf("reset", "removed"), gate: s.name() });

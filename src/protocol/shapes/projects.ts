@@ -10,7 +10,7 @@ type TokenWindow = { readonly limit: number; readonly used: number } | null;
 
 const amount = (description: string): s.Schema<number> => s.described(s.finite(-1e300, 1e300), description);
 
-export const projectBody: s.Schema<wire.ProjectBody> = s.namedObject<wire.ProjectBody>(
+export const projectBody: s.Schema<wire.ProjectBody> = s.namedObject(
   "ProjectBody",
   {
     weight: s.optional(s.finite(0, 1_000_000, true), "Its share among the projects that have work."),
@@ -30,7 +30,7 @@ export const projectBody: s.Schema<wire.ProjectBody> = s.namedObject<wire.Projec
   },
   { examples: [{ weight: 2, maxConcurrent: 10, budget: { limit: 1_000_000, window: "24h" } }] },
 );
-export const projectView: s.Schema<wire.ProjectView> = s.namedAnswer<wire.ProjectView>("Project", {
+export const projectView: s.Schema<wire.ProjectView> = s.namedAnswer("Project", {
   id: s.name(),
   weight: s.finite(0, 1_000_000, true),
   maxConcurrent: s.whole(1),
@@ -52,10 +52,7 @@ export const projectView: s.Schema<wire.ProjectView> = s.namedAnswer<wire.Projec
   spent: amount("Tokens in the budget's window."),
   reserved: amount("Tokens set aside for what runs now, and for calls outside a task that wait or are out."),
 });
-export const projectList: s.Schema<wire.ProjectList> = s.answer<wire.ProjectList>({
-  projects: s.list(projectView),
-  count: s.whole(0),
-});
+export const projectList: s.Schema<wire.ProjectList> = s.answer({ projects: s.list(projectView), count: s.whole(0) });
 
 const tokenWindow = (): s.Schema<TokenWindow> =>
   s.nullable(s.answer<NonNullable<TokenWindow>>({ limit: s.whole(0), used: s.finite(0, 1e300) }));
@@ -80,9 +77,9 @@ const gateFields: s.Fields<wire.GateJson> = {
   held: s.described(s.nullable(s.name()), "What holds the next call, if anything does."),
   heldUntil: s.optional(s.instant(), "When time alone may let it go."),
 };
-const gateJson: s.Schema<wire.GateJson> = s.namedAnswer<wire.GateJson>("Gate", gateFields);
+const gateJson: s.Schema<wire.GateJson> = s.namedAnswer("Gate", gateFields);
 const gateStats = (): s.Schema<wire.GateStats> =>
-  s.answer<wire.GateStats>({
+  s.answer({
     scheduled: s.described(s.whole(0), "Calls that were let out."),
     completed: s.described(s.whole(0), "Calls that came back; those whose permit ran out are not counted."),
     rateLimited: s.described(s.whole(0), "Calls that met a window or a block when they asked, and 429s reported."),
@@ -92,7 +89,7 @@ const gateStats = (): s.Schema<wire.GateStats> =>
     peakRunning: s.whole(0),
   });
 const gateCall = (): s.Schema<wire.GateCall> =>
-  s.answer<wire.GateCall>({
+  s.answer({
     id: s.described(s.name(), "Its permit."),
     class: s.oneOf("critical", "high", "normal", "low"),
     state: s.oneOf("running", "queued"),
@@ -100,12 +97,9 @@ const gateCall = (): s.Schema<wire.GateCall> =>
     project: s.name(),
     task: s.optional(s.name(), "The task that makes the call, if one does."),
   });
-export const gateDetail: s.Schema<wire.GateDetail> = s.namedAnswer<wire.GateDetail>("GateDetail", {
+export const gateDetail: s.Schema<wire.GateDetail> = s.namedAnswer("GateDetail", {
   ...gateFields,
   stats: gateStats(),
   calls: s.list(gateCall()),
 });
-export const gateList: s.Schema<wire.GateList> = s.answer<wire.GateList>({
-  gates: s.list(gateJson),
-  count: s.whole(0),
-});
+export const gateList: s.Schema<wire.GateList> = s.answer({ gates: s.list(gateJson), count: s.whole(0) });

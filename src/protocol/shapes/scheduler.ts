@@ -131,7 +131,7 @@ export const configPatchBody: s.Schema<ConfigPatchBody> = s.component(
   ) as s.Schema<ConfigPatchBody>,
 );
 
-export const stats: s.Schema<wire.Stats> = s.namedAnswer<wire.Stats>("Stats", {
+export const stats: s.Schema<wire.Stats> = s.namedAnswer("Stats", {
   queue: s.answer<wire.Stats["queue"]>({
     totalQueued: s.described(count(), "Waiting and queued."),
     totalInflight: count(),
@@ -165,20 +165,20 @@ export const stats: s.Schema<wire.Stats> = s.namedAnswer<wire.Stats>("Stats", {
   config: schedulerConfig,
 });
 
-const queuedTask: s.Schema<wire.QueuedTask> = s.answer<wire.QueuedTask>({
+const queuedTask: s.Schema<wire.QueuedTask> = s.answer({
   taskId: s.name(),
   type: s.name(),
   priority: s.whole(-Number.MAX_SAFE_INTEGER),
   score: s.finite(-1e300, 1e300),
   waitMs: count(),
 });
-const agentQueue: s.Schema<wire.AgentQueue> = s.answer<wire.AgentQueue>({
+const agentQueue: s.Schema<wire.AgentQueue> = s.answer({
   agentId: s.name(),
   queued: count(),
   inFlight: count(),
   next: s.described(s.list(queuedTask), "The first few, in the order they would start."),
 });
-export const queueView: s.Schema<wire.QueueView> = s.namedAnswer<wire.QueueView>("Queue", {
+export const queueView: s.Schema<wire.QueueView> = s.namedAnswer("Queue", {
   paused: s.flag(),
   waiting: count(),
   queued: count(),
@@ -207,7 +207,7 @@ export const pauseBody: s.Schema<wire.PauseBody> = s.refined(
   ({ project, task }) => project === undefined || task === undefined,
   "a project or a task, not both; neither for the whole fleet",
 );
-export const pauseStatus: s.Schema<wire.PauseStatus> = s.answer<wire.PauseStatus>({
+export const pauseStatus: s.Schema<wire.PauseStatus> = s.answer({
   status: s.oneOf("paused", "active"),
   project: s.optional(s.name()),
   task: s.optional(s.name()),

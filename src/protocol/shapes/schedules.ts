@@ -11,7 +11,7 @@ import { taskFields } from "./tasks.ts";
 export const SCHEDULE_ID_MAX = 100;
 
 const { id: _, deadline: __, ...scheduleTaskFields } = taskFields;
-const scheduleTask: s.Schema<wire.ScheduleTask> = s.namedObject<wire.ScheduleTask>("ScheduleTask", scheduleTaskFields, {
+const scheduleTask: s.Schema<wire.ScheduleTask> = s.namedObject("ScheduleTask", scheduleTaskFields, {
   expected: "the task of each instant: an object with agentId and action",
 });
 
@@ -31,32 +31,25 @@ export const scheduleFields: s.Fields<wire.ScheduleBody> = {
   startAt: s.optional(s.nullable(s.instant())),
   endAt: s.optional(s.nullable(s.instant())),
 };
-export const scheduleBody: s.Schema<wire.ScheduleBody> = s.namedObject<wire.ScheduleBody>(
-  "ScheduleBody",
-  scheduleFields,
-  { examples: [{ cron: "0 9 * * 1-5", timeZone: "Europe/Berlin", task: { agentId: "ann", action: "report" } }] },
-);
-export const scheduleView: s.Schema<wire.ScheduleView> = s.namedAnswer<wire.ScheduleView>("Schedule", {
+export const scheduleBody: s.Schema<wire.ScheduleBody> = s.namedObject("ScheduleBody", scheduleFields, {
+  examples: [{ cron: "0 9 * * 1-5", timeZone: "Europe/Berlin", task: { agentId: "ann", action: "report" } }],
+});
+export const scheduleView: s.Schema<wire.ScheduleView> = s.namedAnswer("Schedule", {
   ...scheduleFields,
   id: s.name(),
   nextAt: s.optional(s.instant(), "Absent: never again, or paused."),
   lastAt: s.optional(s.instant()),
   lastTaskId: s.optional(s.name()),
 });
-export const schedulesQuery: s.Schema<wire.SchedulesQuery> = s.object<wire.SchedulesQuery>({
-  limit: s.optional(s.whole(1, PAGE_MAX), "How many at most; large ones end a page sooner.", {
-    default: PAGE_DEFAULT,
-  }),
+export const schedulesQuery: s.Schema<wire.SchedulesQuery> = s.object({
+  limit: s.optional(s.whole(1, PAGE_MAX), "How many at most; large ones end a page sooner.", { default: PAGE_DEFAULT }),
   cursor: s.optional(s.name(SCHEDULE_ID_MAX), "The nextCursor of the page before.", {
     expected: "the nextCursor of a former page",
   }),
 });
-export const schedulePage: s.Schema<wire.SchedulePage> = s.namedAnswer<wire.SchedulePage>("SchedulePage", {
+export const schedulePage: s.Schema<wire.SchedulePage> = s.namedAnswer("SchedulePage", {
   schedules: s.described(s.list(scheduleView), "By their ids."),
   count: s.described(s.whole(0), "Of this page."),
   nextCursor: s.optional(s.name(SCHEDULE_ID_MAX), "Where to go on. Absent on the last page, and only there."),
 });
-export const scheduleStatus: s.Schema<wire.ScheduleStatus> = s.answer<wire.ScheduleStatus>({
-  status: s.oneOf("removed"),
-  id: s.name(),
-});
+export const scheduleStatus: s.Schema<wire.ScheduleStatus> = s.answer({ status: s.oneOf("removed"), id: s.name() });

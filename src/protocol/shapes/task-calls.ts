@@ -19,7 +19,7 @@ const filterFields: s.Fields<Pick<wire.TasksQuery, "agentId" | "project" | "type
   type: s.optional(s.name()),
 };
 
-export const tasksQuery: s.Schema<wire.TasksQuery> = s.object<wire.TasksQuery>({
+export const tasksQuery: s.Schema<wire.TasksQuery> = s.object({
   ...filterFields,
   state: s.optional(
     s.list(filterState(), { min: 1, max: 100 }),
@@ -33,7 +33,7 @@ export const tasksQuery: s.Schema<wire.TasksQuery> = s.object<wire.TasksQuery>({
     "The nextCursor of the page before.",
   ),
 });
-export const taskPage: s.Schema<wire.TaskPage> = s.namedAnswer<wire.TaskPage>("TaskPage", {
+export const taskPage: s.Schema<wire.TaskPage> = s.namedAnswer("TaskPage", {
   tasks: s.described(
     s.list(taskView),
     "In the order of submission, which does not change. Results are left out: read each task for its own.",
@@ -42,17 +42,14 @@ export const taskPage: s.Schema<wire.TaskPage> = s.namedAnswer<wire.TaskPage>("T
   nextCursor: s.optional(s.text(1, 17), "Where to go on. Absent on the last page, and only there."),
 });
 
-export const patchBody: s.Schema<wire.PatchBody> = s.object<wire.PatchBody>({
+export const patchBody: s.Schema<wire.PatchBody> = s.object({
   priority: s.optional(priority()),
   deadline: s.optional(s.nullable(s.instant()), "Null takes the deadline away."),
 });
-export const cancelBody: s.Schema<wire.CancelBody> = s.object<wire.CancelBody>({
+export const cancelBody: s.Schema<wire.CancelBody> = s.object({
   reason: s.optional(s.text(0, 1024), "For people; it becomes the task's error."),
 });
-export const cancelled: s.Schema<wire.Cancelled> = s.answer<wire.Cancelled>({
-  status: s.oneOf("cancelled"),
-  taskId: s.name(),
-});
+export const cancelled: s.Schema<wire.Cancelled> = s.answer({ status: s.oneOf("cancelled"), taskId: s.name() });
 
 const cancelFilter: s.Schema<wire.CancelFilter> = s.refined(
   s.object<wire.CancelFilter>({
@@ -72,28 +69,26 @@ const cancelFilter: s.Schema<wire.CancelFilter> = s.refined(
   },
   "at least one of agentId, project, state and type; or { all: true }, alone, for every task",
 );
-export const cancelWhereBody: s.Schema<wire.CancelWhereBody> = s.object<wire.CancelWhereBody>(
+export const cancelWhereBody: s.Schema<wire.CancelWhereBody> = s.object(
   { filter: cancelFilter },
   { examples: [{ filter: { project: "site", state: ["waiting", "queued"] } }] },
 );
-export const cancelledMany: s.Schema<wire.CancelledMany> = s.answer<wire.CancelledMany>({
+export const cancelledMany: s.Schema<wire.CancelledMany> = s.answer({
   status: s.oneOf("cancelled"),
   count: s.described(s.whole(0), "How many; at most 10 000 are cancelled at once, so repeat until it is 0."),
 });
 
-export const whyQuery: s.Schema<wire.WhyQuery> = s.object<wire.WhyQuery>({
+export const whyQuery: s.Schema<wire.WhyQuery> = s.object({
   at: s.optional(s.whole(1), "The number of an event: why it was not running then. Absent: now."),
 });
-export const waitQuery: s.Schema<wire.WaitQuery> = s.object<wire.WaitQuery>({
-  timeoutMs: s.optional(s.whole(0, WAIT_MS_MAX), "How long to wait for its end at most.", {
-    default: WAIT_MS_DEFAULT,
-  }),
+export const waitQuery: s.Schema<wire.WaitQuery> = s.object({
+  timeoutMs: s.optional(s.whole(0, WAIT_MS_MAX), "How long to wait for its end at most.", { default: WAIT_MS_DEFAULT }),
 });
-export const logsQuery: s.Schema<wire.LogsQuery> = s.object<wire.LogsQuery>({
+export const logsQuery: s.Schema<wire.LogsQuery> = s.object({
   attempt: s.optional(s.whole(1, 1_000_000_000), "Which attempt; absent: the last."),
   tail: s.optional(s.whole(1, TAIL_LINES_MAX), "How many lines from the end.", { default: TAIL_LINES_DEFAULT }),
 });
-export const taskLogs: s.Schema<wire.TaskLogs> = s.namedAnswer<wire.TaskLogs>("TaskLogs", {
+export const taskLogs: s.Schema<wire.TaskLogs> = s.namedAnswer("TaskLogs", {
   taskId: s.name(),
   attempt: s.whole(1),
   text: s.described(s.text(0, 10_000_000), "The last lines of what the attempt wrote."),
@@ -101,7 +96,7 @@ export const taskLogs: s.Schema<wire.TaskLogs> = s.namedAnswer<wire.TaskLogs>("T
 });
 
 const numberOrText = s.nullable(s.either(s.finite(-1e300, 1e300), s.text(0, 10_000), "a number or text"));
-export const whyAnswer: s.Schema<wire.WhyAnswer> = s.namedAnswer<wire.WhyAnswer>("Why", {
+export const whyAnswer: s.Schema<wire.WhyAnswer> = s.namedAnswer("Why", {
   task: s.name(),
   state: s.oneOf<TaskState>(...TASK_STATES),
   summary: s.described(s.text(0, 10_000), "One sentence, for people."),

@@ -27,7 +27,7 @@ export const CAPABILITY_LENGTH_MAX = 260;
 const names = (max: number, lengthMax?: number): s.Schema<readonly string[]> =>
   s.noted(s.list(s.name(lengthMax), { max }), { expected: `a list of at most ${max} names` });
 
-export const resources: s.Schema<wire.Resources> = s.object<wire.Resources>({
+export const resources: s.Schema<wire.Resources> = s.object({
   cpuMillicores: s.optional(s.whole(0, 1_000_000_000), "Thousandths of a CPU."),
   memoryBytes: s.optional(s.whole(0)),
 });
@@ -103,18 +103,18 @@ const agentId = (): s.Schema<string> =>
   });
 
 export const taskFields: Fields<wire.TaskBody> = { agentId: agentId(), ...batchTaskFields };
-export const taskBody: s.Schema<wire.TaskBody> = s.namedObject<wire.TaskBody>("TaskBody", taskFields, {
+export const taskBody: s.Schema<wire.TaskBody> = s.namedObject("TaskBody", taskFields, {
   examples: [
     { agentId: "ann", action: "exec", params: { command: "echo hello" } },
     { agentId: "ann", action: "code", project: "site", type: "code", needs: ["spec-1"], priority: "high" },
   ],
 });
-export const batchTask: s.Schema<wire.BatchTask> = s.namedObject<wire.BatchTask>("BatchTask", {
+export const batchTask: s.Schema<wire.BatchTask> = s.namedObject("BatchTask", {
   agentId: s.optional(s.name(), "The batch's own, where it is named at all."),
   ...batchTaskFields,
 });
 
-export const batchBody: s.Schema<wire.BatchBody> = s.namedObject<wire.BatchBody>("BatchBody", {
+export const batchBody: s.Schema<wire.BatchBody> = s.namedObject("BatchBody", {
   agentId: agentId(),
   project: s.optional(s.name(), "For items that name none."),
   callbackUrl: s.optional(s.webUrl(), "For items that name none."),
@@ -128,14 +128,14 @@ export const batchBody: s.Schema<wire.BatchBody> = s.namedObject<wire.BatchBody>
 
 const taskState = (): s.Schema<TaskState> => s.oneOf(...TASK_STATES);
 const position = s.described(s.whole(1), "1 + the tasks ahead in its agent's queue, counted now.");
-const warning: s.Schema<wire.Warning> = s.answer<wire.Warning>({
+const warning: s.Schema<wire.Warning> = s.answer({
   type: s.name(),
   detail: s.optional(s.text(0, 10_000)),
   asked: s.optional(s.finite(-PRIORITY_MAX, PRIORITY_MAX), "The priority that was asked for."),
   given: s.optional(s.finite(-PRIORITY_MAX, PRIORITY_MAX), "The priority it got."),
 });
 
-export const submitted: s.Schema<wire.Submitted> = s.namedAnswer<wire.Submitted>("Submitted", {
+export const submitted: s.Schema<wire.Submitted> = s.namedAnswer("Submitted", {
   taskId: s.name(),
   state: taskState(),
   position: s.optional(position),
@@ -143,7 +143,7 @@ export const submitted: s.Schema<wire.Submitted> = s.namedAnswer<wire.Submitted>
   throttle: s.optional(s.exactly(true), "The queue is filling: submit more slowly. See Retry-After."),
   warnings: s.optional(s.list(warning), "What was accepted but will not go as asked, and why."),
 });
-export const batchAnswer: s.Schema<wire.BatchAnswer> = s.namedAnswer<wire.BatchAnswer>("BatchAnswer", {
+export const batchAnswer: s.Schema<wire.BatchAnswer> = s.namedAnswer("BatchAnswer", {
   tasks: s.described(
     s.list(
       s.answer<wire.BatchItem>({
@@ -166,7 +166,7 @@ const maybe = Object.fromEntries(
   Object.entries({ agentId: s.name(), ...shownFields }).map(([key, field]) => [key, s.optional<unknown>(field)]),
 ) as unknown as Fields<Partial<Omit<wire.TaskBody, "id">>>;
 
-export const taskView: s.Schema<wire.TaskView> = s.namedAnswer<wire.TaskView>("Task", {
+export const taskView: s.Schema<wire.TaskView> = s.namedAnswer("Task", {
   ...maybe,
   taskId: s.name(),
   state: taskState(),

@@ -30,11 +30,11 @@ const patterns = (): s.Schema<readonly string[]> =>
   s.noted(s.list(s.name(), { max: PATTERNS_MAX }), {
     expected: `a list of at most ${PATTERNS_MAX} names or patterns such as build-*`,
   });
-const workerResources: s.Schema<wire.WorkerResources> = s.object<wire.WorkerResources>({
+const workerResources: s.Schema<wire.WorkerResources> = s.object({
   cpuMillicores: s.optional(s.nullable(s.whole(0)), "Null: as much as is asked for."),
   memoryBytes: s.optional(s.nullable(s.whole(0)), "Null: as much as is asked for."),
 });
-export const usage: s.Schema<wire.Usage> = s.namedObject<wire.Usage>(
+export const usage: s.Schema<wire.Usage> = s.namedObject(
   "Usage",
   {
     inputTokens: s.optional(s.whole(0, TOKENS_MAX)),
@@ -58,7 +58,7 @@ const workerFields: s.Fields<wire.WorkerOptions> = {
   types: s.optional(s.nullable(patterns()), "The same, by their type."),
   projects: s.optional(s.nullable(patterns()), "The same, by their project."),
 };
-export const workerOptions: s.Schema<wire.WorkerOptions> = s.object<wire.WorkerOptions>(workerFields);
+export const workerOptions: s.Schema<wire.WorkerOptions> = s.object(workerFields);
 export const joinBody: s.Schema<wire.JoinBody> = s.component(
   "JoinBody",
   s.refined(
@@ -77,7 +77,7 @@ export const joinBody: s.Schema<wire.JoinBody> = s.component(
     "an object that has a path only beside an endpoint",
   ),
 );
-export const joined: s.Schema<wire.Joined> = s.namedAnswer<wire.Joined>("Joined", {
+export const joined: s.Schema<wire.Joined> = s.namedAnswer("Joined", {
   workerId: s.name(),
   session: s.described(s.text(1, SESSION_MAX), "Say it in every sync: it tells this run of the worker from another."),
   leaseMs: s.described(s.whole(1), "A worker silent for so long is given up."),
@@ -85,7 +85,7 @@ export const joined: s.Schema<wire.Joined> = s.namedAnswer<wire.Joined>("Joined"
 });
 
 const attemptRef: s.Fields<wire.AttemptRef> = { taskId: s.name(), attempt: s.whole(1, ATTEMPT_MAX) };
-export const syncBody: s.Schema<wire.SyncBody> = s.namedObject<wire.SyncBody>("SyncBody", {
+export const syncBody: s.Schema<wire.SyncBody> = s.namedObject("SyncBody", {
   session: s.optional(s.text(1, SESSION_MAX), "As joining gave it. A worker token must say it."),
   n: s.optional(s.whole(0), "Counts up. A lower one than seen before is refused: stale_sync."),
   want: s.optional(s.whole(0, SLOTS_MAX), "How many more it would take; absent: its free slots."),
@@ -135,13 +135,13 @@ export const syncBody: s.Schema<wire.SyncBody> = s.namedObject<wire.SyncBody>("S
     "It keeps the logs of its attempts and hands them in when asked. A name for where they lie, kept over restarts.",
   ),
 });
-export const leaveQuery: s.Schema<wire.LeaveQuery> = s.object<wire.LeaveQuery>({
+export const leaveQuery: s.Schema<wire.LeaveQuery> = s.object({
   session: s.optional(
     s.text(1, SESSION_MAX),
     "As joining gave it: one that was replaced then does not touch its successor. A worker token must say it.",
   ),
 });
-const wantedLog: s.Schema<wire.WantedLog> = s.answer<wire.WantedLog>({
+const wantedLog: s.Schema<wire.WantedLog> = s.answer({
   id: s.described(s.name(), "Name it when handing the log in."),
   ...attemptRef,
   lines: s.described(s.whole(1), "The last so many lines at most."),
@@ -151,18 +151,18 @@ const wantedLog: s.Schema<wire.WantedLog> = s.answer<wire.WantedLog>({
     "The task was submitted so long ago: a log last written before is of another task that had this id, and is none.",
   ),
 });
-export const logBody: s.Schema<wire.LogBody> = s.namedObject<wire.LogBody>("LogBody", {
+export const logBody: s.Schema<wire.LogBody> = s.namedObject("LogBody", {
   session: s.optional(s.text(1, SESSION_MAX), "As joining gave it. A worker token must say it."),
   id: s.described(s.name(), "As the answer of a sync named it."),
   text: s.described(s.nullable(s.text(0, LOG_BYTES_MAX)), "The last lines; null: there is no such log."),
   truncated: s.optional(s.flag(), "Whether there was more before.", { default: false }),
   error: s.optional(s.text(0, LOG_ERROR_MAX), "Why it could not be read, beside a text of null."),
 });
-export const logStatus: s.Schema<wire.LogStatus> = s.answer<wire.LogStatus>({
+export const logStatus: s.Schema<wire.LogStatus> = s.answer({
   status: s.described(s.oneOf("taken", "late"), "late: no caller waits for it any more."),
   id: s.name(),
 });
-export const syncAnswer: s.Schema<wire.SyncAnswer> = s.namedAnswer<wire.SyncAnswer>("SyncAnswer", {
+export const syncAnswer: s.Schema<wire.SyncAnswer> = s.namedAnswer("SyncAnswer", {
   assignments: s.described(
     s.list(s.answer<wire.Assignment>({ ...attemptRef, task: taskView, leaseUntil: s.instant() })),
     "All attempts this worker should hold and has not yet named in running.",
@@ -195,7 +195,7 @@ export const syncAnswer: s.Schema<wire.SyncAnswer> = s.namedAnswer<wire.SyncAnsw
   drain: s.optional(s.exactly(true), "Finish what runs, take nothing more, leave."),
   closing: s.optional(s.exactly(true), "The server stops: keep what runs, and come back when it is there."),
 });
-const workerView: s.Schema<wire.WorkerView> = s.namedAnswer<wire.WorkerView>("Worker", {
+const workerView: s.Schema<wire.WorkerView> = s.namedAnswer("Worker", {
   id: s.name(),
   kind: s.described(s.name(), "local, pull or push."),
   status: s.oneOf("idle", "busy", "overloaded", "draining", "unreachable"),
@@ -213,11 +213,8 @@ const workerView: s.Schema<wire.WorkerView> = s.namedAnswer<wire.WorkerView>("Wo
   resources: s.optional(resources, "What it offers; absent: as much as is asked for."),
   joinedAt: s.instant(),
 });
-export const workerList: s.Schema<wire.WorkerList> = s.answer<wire.WorkerList>({
-  workers: s.list(workerView),
-  count: s.whole(0),
-});
-export const workerStatus: s.Schema<wire.WorkerStatus> = s.answer<wire.WorkerStatus>({
+export const workerList: s.Schema<wire.WorkerList> = s.answer({ workers: s.list(workerView), count: s.whole(0) });
+export const workerStatus: s.Schema<wire.WorkerStatus> = s.answer({
   status: s.oneOf("draining", "left"),
   workerId: s.name(),
 });
