@@ -9,7 +9,6 @@
  * possible: a task, a permit or a worker that the caller gave no id gets one, so that a repeat after a lost answer
  * is the same task, permit or worker.
  */
-
 import type * as calls from "../protocol/calls/index.ts";
 import type * as wire from "../protocol/index.ts";
 import { isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";

@@ -7,7 +7,6 @@
  * together; where the server says how long to wait, that counts, unless it is longer than anybody waits for. An
  * AbortSignal that is given ends it with its own reason; nothing else ends a call early.
  */
-
 import { setTimeout as elapse } from "node:timers/promises";
 import type { Answered, Asked, CallName } from "../protocol/index.ts";
 import {
@@ -19,7 +18,6 @@ import {
   WIRE_CODES,
   type WireCode,
 } from "../protocol/wire/index.ts";
-
 import { readRetryAfter } from "../std/retry-after.ts";
 import { ClientError } from "./client-error.ts";
 import { bodyText } from "./request-body.ts";

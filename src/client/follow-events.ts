@@ -4,7 +4,6 @@
  * A connection that breaks, or on which nothing is heard for a while, not even a heartbeat, is opened again behind the
  * last event that was given out. So a reader sees every event once and in order, whatever the network does.
  */
-
 import type { EventJson } from "../protocol/index.ts";
 import { ENDPOINTS } from "../protocol/wire/index.ts";
 import { ClientError } from "./client-error.ts";

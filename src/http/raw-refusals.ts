@@ -9,12 +9,10 @@
  * A request that asks to upgrade the connection does not come here: it is answered as if it had not asked, as HTTP has
  * it for servers that know no other protocol.
  */
-
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { WireCode } from "../protocol/wire/index.ts";
 import { realClock, ringAfter } from "../std/index.ts";
-
 import { JSON_TYPE, SAFE_HEADERS } from "./send-answer.ts";
 
 type Unreadable = Error & { readonly code?: string; readonly rawPacket?: unknown };

@@ -4,7 +4,6 @@
  * Of a header that is there twice Node shows the first and drops the other. Somebody in between, such as a proxy, may
  * have looked at that other one, so where it decides who is let in there may be one only.
  */
-
 import type { IncomingMessage } from "node:http";
 import { badField, sentence } from "../core/base/index.ts";
 import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "../protocol/wire/index.ts";

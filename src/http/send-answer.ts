@@ -5,7 +5,6 @@
  * once, so the timer for that is set where it did not: one for every request would be among the dearest parts of a
  * small one. What was not taken is counted too (unread-answers.ts).
  */
-
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "../protocol/wire/index.ts";
 import type { Problem } from "./problem.ts";

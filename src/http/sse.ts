@@ -7,7 +7,6 @@
  * through proxies, and show both sides that the other is there. There may be so many readers at once and no more, and
  * they share the slots (shared-slots.ts).
  */
-
 import type { ServerResponse } from "node:http";
 import { type Clock, ringAfter, ringEvery } from "../std/index.ts";
 import { ServerRefusal } from "./problem.ts";

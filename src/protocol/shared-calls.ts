@@ -5,25 +5,7 @@
  * their worlds do: the client's calls take a signal and are made again, the engine takes instants as numbers too, runs
  * handlers itself and reads its log without a network.
  */
-import type {
-  BatchAnswer,
-  BatchBody,
-  CancelFilter,
-  Cancelled,
-  CancelledMany,
-  GateStatus,
-  PauseBody,
-  PauseStatus,
-  ProjectBody,
-  ProjectView,
-  QueueView,
-  Stats,
-  Submitted,
-  TaskBody,
-  TaskPage,
-  TasksQuery,
-  TaskView,
-} from "./generated/index.ts";
+import type * as wire from "./generated/index.ts";
 
 /** Arguments of a task of which nothing is known. */
 export type AnyParams = Readonly<Record<string, unknown>>;
@@ -31,13 +13,13 @@ export type AnyParams = Readonly<Record<string, unknown>>;
 /** The calls that the embedded engine and the client have in common. */
 export type SharedCalls = {
   /** Submits a task; answers when it is durable. The same id and body again is the same task. */
-  submit<Params extends object = AnyParams>(task: TaskBody<Params>): Promise<Submitted>;
+  submit<Params extends object = AnyParams>(task: wire.TaskBody<Params>): Promise<wire.Submitted>;
   /** Submits many tasks at once. A bad item never fails the others; items may need each other by id. */
-  submitBatch(batch: BatchBody): Promise<BatchAnswer>;
+  submitBatch(batch: wire.BatchBody): Promise<wire.BatchAnswer>;
   /** Reads a task. */
-  task<Result = unknown, Params extends object = AnyParams>(id: string): Promise<TaskView<Params, Result>>;
+  task<Result = unknown, Params extends object = AnyParams>(id: string): Promise<wire.TaskView<Params, Result>>;
   /** Pages through tasks, in the order of submission. */
-  tasks(query?: TasksQuery): Promise<TaskPage>;
+  tasks(query?: wire.TasksQuery): Promise<wire.TaskPage>;
   /** Resolves with the task when it has ended. */
   wait<Result = unknown, Params extends object = AnyParams>(
     id: string,
@@ -45,7 +27,7 @@ export type SharedCalls = {
       /** Stops the waiting. */
       readonly signal?: AbortSignal;
     },
-  ): Promise<TaskView<Params, Result>>;
+  ): Promise<wire.TaskView<Params, Result>>;
   /** Cancels a task at once; what runs is stopped. One that has ended stays as it is. */
   cancel(
     id: string,
@@ -53,23 +35,23 @@ export type SharedCalls = {
       /** For people; it becomes the task's error. */
       readonly reason?: string;
     },
-  ): Promise<Cancelled>;
+  ): Promise<wire.Cancelled>;
   /** Cancels every live task the filter names, or all of them, at most 10 000 at once. */
-  cancelWhere(filter: CancelFilter): Promise<CancelledMany>;
+  cancelWhere(filter: wire.CancelFilter): Promise<wire.CancelledMany>;
   /** Runs a failed, cancelled or skipped task again, as a new iteration. */
-  retry(id: string): Promise<Submitted>;
+  retry(id: string): Promise<wire.Submitted>;
   /** Queues, totals and the rules in force. */
-  stats(): Promise<Stats>;
+  stats(): Promise<wire.Stats>;
   /** Who waits, by project and agent, with the head of each queue; bounded. */
-  queue(): Promise<QueueView>;
+  queue(): Promise<wire.QueueView>;
   /** Registers a project, or changes its settings; what is absent keeps its value. */
-  putProject(id: string, settings: ProjectBody): Promise<ProjectView>;
+  putProject(id: string, settings: wire.ProjectBody): Promise<wire.ProjectView>;
   /** Lifts the block of a gate, and forgets its throttles: it begins with a probe. */
-  resetGate(id: string): Promise<GateStatus>;
+  resetGate(id: string): Promise<wire.GateStatus>;
   /** Removes a gate that the config does not name and that is not in use. */
-  removeGate(id: string): Promise<GateStatus>;
+  removeGate(id: string): Promise<wire.GateStatus>;
   /** Starts nothing more: of the fleet, a project or a task; what runs goes on. */
-  pause(target?: PauseBody): Promise<PauseStatus>;
+  pause(target?: wire.PauseBody): Promise<wire.PauseStatus>;
   /** Takes a pause back. */
-  resume(target?: PauseBody): Promise<PauseStatus>;
+  resume(target?: wire.PauseBody): Promise<wire.PauseStatus>;
 };

@@ -6,7 +6,6 @@
  * JSON with the status the table of calls names. Every step is a plain call of the next, on what `node:http` hands
  * over; only what has to wait is a promise, because this way is what a submit costs beside the engine.
  */
-
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { badField, type Refusal, type Result } from "../core/base/index.ts";
 import { refused } from "../engine/writer/index.ts";
@@ -29,7 +28,6 @@ import {
   sendProblem,
   type Turnstile,
 } from "../http/index.ts";
-
 import { CALLS, type Call, type CallName, type RawQuery, readQuery, readShape } from "../protocol/index.ts";
 import type { ServerPhase } from "./access/phase.ts";
 import { checkScope } from "./access/token-scope.ts";

@@ -1,7 +1,6 @@
 /**
  * What the engine refuses, as the server answers it.
  */
-
 import { LogFailure } from "../engine/index.ts";
 import { DroverError, type DroverErrorCode } from "../engine/writer/index.ts";
 import { bug, type Problem, problem, ServerRefusal } from "../http/index.ts";

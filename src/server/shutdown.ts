@@ -6,7 +6,6 @@
  * While it waits the server goes on answering: workers bring their results, people look. What still runs when the grace
  * is over stays in the log as running; its worker keeps its lease with the next server.
  */
-
 import type { State } from "../core/model/index.ts";
 import type { Drover } from "../engine/index.ts";
 import { isStop } from "../engine/writer/index.ts";

@@ -10,7 +10,6 @@
  * in the log, for the next server. The engine is closed with the server, since no call
  * could reach it any more.
  */
-
 import type { AddressInfo } from "node:net";
 import { type Logger, pino } from "pino";
 import type { Drover } from "../engine/index.ts";

@@ -4,7 +4,6 @@
  * Whatever concerns a call is said here once: where it is, who may make it, what it takes, what it answers. The server
  * builds its routes from it, the document is generated from it, the client's types come from it.
  */
-
 import * as s from "../schema/schema.ts";
 import { CODE_NAMES, type WireCode, type WireError } from "../wire/codes.ts";
 import { type CallName, ENDPOINTS, type Endpoint } from "../wire/endpoints.ts";

@@ -4,9 +4,7 @@
  * The defaults and the limits of the core's knobs are the core's; a test compares each with the reader. Spans and sizes
  * are shown the way people write them.
  */
-
 import { NAMED_IN_WORDS, sectionInWords } from "../../core/base/index.ts";
-
 import * as s from "./schema.ts";
 
 export type Section = s.Schema<Readonly<Record<string, unknown>>>;

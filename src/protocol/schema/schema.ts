@@ -9,7 +9,6 @@
  * The TypeScript type of a shape is written from its schema, into generated/. `Fields` makes the compiler compare the
  * two key by key.
  */
-
 import * as core from "../../core/base/index.ts";
 import { EXAMPLES } from "./examples.ts";
 import { FIELD_WORDS } from "./field-words.ts";

@@ -8,7 +8,6 @@
  *
  * Nothing here throws, whatever it is given.
  */
-
 import {
   badField,
   brokenness,
@@ -22,7 +21,6 @@ import {
   type Result,
   unreadable,
 } from "../../core/base/index.ts";
-
 import { type Check, NAME_PATTERN, notesOf, type Schema } from "./schema.ts";
 
 const KEY_SHOWN_MAX = 80;

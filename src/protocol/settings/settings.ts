@@ -5,7 +5,6 @@
  * that is written into the log, and tokens and secrets must not be. A section that is there but empty, as when all
  * its lines are comments, is as good as absent.
  */
-
 import {
   badField,
   fail,

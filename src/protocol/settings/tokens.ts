@@ -6,7 +6,6 @@
  * everybody's tasks, cannot be scoped; and that no two entries may be the same. An entry holds secrets, so it is named
  * by its fields only.
  */
-
 import { badField, isRecord, type Refusal } from "../../core/base/index.ts";
 import * as s from "../schema/schema.ts";
 import { readShape } from "../schema/validate.ts";

@@ -4,7 +4,6 @@
  * An event is shown with its hashes in the chain. Its payload is the event as the log has it, instants in milliseconds
  * included, so that anybody can compare it with the log itself.
  */
-
 import type { Event, EventKind } from "../../core/model/index.ts";
 import type { EventsQuery, Health, Readiness } from "../generated/events.ts";
 import * as s from "../schema/schema.ts";

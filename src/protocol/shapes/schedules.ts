@@ -1,7 +1,6 @@
 /**
  * Recurring tasks on the wire. The task of an instant is called `sch_<schedule>_<instant>`, so no instant runs twice.
  */
-
 import type * as wire from "../generated/schedules.ts";
 import * as s from "../schema/schema.ts";
 import { PAGE_MAX } from "../wire/endpoints.ts";

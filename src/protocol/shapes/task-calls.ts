@@ -1,7 +1,6 @@
 /**
  * What callers ask about tasks that are there already: pages, changes, cancelling, reasons, output.
  */
-
 import type * as wire from "../generated/task-calls.ts";
 import * as s from "../schema/schema.ts";
 import { PAGE_MAX } from "../wire/endpoints.ts";

@@ -4,9 +4,7 @@
  * The items of a batch are read one by one by the engine, because a bad item never fails its batch; the document shows
  * what an item is.
  */
-
 import { priority as corePriority } from "../../core/config/index.ts";
-
 import type * as wire from "../generated/tasks.ts";
 import * as s from "../schema/schema.ts";
 import { expectedBy, type Fields } from "../schema/schema.ts";

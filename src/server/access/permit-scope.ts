@@ -7,7 +7,6 @@
  * caller's: after a restart such a permit comes back by itself. The position that a call had in the line before its 429
  * is owned in the same way, though its permit is settled.
  */
-
 import type { GateId, PermitId, TaskId } from "../../core/base/index.ts";
 import type { Ticket } from "../../core/gate/index.ts";
 import type { Drover } from "../../engine/index.ts";

@@ -6,7 +6,6 @@
  * is added does not compile until somebody has decided. A body that claims another agent or project is refused by
  * its field; a task of somebody else is not found, so that asking tells nothing about it.
  */
-
 import type { AgentId, ProjectId, TaskId } from "../../core/base/index.ts";
 import { settingsFor } from "../../core/config/index.ts";
 import { refusalForMaking } from "../../core/lifecycle/index.ts";

@@ -5,7 +5,6 @@
  * to run and says `closing`. It does not say `drain`: a worker that drains leaves for good, and after a restart none
  * would be there. One that stays keeps what it runs and comes back. What was assigned and never sent stays in the log.
  */
-
 import type { ScheduleId, WorkerId } from "../../core/base/index.ts";
 import type { Worker } from "../../core/model/index.ts";
 import type { Drover } from "../../engine/index.ts";

@@ -1,11 +1,9 @@
 /**
  * What the answer to a call is made from: the engine, what the server knows of itself, and who is asking.
  */
-
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Drover } from "../../engine/index.ts";
 import type { Caller, LongPolls } from "../../http/index.ts";
-
 import type { Answered, Asked, CallName, Settings } from "../../protocol/index.ts";
 import type { ServerPhase } from "../access/phase.ts";
 import type { TurnedAway } from "../observe/observers.ts";

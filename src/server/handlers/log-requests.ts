@@ -14,7 +14,6 @@
  * Two who want the same share one request, but only until the worker has heard of it: what it reads after that may be
  * older than what the second one wants to see. And only so many do, for each gets the whole text.
  */
-
 import { randomUUID } from "node:crypto";
 import type { WorkerId } from "../../core/base/index.ts";
 import type { Worker } from "../../core/model/index.ts";

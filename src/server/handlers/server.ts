@@ -3,7 +3,6 @@
  *
  * A token that is scoped to projects or an agent finds its own in the lists, and the totals of all beside them.
  */
-
 import type { Drover, FeedEvent } from "../../engine/index.ts";
 import { LogFailure } from "../../engine/index.ts";
 import { badInput, DroverError } from "../../engine/writer/index.ts";

@@ -5,7 +5,6 @@
  * not, or that is not its caller's to submit, is handed to the engine as refused: what needs it is refused with it, and
  * no other item is.
  */
-
 import { isRecord, sentence } from "../../core/base/index.ts";
 import { refusedItem } from "../../engine/tasks/index.ts";
 import { DroverError, refused } from "../../engine/writer/index.ts";

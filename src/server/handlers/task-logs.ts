@@ -8,11 +8,9 @@
  * Logs live longer than the ids of tasks are taken. So a log that was last written before the task was submitted is of
  * another task, perhaps of another agent, and is none: neither here nor with a worker.
  */
-
 import type { TaskId } from "../../core/base/index.ts";
 import { refused } from "../../engine/writer/index.ts";
 import { createTurnstile, inItsTurn, isScoped, ServerRefusal } from "../../http/index.ts";
-
 import { type LogsQuery, TAIL_LINES_DEFAULT, type TaskLogs } from "../../protocol/index.ts";
 import { checkTask } from "../access/token-scope.ts";
 import { createAttemptWorkers, type RanBy } from "./attempt-worker.ts";

@@ -4,7 +4,6 @@
  * A long poll hands its signal to the engine, so that a caller that hangs up leaves no waiter behind. `wait` answers
  * the task as it stands when its time is over: that is an answer, not an error.
  */
-
 import { INSTANT_NUMBERS, type Why } from "../../core/why/index.ts";
 import { DroverError } from "../../engine/writer/index.ts";
 import { createTurnstile, inItsTurn, isScoped, PollEnded, ServerRefusal } from "../../http/index.ts";

@@ -6,11 +6,9 @@
  * more than its host and address. What happens to every task on its way (submitted, given to a worker) is for `debug`,
  * and costs nothing while that level is off.
  */
-
 import type { Logger } from "pino";
 import type { Event, State } from "../../core/model/index.ts";
 import type { Applied, DroverError } from "../../engine/writer/index.ts";
-
 import type { WebhookOutcome } from "../webhooks/dispatcher.ts";
 
 type Facts = Readonly<Record<string, string | number | boolean | null | undefined>>;

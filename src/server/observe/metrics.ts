@@ -6,14 +6,12 @@
  * are labels only as far as they are bounded: the busiest few by name, all others together as `other`, so that no
  * caller can make a dashboard's memory grow. Where there is no `other`, all labels are in use at once anyway.
  */
-
 import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry } from "prom-client";
 import { gateStanding } from "../../core/gate/index.ts";
 import type { State } from "../../core/model/index.ts";
 import type { Drover } from "../../engine/index.ts";
 import { workerView } from "../../engine/views/index.ts";
 import type { Applied, Commit } from "../../engine/writer/index.ts";
-
 import type { WebhookOutcome } from "../webhooks/dispatcher.ts";
 import { type AnswerTimes, createAnswerTimes } from "./response-times.ts";
 

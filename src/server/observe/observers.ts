@@ -1,11 +1,9 @@
 /**
  * Those who look on while the server works: its log, its metrics, its spans. Nothing here changes what is answered.
  */
-
 import type { Logger } from "pino";
 import type { Drover } from "../../engine/index.ts";
 import type { OnAnswered } from "../../http/index.ts";
-
 import type { WebhookOutcome } from "../webhooks/dispatcher.ts";
 import { createLifecycleLog } from "./event-log.ts";
 import { createMetrics, type MetricsParts } from "./metrics.ts";

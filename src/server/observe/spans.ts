@@ -8,7 +8,6 @@
  * OTEL_EXPORTER_OTLP_ENDPOINT (the other variables of that standard hold too); the packages that do this are optional,
  * because most servers send no spans.
  */
-
 import {
   type Attributes,
   type Context,

@@ -14,7 +14,6 @@
  * has failed; for good, if its task must not be repeated. If it is not, the attempt is no longer named, and is lost to
  * the engine like that of any worker that was lost.
  */
-
 import type { PushTarget } from "../../core/model/index.ts";
 import { type Exchange, ExchangeFailure } from "../../http/index.ts";
 import type { Assignment, ResultReport, SyncAnswer } from "../../protocol/index.ts";

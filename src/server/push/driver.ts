@@ -11,7 +11,6 @@
  * engine's again and is abandoned here. One that is gone for an hour is forgotten, as the engine forgets it, and has to
  * register again.
  */
-
 import { DroverError, isStop } from "../../engine/writer/index.ts";
 import type { SyncAnswer } from "../../protocol/index.ts";
 import { createPushAttempts, type PushAttempts, type PushNews, type PushWorld } from "./attempts.ts";

@@ -6,7 +6,6 @@
  * probed, and joins under its id once it is found there. One that is to drain is left alone then: to join would
  * bring it back to work.
  */
-
 import type { RemoteWorkers } from "../../engine/workers/index.ts";
 import { type Exchange, exchange } from "../../http/index.ts";
 import type { JoinBody, Joined } from "../../protocol/index.ts";

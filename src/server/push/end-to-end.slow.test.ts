@@ -5,7 +5,6 @@ import { test } from "node:test";
 import { answering } from "../../../test/kits/loopback.ts";
 import { type Drover, openDrover } from "../../engine/drover.ts";
 import type { TaskView } from "../../protocol/index.ts";
-
 import type { Clock } from "../../std/clock.ts";
 import { createHandClock } from "../../std/hand-clock.ts";
 import { createPushDriver, type PushDriver } from "./drivers.ts";

@@ -5,7 +5,6 @@
  * worker with one thread that is busy with a long action does not answer meanwhile, though the system still takes
  * connections for it; that is not the same as no worker being there at all, so that hard work is not taken for death.
  */
-
 import { type Exchange, ExchangeFailure } from "../../http/index.ts";
 import type { Clock } from "../../std/index.ts";
 import { under } from "./request.ts";

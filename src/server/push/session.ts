@@ -1,7 +1,6 @@
 /**
  * A push worker's word to the engine: its session, the number of the next sync, and how long it has been silent.
  */
-
 import type { LastWord, RemoteWorkers } from "../../engine/workers/index.ts";
 import type { JoinBody, SyncAnswer, SyncBody } from "../../protocol/index.ts";
 import type { Clock } from "../../std/index.ts";

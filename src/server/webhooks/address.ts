@@ -12,7 +12,6 @@
  * name is not judged by its text at all, except `localhost`: names are resolved when the webhook is sent, every address
  * found is judged by `specialRangeOf`, and the connection goes to one of exactly those.
  */
-
 import ipaddr from "ipaddr.js";
 import { badField, fail, ok, type Refusal, type Result } from "../../core/base/index.ts";
 

@@ -10,13 +10,11 @@
  * body of the answer is read a little way, out of politeness, and dropped. One limit of time holds for all of it:
  * resolving, connecting, the head and the body; a receiver that has said 200 and then hangs has received it.
  */
-
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { type Exchange, ExchangeFailure, exchange, headerText, type ResolvedAddress } from "../../http/index.ts";
 import type { WebhookSettings } from "../../protocol/index.ts";
 import { type Clock, readRetryAfter } from "../../std/index.ts";
-
 import { hostOf, readCallbackUrl, specialRangeOf } from "./address.ts";
 import { signatureOf } from "./signature.ts";
 

@@ -17,7 +17,6 @@
  * stands in the turn of each. Every step costs the same however long the queues are; at a host that did not answer, it
  * grows with the projects that wait for this host.
  */
-
 import { type Fifo, fifo, push, shift } from "../../core/collections/index.ts";
 import { remember } from "../../std/index.ts";
 
