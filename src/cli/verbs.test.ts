@@ -281,11 +281,13 @@ describe("tasks", () => {
     assert.match(out, /^tsk_12 .*…/m);
   });
   test("asks for what was filtered", async () => {
-    const args = "tasks -p web -a ann -t code --state queued,running -n 5 --cursor 9".split(" ");
+    const args = "tasks -p web -a ann -t code --state queued,running --label a=b,c --label d=e -n 5 --cursor 9".split(
+      " ",
+    );
     const { asked } = await drover(args, { "GET /tasks": { tasks: [], count: 0 } });
     assert.equal(
       asked[0]?.call,
-      "GET /tasks?project=web&agentId=ann&type=code&state=queued%2Crunning&limit=5&cursor=9",
+      "GET /tasks?project=web&agentId=ann&type=code&state=queued&state=running&label=a%3Db%2Cc&label=d%3De&limit=5&cursor=9",
     );
   });
   test("--all reads every page, --json answers one", async () => {

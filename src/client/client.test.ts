@@ -242,14 +242,14 @@ test("what stands between and is overloaded is tried again", () =>
 test("ids and queries are spelled so that nothing in them is taken for something else", () =>
   story([answers(200, { tasks: [], count: 0 })], async ({ client, server }) => {
     await client.project("a/b?c#d é");
-    await client.tasks({ state: ["queued", "running"], agentId: "a&b=c", limit: 5 });
+    await client.tasks({ state: ["queued", "running"], label: ["a=b,c", "d="], agentId: "a&b=c", limit: 5 });
     await client.why("t1", { at: 12 });
     await client.logs("t1", { tail: 3 });
     assert.deepEqual(
       server.heard.map(({ url }) => url),
       [
         "/projects/a%2Fb%3Fc%23d%20%C3%A9",
-        "/tasks?state=queued%2Crunning&agentId=a%26b%3Dc&limit=5",
+        "/tasks?state=queued&state=running&label=a%3Db%2Cc&label=d%3D&agentId=a%26b%3Dc&limit=5",
         "/tasks/t1/why?at=12",
         "/tasks/t1/logs?tail=3",
       ],

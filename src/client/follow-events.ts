@@ -14,6 +14,8 @@ import { targetOf } from "./server-address.ts";
 export type FollowOptions = {
   /** Events behind this number; 0, which is the default: from the beginning. */
   readonly after?: number;
+  /** Only events about tasks with this label, as `key=value`, or with all of these. */
+  readonly label?: string | readonly string[];
   /** Ends the reading. */
   readonly signal?: AbortSignal;
   /** How often in a row a connection that brought nothing is opened again. */
@@ -32,7 +34,7 @@ const HELD_MAX = 16 * 1024 * 1024;
 
 /** Ends when the signal fires, and with an error when the server refuses or stays away. */
 export async function* followEvents(wiring: Wiring, options: FollowOptions): AsyncGenerator<EventJson> {
-  const { signal, reconnects = RECONNECTS, silenceMs = SILENCE_MS } = options;
+  const { label, signal, reconnects = RECONNECTS, silenceMs = SILENCE_MS } = options;
   const isOver = (): boolean => signal?.aborted === true;
   let { after = 0 } = options;
   let fruitless = 0;
@@ -40,7 +42,7 @@ export async function* followEvents(wiring: Wiring, options: FollowOptions): Asy
     const line = openLine(silenceMs, signal);
     let askedMs: number | undefined;
     try {
-      for await (const event of eventsOn(wiring, after, line)) {
+      for await (const event of eventsOn(wiring, { after, ...(label === undefined ? {} : { label }) }, line)) {
         fruitless = 0;
         if (event.seq <= after) continue;
         after = event.seq;
@@ -100,10 +102,14 @@ function openLine(silenceMs: number, outer: AbortSignal | undefined): Line {
   };
 }
 
-async function* eventsOn(wiring: Wiring, after: number, line: Line): AsyncGenerator<EventJson> {
+async function* eventsOn(
+  wiring: Wiring,
+  query: Pick<FollowOptions, "after" | "label">,
+  line: Line,
+): AsyncGenerator<EventJson> {
   const { address } = wiring;
-  const response = await wiring.fetch(`${address.base}${targetOf(ENDPOINTS.events.path, {}, { after })}`, {
-    headers: headersFor(address, { accept: "text/event-stream", "last-event-id": String(after) }),
+  const response = await wiring.fetch(`${address.base}${targetOf(ENDPOINTS.events.path, {}, query)}`, {
+    headers: headersFor(address, { accept: "text/event-stream", "last-event-id": String(query.after) }),
     redirect: "manual",
     signal: line.signal,
   });

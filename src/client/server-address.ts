@@ -26,11 +26,13 @@ export function readAddress(url: string, token: string | undefined): Address {
   return { base: `${parsed.origin}${parsed.pathname.replace(/\/+$/, "")}`, token: token ?? null };
 }
 
-/** The path of a call with its parameters, and the query behind it. Lists are one parameter: `state=queued,running`. */
+/** The path of a call with its parameters, and the query behind it. A list is its parameter several times. */
 export function targetOf(path: string, params: object, query: object): string {
   const values = new Map<string, unknown>(Object.entries(params));
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, key: string) => encodeURIComponent(String(values.get(key))));
   const pairs = Object.entries(query).filter(([, value]) => value !== undefined);
-  const told = pairs.map(([key, value]) => `${encodeURIComponent(key)}=${encodeURIComponent(String(value))}`);
+  const told = pairs.flatMap(([key, value]) =>
+    [value].flat().map((one) => `${encodeURIComponent(key)}=${encodeURIComponent(String(one))}`),
+  );
   return told.length === 0 ? filled : `${filled}?${told.join("&")}`;
 }

@@ -247,7 +247,7 @@ async function startParts(options: OpenOptions, log: Log, config: Config | null)
     },
   };
   const writer: Writer = startWriter({ state, log, epoch: lead.epoch, clock, newId, storage, hooks });
-  const feed = createFeed({ log, head: writer.committedSeq });
+  const feed = createFeed({ log, head: writer.committedSeq, state });
   const steady = withSteadyDate(clock);
   const localPermits = createLocalPermits(writer, steady);
   const permits = createRemotePermits(writer, steady);

@@ -8,11 +8,12 @@
  */
 import { flag, type Seq, seq, whole } from "../core/base/index.ts";
 import { type Fifo, fifo, push, shift } from "../core/collections/index.ts";
-import { type Event, taskOf } from "../core/model/index.ts";
+import { type Event, type State, taskOf } from "../core/model/index.ts";
 import { decodeEvent } from "../log/format/index.ts";
 import { type Log, LogFailure, type LogRecord, type ReadBatch } from "../log/index.ts";
 import { createBell } from "../log/integrity/index.ts";
 import type { AnyEvent } from "../protocol/index.ts";
+import { labelledEvents, readLabels } from "./tasks/read-tasks.ts";
 import { abortSignal, readOptions } from "./writer/call-options.ts";
 
 /** Who wants one event is not to read many; who reads on reads more at a time. */
@@ -37,15 +38,22 @@ export type FeedOptions = {
   readonly after?: number;
   /** Whether to go on with those to come. */
   readonly follow?: boolean;
+  /** Only those about tasks with this label, as `key=value`, or with all of these. */
+  readonly label?: string | readonly string[];
   /** Ends the reading. */
   readonly signal?: AbortSignal;
 };
-type Wanted = { readonly after: Seq; readonly follow: boolean; readonly signal?: AbortSignal | undefined };
+type Wanted = {
+  readonly after: Seq;
+  readonly follow: boolean;
+  readonly label: FeedOptions["label"];
+  readonly signal?: AbortSignal | undefined;
+};
 
 export function readFeedOptions(given: unknown): Wanted {
-  const fields = { after: whole(0), follow: flag, signal: abortSignal };
-  const { after = 0, follow = false, signal } = readOptions<FeedOptions>(fields, given);
-  return { after: seq(after), follow, signal };
+  const fields = { after: whole(0), follow: flag, label: readLabels, signal: abortSignal };
+  const { after = 0, follow = false, label, signal } = readOptions<FeedOptions>(fields, given);
+  return { after: seq(after), follow, label, signal };
 }
 
 export type Feed = {
@@ -60,7 +68,15 @@ export type Feed = {
 };
 
 /** `head` is the last event that was committed. */
-export function createFeed({ log, head }: { readonly log: Pick<Log, "read">; readonly head: () => Seq }): Feed {
+export function createFeed({
+  log,
+  head,
+  state,
+}: {
+  readonly log: Pick<Log, "read">;
+  readonly head: () => Seq;
+  readonly state: State;
+}): Feed {
   const pages = createPages(log);
   const nextTurn = createTurns();
   const bell = createBell();
@@ -100,14 +116,22 @@ export function createFeed({ log, head }: { readonly log: Pick<Log, "read">; rea
   }
 
   return {
-    read({ after, follow: isFollower, signal }) {
-      if (!isFollower) return past(after, head());
-      return follow(after, signal === undefined ? [closing.signal] : [closing.signal, signal]);
+    read({ after, follow: isFollower, label, signal }) {
+      const signals = signal === undefined ? [closing.signal] : [closing.signal, signal];
+      const events = isFollower ? follow(after, signals) : past(after, head());
+      return label === undefined ? events : only(events, labelledEvents(state, label));
     },
     onCommitted: bell.ring,
     onPruned: pages.forget,
     close: () => closing.abort(),
   };
+}
+
+async function* only(
+  events: AsyncGenerator<FeedEvent>,
+  wants: (event: FeedEvent) => boolean,
+): AsyncGenerator<FeedEvent> {
+  for await (const event of events) if (wants(event)) yield event;
 }
 
 /**

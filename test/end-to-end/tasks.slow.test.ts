@@ -26,6 +26,29 @@ test("a task is submitted, pulled by a worker, finished and read", async () => {
   assert.deepEqual(again.json.results, [{ taskId, attempt: 1, accepted: true, code: "duplicate" }]);
 });
 
+test("tasks and events are found by their labels, and what has them is cancelled", async () => {
+  await using at = await openServer();
+  for (const [id, labels] of Object.entries({ a: { team: "web", run: "1,2" }, b: { team: "web" }, c: {} }))
+    await at.ask("submit", { body: { id, agentId: "ann", action: "x", labels } });
+  const page = async (label: string | readonly string[]): Promise<unknown> =>
+    (await at.ask("tasks", { query: { label } })).json.tasks.map(({ taskId }) => taskId);
+  assert.deepEqual(await page("team=web"), ["a", "b"]);
+  assert.deepEqual(await page(["team=web", "run=1,2"]), ["a"]);
+  const wrong = await at.ask("tasks", { query: { label: "team" } });
+  assert.deepEqual(
+    [wrong.status, wrong.problem.error],
+    [400, 'label is "team", and must be a label such as team=web, or a list of at most 32'],
+  );
+  const found = await at.ask("events", { query: { label: "run=1,2" } });
+  assert.deepEqual(
+    found.json.events.map(({ task, kind }) => `${task} ${kind}`),
+    ["a task-submitted"],
+  );
+  const cancelled = await at.ask("cancelWhere", { body: { filter: { label: ["team=web", "run=1,2"] } } });
+  assert.equal(cancelled.json.count, 1);
+  assert.equal((await at.ask("task", { params: { id: "b" } })).json.state, "queued");
+});
+
 test("no instant is shown as milliseconds: neither in a sentence of why nor in its numbers", async () => {
   await using at = await openServer({ settings: { scheduler: { placement: { strategy: "affinity" } } } });
   const body = { agentId: "ann", action: "x" };

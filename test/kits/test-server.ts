@@ -90,7 +90,7 @@ export function pathOf(path: string, params: object, query: object): string {
     encodeURIComponent(String((params as Record<string, unknown>)[key])),
   );
   const search = new URLSearchParams(
-    Object.entries(query).map(([key, value]): [string, string] => [key, String(value)]),
+    Object.entries(query).flatMap(([key, value]) => [value].flat().map((one): [string, string] => [key, String(one)])),
   );
   return search.size === 0 ? filled : `${filled}?${search}`;
 }

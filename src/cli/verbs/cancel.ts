@@ -7,7 +7,6 @@
 
 import { type Client, ClientError } from "../../client/index.ts";
 import type { CancelFilter } from "../../protocol/index.ts";
-import { TASK_STATES } from "../../protocol/wire/index.ts";
 
 import { clientFor, clientProblem } from "../shell/connection.ts";
 import { reportProblem } from "../shell/output.ts";
@@ -19,7 +18,13 @@ type Flags = { readonly where?: readonly string[]; readonly reason?: string };
 
 /** One call of the server cancels at most 10 000; so many calls, and there is an end even if more keep coming. */
 const ROUNDS_MAX = 1000;
-const KEYS: ReadonlySet<string> = new Set(["agentId", "project", "type", "state"] satisfies (keyof CancelFilter)[]);
+const KEYS: ReadonlySet<string> = new Set([
+  "agentId",
+  "project",
+  "type",
+  "state",
+  "label",
+] satisfies (keyof CancelFilter)[]);
 
 export const cancelVerb: VerbBody<Flags> = {
   about: "Cancel tasks. They are cancelled at once; what runs is stopped.",
@@ -27,7 +32,7 @@ export const cancelVerb: VerbBody<Flags> = {
   flags: [
     {
       flags: "--where <filter>",
-      about: "project=, agent=, type= or state= (several states with commas); may be given again; or all",
+      about: "project=, agent=, type=, label=KEY=VALUE or state= (several with commas); may be given again; or all",
       read: each,
     },
     { flags: "--reason <text>", about: "for people; it becomes the task's error (not with --where)" },
@@ -35,6 +40,7 @@ export const cancelVerb: VerbBody<Flags> = {
   examples: [
     ["drover cancel tsk_12 tsk_13 --reason 'wrong branch'", "two of them"],
     ["drover cancel --where project=web --where state=waiting,queued", "whatever has not begun, of one project"],
+    ["drover cancel --where label=run=7", "whatever has this label"],
     ["drover cancel --where all", "everything"],
   ],
   run: async (call) => {
@@ -96,16 +102,17 @@ function filterFrom(where: readonly string[]): CancelFilter {
       .replace(/^agent$/, "agentId");
     const value = text.slice(at + 1).trim();
     if (at < 0 || !KEYS.has(key) || value === "") {
-      const hint = `project=NAME, agent=NAME, type=NAME, state=${TASK_STATES.slice(0, 2).join(",")}, or all, alone`;
+      const hint = `project=NAME, agent=NAME, type=NAME, label=KEY=VALUE, state=queued,running, or all, alone`;
       throw usageProblem(`--where "${text}" is no filter`, hint);
     }
     return [key, key === "state" ? value.split(",").map((state) => state.trim()) : value];
   });
-  const keys = entries.map(([key]) => key);
+  const labels = entries.filter(([key]) => key === "label").map(([, value]) => value);
+  const keys = entries.map(([key]) => key).filter((key) => key !== "label");
   const twice = keys.find((key, at) => keys.indexOf(key) !== at);
   if (twice !== undefined)
     throw usageProblem(`--where names ${twice} twice`, "several states: --where state=queued,running");
-  return Object.fromEntries(entries) as CancelFilter;
+  return { ...Object.fromEntries(entries), ...(labels.length < 2 ? {} : { label: labels }) } as CancelFilter;
 }
 
 async function cancelAll(client: Client, filter: CancelFilter, { output }: Call<Flags>): Promise<ExitCode> {

@@ -10,48 +10,59 @@ import type { Output } from "../shell/output.ts";
 import { EXIT, type ExitCode } from "../shell/problem.ts";
 import { interruptible } from "../shell/terminal.ts";
 import { clip, padEnd, plain, type Tint } from "../shell/text.ts";
-import { type Call, type VerbBody, wholeNumber } from "../shell/verb.ts";
+import { type Call, given, label, type VerbBody, wholeNumber } from "../shell/verb.ts";
 
-type Flags = { readonly after?: number; readonly follow?: boolean; readonly limit?: number };
+type Flags = {
+  readonly after?: number;
+  readonly follow?: boolean;
+  readonly limit?: number;
+  readonly label?: readonly string[];
+};
 
 export const eventsVerb: VerbBody<Flags> = {
   flags: [
     { flags: "--after <seq>", about: "events behind this number (default: from the beginning)", read: wholeNumber(0) },
     { flags: "-f, --follow", about: "go on with those to come, until Ctrl-C" },
     { flags: "-n, --limit <n>", about: "at most so many", read: wholeNumber(1) },
+    { flags: "--label <key=value>", about: "only about tasks with this label; given again, with all", read: label },
   ],
   examples: [
     ["drover events --follow", "everything there was, then everything there will be"],
     ["drover events --after 4711 --limit 20", "the twenty events behind 4711"],
+    ["drover events --follow --label team=web", "of the tasks with a label"],
     ["drover events --follow --json | jq 'select(.kind == \"task-failed\")'", "one JSON object a line, for programs"],
   ],
   run: (call) => (call.flags.follow === true ? follow(call) : past(call)),
 };
 
 async function past(call: Call<Flags>): Promise<ExitCode> {
-  const { after = 0, limit = Number.POSITIVE_INFINITY } = call.flags;
-  for await (const event of pages(clientFor(call), after, limit)) print(event, call);
+  for await (const event of pages(clientFor(call), call.flags)) print(event, call);
   return EXIT.ok;
 }
 
 /** What there is now, page by page. A pruned log begins later than asked. */
-async function* pages(client: Client, after: number, limit: number): AsyncGenerator<EventJson> {
+async function* pages(client: Client, flags: Flags): AsyncGenerator<EventJson> {
+  const { after = 0, limit = Number.POSITIVE_INFINITY, label: labels } = flags;
   let from: number | undefined = after;
   let left = limit;
   while (from !== undefined && left > 0) {
-    const page = await client.eventPage({ after: from, limit: Math.min(left, EVENTS_MAX) });
+    const page = await client.eventPage({
+      after: from,
+      limit: Math.min(left, EVENTS_MAX),
+      ...given({ label: labels }),
+    });
     yield* page.events;
     left -= page.events.length;
-    from = page.events.length === 0 ? undefined : page.nextAfter;
+    from = page.nextAfter;
   }
 }
 
 function follow(call: Call<Flags>): Promise<ExitCode> {
-  const { after = 0, limit = Number.POSITIVE_INFINITY } = call.flags;
+  const { after = 0, limit = Number.POSITIVE_INFINITY, label: labels } = call.flags;
   const client = clientFor(call);
   return interruptible(call.terminal, async (signal) => {
     let count = 0;
-    for await (const event of client.events({ after, signal })) {
+    for await (const event of client.events({ after, signal, ...given({ label: labels }) })) {
       print(event, call);
       count += 1;
       if (count >= limit) break;

@@ -7,7 +7,7 @@ import type { TaskPage, TaskState } from "../../protocol/index.ts";
 import { TASK_STATES } from "../../protocol/wire/index.ts";
 
 import { answering } from "../shell/connection.ts";
-import { type FlagSpec, given, several, type VerbBody } from "../shell/verb.ts";
+import { type FlagSpec, given, label, several, type VerbBody } from "../shell/verb.ts";
 import { taskTable } from "../show/task-view.ts";
 import { PAGE_FLAGS, type PageFlags, readPages } from "./pages.ts";
 
@@ -16,6 +16,7 @@ type Flags = PageFlags & {
   readonly agent?: string;
   readonly type?: string;
   readonly state?: readonly string[];
+  readonly label?: readonly string[];
 };
 
 const FILTER_FLAGS: readonly FlagSpec[] = [
@@ -28,6 +29,7 @@ const FILTER_FLAGS: readonly FlagSpec[] = [
     read: several,
     words: TASK_STATES,
   },
+  { flags: "--label <key=value>", about: "only with this label; given again, with all of them", read: label },
 ];
 
 export const tasksVerb: VerbBody<Flags> = {
@@ -36,6 +38,7 @@ export const tasksVerb: VerbBody<Flags> = {
   examples: [
     ["drover tasks", "the first page"],
     ["drover tasks --project web --state queued,running", "what is under way for one project"],
+    ["drover tasks --label team=web --label run=7", "with both of these labels"],
     ["drover tasks --state failed --all --json", "every failed task, for a program"],
   ],
   run: answering(
@@ -50,9 +53,10 @@ export const tasksVerb: VerbBody<Flags> = {
 };
 
 async function readTasks(client: Client, flags: Flags): Promise<TaskPage> {
-  const { project, agent, type, state } = flags;
+  const { project, agent, type, state, label: labels } = flags;
   // An unknown state is refused by the server, which names those there are.
-  const filter = given({ project, agentId: agent, type, state: state as readonly TaskState[] | undefined });
+  const states = state as readonly TaskState[] | undefined;
+  const filter = given({ project, agentId: agent, type, state: states, label: labels });
   const read = (query: PageFlags): Promise<TaskPage> => client.tasks({ ...filter, ...query });
   const { items, ...more } = await readPages(flags, read, ({ tasks }) => tasks);
   return { tasks: items, count: items.length, ...more };

@@ -1,5 +1,6 @@
 /** What other layers may use of this room. */
 
 export { isEnd } from "./await-end.ts";
+export { labelledEvents } from "./read-tasks.ts";
 export { refusedItem } from "./submit.ts";
 export { readTaskBody } from "./task-body.ts";

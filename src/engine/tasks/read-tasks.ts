@@ -18,12 +18,15 @@ import {
   type TaskId,
   whole,
 } from "../../core/base/index.ts";
+import { front } from "../../core/collections/index.ts";
+import type { State, Task } from "../../core/model/index.ts";
 import { decodeEvent } from "../../log/format/index.ts";
 import type { Log } from "../../log/index.ts";
-import type { TaskPage, TaskState, TaskView } from "../../protocol/index.ts";
-import { PAGE_DEFAULT } from "../../protocol/shapes/index.ts";
+import type { AnyEvent, TaskPage, TaskState, TaskView } from "../../protocol/index.ts";
+import { readShape } from "../../protocol/schema/index.ts";
+import { labelFilter, PAGE_DEFAULT } from "../../protocol/shapes/index.ts";
 import { PAGE_MAX } from "../../protocol/wire/index.ts";
-import { nextTurn } from "../../std/index.ts";
+import { nextTurn, remember } from "../../std/index.ts";
 import { accepted, badInput, DroverError, reading, refused } from "../writer/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
 import { type BodyStore, checkedPayload, DamagedBody, damagedReason } from "./body-store.ts";
@@ -58,6 +61,8 @@ export type TaskFilter = {
   readonly state?: TaskState | readonly TaskState[];
   /** Only of this type. */
   readonly type?: string;
+  /** Only with this label, as `key=value`, or with all of these. */
+  readonly label?: string | readonly string[];
 };
 
 /** One look at the state; then, when all that was seen is durable, what the log holds of it. */
@@ -157,7 +162,11 @@ type Listed = {
   readonly agent: { readonly id: string };
   readonly project: { readonly id: string };
   readonly requirements: { readonly type: string };
+  readonly extra: { readonly labels: readonly { readonly text: string }[] | null } | null;
 };
+
+/** Which tasks a filter names: by their labels, which are looked up, and by all else, which is asked of each. */
+export type Matcher = { readonly labels: readonly string[]; readonly matches: (task: Listed) => boolean };
 
 /** One name, or a list of them. */
 const namesOf: Reader<string | readonly string[]> = (value, field) =>
@@ -165,25 +174,68 @@ const namesOf: Reader<string | readonly string[]> = (value, field) =>
 const PROJECTS_MAX = 1000;
 
 /** `more` are fields that the caller has read already; they are named where an unknown one is refused. */
-export function matcher(filter: TaskFilter, more: readonly string[] = []): (task: Listed) => boolean {
+export function matcher(filter: TaskFilter, more: readonly string[] = []): Matcher {
   if (!isRecord(filter)) throw badInput("filter", filter, "an object");
   const states = filter.state === undefined ? null : new Set([filter.state].flat());
   for (const state of states ?? []) accepted(oneOf(...STATES)(state, "state"));
-  const fields = { agentId: name(), project: namesOf, type: name() };
+  const fields = { agentId: name(), project: namesOf, type: name(), label: readLabels };
   const { state: _, ...names } = filter;
   const read = readSection<Omit<TaskFilter, "state">>(fields as never, {}, names, "");
   if (!read.ok) {
     const { failure } = read;
-    const known = ["agentId", "project", "state", "type", ...more];
+    const known = ["agentId", "project", "state", "type", "label", ...more];
     throw refused(failure.type === "unknown-field" ? { ...failure, known } : failure);
   }
-  const { agentId, project, type } = read.value;
+  const { agentId, project, type, label = [] } = read.value;
+  const labels = [label].flat();
   const projects = project === undefined ? null : new Set<string>([project].flat());
-  return (task) =>
+  const matches = (task: Listed): boolean =>
     (states === null || states.has(task.phase)) &&
     (agentId === undefined || task.agent.id === agentId) &&
     (projects === null || projects.has(task.project.id)) &&
-    (type === undefined || task.requirements.type === type);
+    (type === undefined || task.requirements.type === type) &&
+    hasLabels(task, labels);
+  return { labels, matches };
+}
+
+const LABELS = labelFilter();
+export const readLabels: Reader<string | readonly string[]> = (value, field) => readShape(LABELS, value, field);
+
+const hasLabels = ({ extra }: Pick<Listed, "extra">, wanted: readonly string[]): boolean =>
+  wanted.every((text) => extra?.labels?.some((label) => label.text === text) === true);
+
+/** How many tasks a reader of labels remembers whose records may go while it reads. */
+const LABELLED_MAX = 10_000;
+
+/**
+ * Whether an event is about a task with all of these labels. The state knows the labels of a task while its record is
+ * there; of one that is gone, whoever has read its submit does.
+ */
+export function labelledEvents(state: State, label: string | readonly string[]): (event: AnyEvent<number>) => boolean {
+  const wanted = [label].flat();
+  const known = new Map<string, boolean>();
+  return ({ seq: at, task: id, payload }) => {
+    if (id === undefined) return false;
+    if (payload.kind === "task-submitted") {
+      const isMeant = wanted.every((text) => payload.labels.includes(text));
+      remember(known, id, isMeant, LABELLED_MAX);
+      return isMeant;
+    }
+    const task = state.tasks.get(id as TaskId);
+    // A later task may have taken the id of one that was forgotten.
+    return task === undefined || task.seq > at ? known.get(id) === true : hasLabels(task, wanted);
+  };
+}
+
+/** What may match: all tasks, or, where labels are wanted, those of the rarest of them. */
+export function candidates({ tasks, labels }: State, wanted: readonly string[]): Iterable<Task> {
+  if (wanted.length === 0) return tasks.values();
+  const lists = wanted.map((text) => labels.get(text)?.tasks ?? null);
+  const known = lists.filter((list) => list !== null);
+  if (known.length < lists.length) return [];
+  const rarest = known.reduce((least, list) => (list.size < least.size ? list : least));
+  // A copy: other things happen while a page is made.
+  return front(rarest, rarest.size);
 }
 
 /**
@@ -200,14 +252,14 @@ export async function readPage(
     await parts.writer.settled();
     return page;
   }
-  const { size, after, matches } = wanted;
+  const { size, after, labels, matches } = wanted;
   const { state } = parts.writer;
   const now = parts.writer.now();
   const found: Seen[] = [];
   let looked = 0;
-  for (const task of state.tasks.values()) {
+  for (const task of candidates(state, labels)) {
     if (++looked % LOOKED_AT_ONCE === 0) await nextTurn();
-    if (task.seq <= after || !matches(task)) continue;
+    if (task.seq <= after || !matches(task) || !state.tasks.has(task.id)) continue;
     found.push({ show: glance(state, task, now), seq: task.seq as Seq });
     if (found.length > size) break;
   }
@@ -265,13 +317,12 @@ async function withBodies(bodies: BodyStore, seen: readonly Seen[]): Promise<Tas
   return tasks;
 }
 
-type Wanted = {
+type Wanted = Matcher & {
   readonly size: number;
   readonly after: number;
   /** A page that goes on behind the last one of those that were turned away. */
   readonly afterRejected: number | null;
   readonly wantsRejected: boolean;
-  readonly matches: (task: Listed) => boolean;
 };
 
 function readWanted(filter: TaskFilter & { limit?: number; cursor?: string }): Wanted {
@@ -287,6 +338,6 @@ function readWanted(filter: TaskFilter & { limit?: number; cursor?: string }): W
     after,
     afterRejected: isRejected ? after : null,
     wantsRejected: [wanted.state].flat().includes("rejected"),
-    matches: matcher(wanted, ["limit", "cursor"]),
+    ...matcher(wanted, ["limit", "cursor"]),
   };
 }

@@ -33,6 +33,7 @@ export type Rejected = {
   readonly agent: { readonly id: string };
   readonly project: { readonly id: string };
   readonly requirements: { readonly type: string };
+  readonly extra: { readonly labels: readonly { readonly text: string }[] };
   readonly at: number;
   readonly error: string;
   /** Its body. */
@@ -59,11 +60,12 @@ export function createRejectedRing(): RejectedRing {
   return {
     add({ submission, text, error }, at) {
       order++;
-      const { agent, project, type } = submission;
+      const { agent, project, type, labels = [] } = submission;
       const id = submission.id ?? `rej_${at}_${order}`;
       drop(id);
       const named = { agent: { id: agent }, project: { id: project }, requirements: { type } };
-      kept.set(id, { id, order, phase: "rejected", ...named, at, error, text });
+      const extra = { labels: labels.map((text) => ({ text })) };
+      kept.set(id, { id, order, phase: "rejected", ...named, extra, at, error, text });
       characters += text.length;
       for (const oldest of kept.keys()) {
         if (kept.size <= KEPT_MAX && characters <= KEPT_CHARACTERS_MAX) break;

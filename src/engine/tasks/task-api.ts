@@ -21,7 +21,7 @@ import type {
 import { abortSignal, readOptions } from "../writer/call-options.ts";
 import { accepted, badInput, DroverError, isStop, reading, refused } from "../writer/drover-error.ts";
 import type { EndWatch } from "./await-end.ts";
-import { matcher, readPage, readTask, type TaskFilter } from "./read-tasks.ts";
+import { candidates, matcher, readPage, readTask, type TaskFilter } from "./read-tasks.ts";
 import { answerFor, type BatchInput, lookForArtifact, type SubmitParts, submitAll, submitRead } from "./submit.ts";
 import { instantField, readTaskBody, type TaskInput } from "./task-body.ts";
 
@@ -121,9 +121,9 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
     parts.rejected.find(id, writer.now(), state.config.scheduler.resultTtl) !== null;
 
   async function cancelWhere(filter: TaskFilter | { readonly all: true }): Promise<CancelledMany> {
-    const matches = reading(filter, "", () => matcher(isAll(filter) ? {} : notEmpty(filter), ["all"]));
+    const { labels, matches } = reading(filter, "", () => matcher(isAll(filter) ? {} : notEmpty(filter), ["all"]));
     const found: TaskId[] = [];
-    for (const task of state.tasks.values()) {
+    for (const task of candidates(state, labels)) {
       if (hasEnded(task) || !matches(task)) continue;
       found.push(task.id);
       if (found.length >= CANCELLED_AT_ONCE_MAX) break;
@@ -203,7 +203,7 @@ function notEmpty(filter: TaskFilter): TaskFilter {
     throw badInput(
       "filter",
       filter,
-      "at least one of agentId, project, state and type; or { all: true } for every task",
+      "at least one of agentId, project, state, type and label; or { all: true } for every task",
     );
   return filter;
 }

@@ -14,6 +14,11 @@ export type EventsQuery = {
   readonly task?: string;
   /** Only these, as in kind=task-done,task-failed. */
   readonly kind?: readonly string[];
+  /**
+   * Only events about tasks with this label; given again, with all of them. Of a task whose record is
+   * gone they are found if its task-submitted was read before, by the same request.
+   */
+  readonly label?: string | readonly string[];
 };
 
 /** The process is alive. */

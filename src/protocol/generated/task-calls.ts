@@ -81,6 +81,8 @@ export type TasksQuery = {
   readonly project?: string;
   /** Its type. */
   readonly type?: string;
+  /** Only with this label, as in label=team=web; given again, with all of them. */
+  readonly label?: string | readonly string[];
   /**
    * One or more, as in state=queued,running. Rejected tasks, which were never let in, are listed only if
    * asked for.
@@ -133,6 +135,8 @@ export type CancelFilter = {
   readonly project?: string;
   /** Its type. */
   readonly type?: string;
+  /** Only with this label, as in label=team=web; given again, with all of them. */
+  readonly label?: string | readonly string[];
   /** Where the task stands. */
   readonly state?: TaskState | readonly TaskState[];
   /** Every task there is; alone. */

@@ -8,6 +8,7 @@ import type { Event, EventKind } from "../../core/model/index.ts";
 import type { EventsQuery, Health, Readiness } from "../generated/events.ts";
 import * as s from "../schema/schema.ts";
 import { EVENTS_MAX } from "../wire/endpoints.ts";
+import { labelFilter } from "./tasks.ts";
 
 /** What an event is shown with, whatever its kind. `At` is how instants are given. */
 type Envelope<At> = {
@@ -69,6 +70,11 @@ export const eventsQuery: s.Schema<EventsQuery> = s.object({
   limit: s.optional(s.whole(1, EVENTS_MAX), "How many in a page of JSON.", { default: EVENTS_DEFAULT }),
   task: s.optional(s.name(), "Only events about this task."),
   kind: s.optional(s.list(s.name(), { min: 1, max: 100 }), "Only these, as in kind=task-done,task-failed."),
+  label: s.optional(
+    labelFilter(),
+    "Only events about tasks with this label; given again, with all of them. Of a task whose record is gone they are " +
+      "found if its task-submitted was read before, by the same request.",
+  ),
 });
 export const eventPage: s.Schema<EventPage> = s.namedAnswer("EventPage", {
   events: s.list(eventJson),

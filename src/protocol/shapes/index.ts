@@ -3,5 +3,5 @@
 export { permitBody, settleBody } from "./permits.ts";
 export { SCHEDULE_ID_MAX, scheduleFields } from "./schedules.ts";
 export { PAGE_DEFAULT } from "./task-calls.ts";
-export { batchBody, taskFields } from "./tasks.ts";
+export { batchBody, labelFilter, taskFields } from "./tasks.ts";
 export { joinBody, SESSION_MAX, syncBody, usage, workerOptions } from "./workers.ts";

@@ -5,17 +5,18 @@ import type * as wire from "../generated/task-calls.ts";
 import * as s from "../schema/schema.ts";
 import { PAGE_MAX } from "../wire/endpoints.ts";
 import { TASK_STATES, type TaskState, WAIT_MS_DEFAULT, WAIT_MS_MAX } from "../wire/task-state.ts";
-import { priority, taskView } from "./tasks.ts";
+import { labelFilter, priority, taskView } from "./tasks.ts";
 
 export const PAGE_DEFAULT = 100;
 const TAIL_LINES_MAX = 10_000;
 export const TAIL_LINES_DEFAULT = 200;
 
 const filterState = (): s.Schema<TaskState> => s.oneOf<TaskState>(...TASK_STATES);
-const filterFields: s.Fields<Pick<wire.TasksQuery, "agentId" | "project" | "type">> = {
+const filterFields: s.Fields<Pick<wire.TasksQuery, "agentId" | "project" | "type" | "label">> = {
   agentId: s.optional(s.name()),
   project: s.optional(s.name()),
   type: s.optional(s.name()),
+  label: s.optional(labelFilter(), "Only with this label, as in label=team=web; given again, with all of them."),
 };
 
 export const tasksQuery: s.Schema<wire.TasksQuery> = s.object({
@@ -66,7 +67,7 @@ const cancelFilter: s.Schema<wire.CancelFilter> = s.refined(
     const given = Object.values(filter).filter((value) => value !== undefined).length;
     return given > 0 && (filter.all === undefined || given === 1);
   },
-  "at least one of agentId, project, state and type; or { all: true }, alone, for every task",
+  "at least one of agentId, project, state, type and label; or { all: true }, alone, for every task",
 );
 export const cancelWhereBody: s.Schema<wire.CancelWhereBody> = s.object(
   { filter: cancelFilter },

@@ -5,6 +5,7 @@
  */
 import type { Drover, FeedEvent } from "../../engine/index.ts";
 import { LogFailure } from "../../engine/index.ts";
+import { labelledEvents } from "../../engine/tasks/index.ts";
 import { badInput, DroverError } from "../../engine/writer/index.ts";
 import { badHeader, holderOf, ServerRefusal, type StreamMessage, type Streams } from "../../http/index.ts";
 import type { EventCalls, SchedulerCalls, ServerCalls } from "../../protocol/calls/index.ts";
@@ -62,7 +63,7 @@ async function events(
   const { headers } = request;
   const asked = lastEventId(headers["last-event-id"]) ?? query.after ?? null;
   const after = await beginningOf(drover, asked);
-  const wants = wantedBy(query);
+  const wants = wantedBy(drover, query);
   if (headers.accept?.includes("text/event-stream") !== true)
     return pageOf(drover.events({ after }), query.limit ?? EVENTS_DEFAULT, wants);
   streams.open(
@@ -95,9 +96,11 @@ async function beginningOf({ events }: Drover, asked: number | null): Promise<nu
   }
 }
 
-function wantedBy({ task, kind }: EventsQuery): (event: FeedEvent) => boolean {
+function wantedBy({ state }: Drover, { task, kind, label }: EventsQuery): (event: FeedEvent) => boolean {
   const kinds = kind === undefined ? null : new Set<string>(kind);
-  return (event) => (task === undefined || event.task === task) && (kinds === null || kinds.has(event.kind));
+  const isLabelled = label === undefined ? () => true : labelledEvents(state, label);
+  return (event) =>
+    isLabelled(event) && (task === undefined || event.task === task) && (kinds === null || kinds.has(event.kind));
 }
 
 function lastEventId(given: string | string[] | undefined): number | null {
