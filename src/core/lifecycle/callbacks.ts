@@ -22,26 +22,12 @@ export function noteEnd({ callbacks }: State, task: Task, phase: EndPhase, end: 
 /** Of a task that has ended. */
 export function endedOf(task: ReadonlyTask): Ended {
   const { id, seq, createdAt, depth, priority, iteration, ownFailures, attempts } = task;
-  const { runnableAt, startedAt, deadline, lastWorker } = task;
-  return {
-    id,
-    seq,
-    createdAt,
-    depth,
-    priority,
-    iteration,
-    ownFailures,
-    attempts,
-    runnableAt,
-    startedAt,
-    deadline,
-    lastWorker,
-    phase: task.phase as EndPhase,
-    end: task.end as End,
-    project: { id: task.project.id },
-    agent: { id: task.agent.id },
-    requirements: { onLoss: task.requirements.onLoss },
-  };
+  const { runnableAt, startedAt, deadline, lastWorker, phase, end, project, agent, requirements } = task;
+  const counts = { depth, priority, iteration, ownFailures, attempts };
+  const times = { createdAt, runnableAt, startedAt, deadline };
+  const owner = { project: { id: project.id }, agent: { id: agent.id } };
+  const how = { phase: phase as EndPhase, end: end as End, requirements: { onLoss: requirements.onLoss } };
+  return { id, seq, ...counts, ...times, lastWorker, ...how, ...owner };
 }
 
 export function decideCallback(state: ReadonlyState, command: CommandOf<"settle-callback">, now: Instant): Decided {

@@ -22,27 +22,13 @@ export function loadCallback({ callbacks, tasks }: State, row: format.CallbackRo
 }
 
 function endedFrom({ task: id, phase }: { task: TaskId; phase: EndPhase }, row: format.EndedRow): Ended {
-  const [seq, project, agent, createdAt, depth, priority, iteration, ownFailures, attempts] = row;
-  const [, , , , , , , , , runnableAt, startedAt, deadline, lastWorker, onLoss, end] = row;
-  return {
-    id,
-    seq,
-    createdAt: createdAt as Instant,
-    depth,
-    priority,
-    iteration,
-    ownFailures,
-    attempts,
-    runnableAt,
-    startedAt,
-    deadline,
-    lastWorker: lastWorker as WorkerId | null,
-    phase,
-    end: endOf(end),
-    project: { id: project as ProjectId },
-    agent: { id: agent as AgentId },
-    requirements: { onLoss },
-  };
+  const [seq, project, agent, created, depth, priority, iteration, ownFailures, attempts] = row;
+  const [, , , , , , , , , runnableAt, startedAt, deadline, worker, onLoss, end] = row;
+  const counts = { depth, priority, iteration, ownFailures, attempts };
+  const times = { createdAt: created as Instant, runnableAt, startedAt, deadline };
+  const owner = { project: { id: project as ProjectId }, agent: { id: agent as AgentId } };
+  const lastWorker = worker as WorkerId | null;
+  return { id, seq, ...counts, ...times, lastWorker, phase, end: endOf(end), requirements: { onLoss }, ...owner };
 }
 
 export const endOf = ([at, seq, error, resultHash, resultSize, resultSeq]: format.EndRow): End => ({

@@ -49,22 +49,24 @@ import { endOf, loadCallback, loadSchedule } from "./extras.ts";
 import * as format from "./format.ts";
 import { SnapshotUnreadable } from "./format.ts";
 
-type Loading = {
-  readonly state: State;
-  format: number;
-  line: number;
-  project: Project | null;
-  readonly agents: Agent[];
-  readonly requirements: Requirements[];
+/** What is known while the lines are read. */
+const newLoading = () => ({
+  state: emptyState(),
+  format: 0,
+  line: 0,
+  project: null as Project | null,
+  agents: [] as Agent[],
+  requirements: [] as Requirements[],
   /** In the order of their seq. */
-  readonly tasks: Task[];
-  readonly dependents: { readonly links: Links; readonly seqs: format.Numbers; readonly owner: Task }[];
+  tasks: [] as Task[],
+  dependents: [] as { readonly links: Links; readonly seqs: format.Numbers; readonly owner: Task }[],
   /** Names that many tasks share, each kept once. */
-  readonly names: Map<string, string>;
-  highest: number;
-  isHeaded: boolean;
-  isWhole: boolean;
-};
+  names: new Map<string, string>(),
+  highest: 0,
+  isHeaded: false,
+  isWhole: false,
+});
+type Loading = ReturnType<typeof newLoading>;
 
 /** The state that `snapshotLines` was given. Lines that cannot be read throw SnapshotUnreadable. */
 export function restore(lines: Iterable<string>): State {
@@ -77,20 +79,7 @@ export function restore(lines: Iterable<string>): State {
 
 /** The same step by step, a line each: between two of them the caller may do other things. */
 export function* restoring(lines: Iterable<string>): Generator<undefined, State> {
-  const loading: Loading = {
-    state: emptyState(),
-    format: 0,
-    line: 0,
-    project: null,
-    highest: 0,
-    isHeaded: false,
-    isWhole: false,
-    agents: [],
-    requirements: [],
-    tasks: [],
-    dependents: [],
-    names: new Map(),
-  };
+  const loading = newLoading();
   try {
     for (const line of lines) {
       if (loading.isWhole) throw corrupt(loading, "something follows the last line");

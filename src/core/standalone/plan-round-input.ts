@@ -8,7 +8,7 @@
 
 import { finite, name, oneOf, orNull, type Reader, readSection, setOf, text, whole } from "../base/readers.ts";
 import { badField } from "../base/refusal.ts";
-import { fail } from "../base/result.ts";
+import { fail, ok } from "../base/result.ts";
 import { type FairnessRules, priority, STRATEGIES, type Strategy } from "../config/config.ts";
 import { objectOf, orThrow, readAmounts } from "./formulas.ts";
 
@@ -169,7 +169,7 @@ export function readPolicy(value: unknown, fairness: FairnessRules): ReadPolicy 
   const { startCost, defaultTokens } = fairness;
   const perType: Reader<ReadonlyMap<string, number>> = (given, field) => {
     const read = readAmounts(given, field);
-    return read.ok ? { ok: true, value: new Map(read.value) } : read;
+    return read.ok ? ok(new Map(read.value)) : read;
   };
   const base: ReadPolicy = {
     charge: "estimate",
@@ -193,13 +193,10 @@ export function readPolicy(value: unknown, fairness: FairnessRules): ReadPolicy 
 export function readSnapshot(value: unknown): Plan {
   const given = objectOf(value, "snapshot");
   const now = orThrow(instantOf(given.now, "now"));
-  const tables = ["usage", "active", "started", "completed"] as const;
-  const [usage, active, started, completed] = tables.map((field) => tableOf(given[field], field)) as [
-    ReadonlyMap<string, number>,
-    ReadonlyMap<string, number>,
-    ReadonlyMap<string, number>,
-    ReadonlyMap<string, number>,
-  ];
+  const usage = tableOf(given.usage, "usage");
+  const active = tableOf(given.active, "active");
+  const started = tableOf(given.started, "started");
+  const completed = tableOf(given.completed, "completed");
   const projects = listOf(given.projects, "projects", readProject).map((project) => ({
     ...project,
     usage: usage.get(project.id) ?? 0,
@@ -210,7 +207,7 @@ export function readSnapshot(value: unknown): Plan {
     completed: completed.get(project.id) ?? 0,
   }));
   const known = new Set(projects.map((project) => project.id));
-  const all = listOf(given.tasks, "tasks", (row, path, index) => readTask(row, path, { index, now, known }));
+  const all = listOf(given.tasks, "tasks", (row, index) => readTask(row, { index, now, known }));
   const sum = [...usage.values()].reduce((total, tokens) => total + tokens, 0);
   return {
     projects,
@@ -226,73 +223,69 @@ function tableOf(value: unknown, field: string): ReadonlyMap<string, number> {
   return new Map(value === undefined ? [] : orThrow(readAmounts(value, field)));
 }
 
-type RowReader<Row> = (row: Record<string, unknown>, path: string, index: number) => Row;
+/** How the fields of one row are read: one that must be there, and one with a default. */
+type Row = {
+  readonly path: string;
+  must<Value>(key: string, reader: Reader<Value>): Value;
+  may<Value, Default>(key: string, reader: Reader<Value>, absent: Default): Value | Default;
+};
+
+function rowOf(value: unknown, path: string): Row {
+  const given = objectOf(value, path);
+  const must: Row["must"] = (key, reader) => orThrow(reader(given[key], `${path}.${key}`));
+  return { path, must, may: (key, reader, absent) => (given[key] === undefined ? absent : must(key, reader)) };
+}
 
 /** A list of rows with ids, each id once. */
-function listOf<Row extends { readonly id: string }>(value: unknown, field: string, read: RowReader<Row>): Row[] {
+function listOf<Item extends { readonly id: string }>(
+  value: unknown,
+  field: string,
+  read: (row: Row, index: number) => Item,
+): Item[] {
   if (!Array.isArray(value) || value.length > LIST_MAX) {
     return orThrow(fail(badField(field, value, `a list of at most ${LIST_MAX} objects`)));
   }
   const seen = new Set<string>();
   return Array.from(value, (item: unknown, index) => {
     const path = `${field}[${index}]`;
-    const row = read(objectOf(item, path), path, index);
+    const row = read(rowOf(item, path), index);
     if (seen.has(row.id)) orThrow(fail(badField(`${path}.id`, row.id, "an id no other row of the list has")));
     seen.add(row.id);
     return row;
   });
 }
 
-/** Reads one field of a row; with a default the field may be absent. */
-function field<Value>(row: Record<string, unknown>, path: string, key: string, reader: Reader<Value>): Value;
-function field<Value, Default>(
-  row: Record<string, unknown>,
-  path: string,
-  key: string,
-  reader: Reader<Value>,
-  absent: Default,
-): Value | Default;
-function field<Value>(
-  row: Record<string, unknown>,
-  path: string,
-  key: string,
-  reader: Reader<Value>,
-  ...absent: readonly Value[]
-): Value {
-  if (row[key] === undefined && absent.length > 0) return absent[0] as Value;
-  return orThrow(reader(row[key], `${path}.${key}`));
-}
-
-type ReadProject = Pick<PlanProject, "id" | "isActive" | "weight" | "limit" | "maxConcurrent">;
-
-const readProject: RowReader<ReadProject> = (row, path) => ({
-  id: field(row, path, "id", id),
-  isActive: field(row, path, "status", oneOf("active", "paused")) === "active",
-  weight: field(row, path, "weight", finite(0, AMOUNT_MAX, true)),
-  limit: field(row, path, "budgetLimit", orNull(amount), null),
-  maxConcurrent: field(row, path, "maxConcurrent", whole(0)),
+const readProject = ({
+  must,
+  may,
+}: Row): Pick<PlanProject, "id" | "isActive" | "weight" | "limit" | "maxConcurrent"> => ({
+  id: must("id", id),
+  isActive: must("status", oneOf("active", "paused")) === "active",
+  weight: must("weight", finite(0, AMOUNT_MAX, true)),
+  limit: may("budgetLimit", orNull(amount), null),
+  maxConcurrent: must("maxConcurrent", whole(0)),
 });
 
 function readTask(
-  row: Record<string, unknown>,
-  path: string,
+  row: Row,
   { index, now, known }: { readonly index: number; readonly now: number; readonly known: ReadonlySet<string> },
 ): ReadyTask & { readonly status: string } {
-  const project = field(row, path, "project", id);
+  const { path, must, may } = row;
+  const project = must("project", id);
   if (!known.has(project)) orThrow(fail(badField(`${path}.project`, project, "the id of a project in the snapshot")));
-  field(row, path, "agent", id, null);
-  const needed = field(row, path, "capabilities", capabilities, []);
-  const { cpu, memory } = resourcesOf(row, path, 0);
+  may("agent", id, null);
+  const needed = may("capabilities", capabilities, []);
+  const { cpu, memory } = resourcesOf(row, 0);
   return {
-    id: field(row, path, "id", id),
+    id: must("id", id),
     project,
     index,
-    status: field(row, path, "status", id),
-    priority: field(row, path, "priority", priority, 0),
-    type: field(row, path, "type", name(), null),
-    runnableAt: field(row, path, "runnableAt", instantOf, now),
-    estimate: field(row, path, "estimatedTokens", amount, null),
-    zone: field(row, path, "zone", id, null),
+    status: must("status", id),
+    priority: may("priority", priority, 0),
+    type: may("type", name(), null),
+    runnableAt: may("runnableAt", instantOf, now),
+    estimate: may("estimatedTokens", amount, null),
+    zone: may("zone", id, null),
     capabilities: needed,
     cpu,
     memory,
@@ -300,29 +293,26 @@ function readTask(
   };
 }
 
-const readWorker: RowReader<PlanWorker> = (row, path, index) => {
-  const status = field(row, path, "status", oneOf("idle", "busy", "overloaded", "draining", "unreachable"));
-  const slots = field(row, path, "slots", whole(0), 1);
+function readWorker(row: Row, index: number): PlanWorker {
+  const { must, may } = row;
+  const status = must("status", oneOf("idle", "busy", "overloaded", "draining", "unreachable"));
+  const slots = may("slots", whole(0), 1);
   return {
-    id: field(row, path, "id", id),
+    id: must("id", id),
     index,
     slots,
     isTaking: status === "idle" || status === "busy",
-    inFlight: field(row, path, "inFlight", whole(0), status === "busy" ? slots : 0),
-    capabilities: new Set(field(row, path, "capabilities", capabilities, [])),
-    zone: field(row, path, "zone", id, null),
-    ...resourcesOf(row, path, Number.POSITIVE_INFINITY),
+    inFlight: may("inFlight", whole(0), status === "busy" ? slots : 0),
+    capabilities: new Set(may("capabilities", capabilities, [])),
+    zone: may("zone", id, null),
+    ...resourcesOf(row, Number.POSITIVE_INFINITY),
   };
-};
+}
 
-function resourcesOf(row: Record<string, unknown>, path: string, absent: number): { cpu: number; memory: number } {
-  if (row.resources === undefined) return { cpu: absent, memory: absent };
-  const at = `${path}.resources`;
-  const given = objectOf(row.resources, at);
-  return {
-    cpu: field(given, at, "cpuMillicores", amount, absent),
-    memory: field(given, at, "memoryBytes", amount, absent),
-  };
+function resourcesOf({ path, may }: Row, absent: number): { cpu: number; memory: number } {
+  const given = may("resources", ok, {});
+  const resources = rowOf(given, `${path}.resources`);
+  return { cpu: resources.may("cpuMillicores", amount, absent), memory: resources.may("memoryBytes", amount, absent) };
 }
 
 function countTypes(tasks: readonly { readonly status: string; readonly type: string | null }[]): Map<string, number> {

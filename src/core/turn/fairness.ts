@@ -102,10 +102,7 @@ export function chargeFor(state: ReadonlyState, task: ReadonlyTask): number {
  * The seed-003 order of projects that could start something: guarantee, then share − target, then registration. That
  * excess is the deficit that people see, with the other sign: the least goes first.
  */
-export function deficitOrder(
-  eligible: readonly ReadonlyProject[],
-  now: number,
-): { project: ReadonlyProject; excess: number }[] {
+export function deficitOrder(eligible: readonly ReadonlyProject[], now: number): Deficit[] {
   return sharesOf(eligible, now)
     .map(({ project, share, target }) => ({
       project,
@@ -119,6 +116,7 @@ export function deficitOrder(
         left.project.registration - right.project.registration,
     );
 }
+export type Deficit = { readonly project: ReadonlyProject; readonly excess: number };
 
 /** What each of these projects got of all that they were charged lately, and what its weight entitles it to. */
 export function sharesOf(

@@ -18,7 +18,7 @@ import { reserveFor, setAside } from "../turn/budget.ts";
 import { chargeFor, shownLevel } from "../turn/fairness.ts";
 import { baseScore, shownScore } from "../turn/priority.ts";
 import { countAhead, fixedOf } from "../turn/queue.ts";
-import { asRunnable, deficitsWith, type Standing } from "./turn.ts";
+import { asRunnable, deficitsWith, type Question } from "./turn.ts";
 
 /** The name of a condition between a task and its start. */
 export type WhyCode =
@@ -75,7 +75,7 @@ export function taskConditions(state: ReadonlyState, task: ReadonlyTask, now: nu
     finding("task-paused", !task.paused, {}, ["the task is not paused", "the task itself is paused"]),
     ...dependencyConditions(state, task),
     artifactCondition(task),
-    notBeforeGate(task, now),
+    notBeforeCondition(task, now),
     restCondition(task, now),
     stoppingCondition(task),
     deadlineCondition(task, now),
@@ -111,7 +111,7 @@ function artifactCondition(task: ReadonlyTask): WhyCondition {
   ]);
 }
 
-function notBeforeGate(task: ReadonlyTask, now: number): WhyCondition {
+function notBeforeCondition(task: ReadonlyTask, now: number): WhyCondition {
   const until = task.phase === "waiting" && task.restUntil > now ? task.restUntil : null;
   return finding("not-before", until === null, until === null ? {} : { until, waitMs: until - now }, [
     "its earliest instant has come, or it has none",
@@ -205,12 +205,8 @@ function providerCondition(state: ReadonlyState, provider: string | null, now: n
 }
 
 /** The limits of the fleet, the project and the agent, and the budgets. */
-export function limitConditions(
-  state: ReadonlyState,
-  task: ReadonlyTask,
-  standing: Standing,
-  now: number,
-): WhyCondition[] {
+export function limitConditions(question: Question): WhyCondition[] {
+  const { state, task } = question;
   const { project, agent } = task;
   const { maxInFlight, maxPerAgentInFlight } = state.config.scheduler;
   const { maxConcurrent } = project.settings;
@@ -221,12 +217,12 @@ export function limitConditions(
       `${state.inFlight} of maxInFlight ${maxInFlight} run`,
       `the fleet has ${state.inFlight} in flight, and maxInFlight is ${maxInFlight}`,
     ]),
-    budgetCondition("fleet-budget", state, task, standing, now),
+    budgetCondition("fleet-budget", question),
     finding("project-in-flight", project.inFlight < maxConcurrent, { inFlight: project.inFlight, maxConcurrent }, [
       `${project.inFlight} of maxConcurrent ${maxConcurrent} of project ${project.id} run`,
       `project ${project.id} has ${project.inFlight} in flight, and its maxConcurrent is ${maxConcurrent}`,
     ]),
-    budgetCondition("project-budget", state, task, standing, now),
+    budgetCondition("project-budget", question),
     finding(
       "agent-in-flight",
       inFlight < maxPerAgentInFlight,
@@ -240,19 +236,14 @@ export function limitConditions(
 }
 
 /** Judged on the task next in line, which no task overtakes; on this one if none is in line. */
-function budgetCondition(
-  code: "fleet-budget" | "project-budget",
-  state: ReadonlyState,
-  task: ReadonlyTask,
-  { nextInLine }: Standing,
-  now: number,
-): WhyCondition {
+function budgetCondition(code: "fleet-budget" | "project-budget", question: Question): WhyCondition {
+  const { state, task, now, standing } = question;
   const isFleet = code === "fleet-budget";
   const { limit } = isFleet ? state.config.budget : task.project.settings.budget;
   const spent = isFleet ? state.spent : task.project.spent;
   const reserved = setAside(isFleet ? state : task.project);
   const isTooLarge = limit !== null && task.estimate > limit;
-  const judged = isTooLarge ? task : (nextInLine ?? task);
+  const judged = isTooLarge ? task : (standing.nextInLine ?? task);
   const needed = reserveFor(state, judged);
   const used = spent.total(now);
   const whose = isFleet ? "the fleet" : `project ${task.project.id}`;
@@ -273,12 +264,8 @@ const roomAt = (spent: Pick<RollingSum, "belowAt">, left: number, now: number): 
   left < 0 ? null : spent.belowAt(left + 1, now);
 
 /** Whose turn it is: the express lane, the project, the agent, the position in the agent's queue. */
-export function turnConditions(
-  state: ReadonlyState,
-  task: ReadonlyTask,
-  standing: Standing,
-  now: number,
-): WhyCondition[] {
+export function turnConditions(question: Question): WhyCondition[] {
+  const { state, task, standing } = question;
   const { critical } = state.config.scheduler;
   const { express, expressFirst, agentFirst } = standing;
   const lane = { inFlight: state.express, maxInFlight: critical.maxInFlight, first: expressFirst?.id ?? null };
@@ -288,12 +275,12 @@ export function turnConditions(
       express ? "it goes by the express lane" : "nothing in the express lane goes before it",
       `${expressFirst?.id} of project ${expressFirst?.project.id} goes first, by the express lane`,
     ]),
-    projectTurnGate(state, task, standing, now),
+    projectTurnCondition(question),
     finding("agent-turn", agentFirst === null, { ...ofAgent, ...firstAgent(agentFirst) }, [
       "no other agent of its project goes first",
       `${agentFirst?.id} of agent ${agentFirst?.agent.id} goes first`,
     ]),
-    positionCondition(state, task, standing, now),
+    positionCondition(question),
   ];
 }
 
@@ -302,12 +289,7 @@ const firstAgent = (first: ReadonlyTask | null): Record<string, number | string 
     ? { first: null }
     : { first: first.id, firstAgent: first.agent.id, firstInFlight: first.agent.inFlight };
 
-function projectTurnGate(
-  state: ReadonlyState,
-  task: ReadonlyTask,
-  { projectFirst }: Standing,
-  now: number,
-): WhyCondition {
+function projectTurnCondition({ state, task, now, standing: { projectFirst } }: Question): WhyCondition {
   const mine = task.project;
   const rule = state.config.scheduler.fairness.rule;
   const order = rule === "deficit" ? deficitsWith(state, mine, now) : [];
@@ -342,12 +324,7 @@ const firstProject = (project: ReadonlyProject, level: number): Record<string, n
   firstChargedPerWeight: project.charged / project.settings.weight,
 });
 
-function positionCondition(
-  state: ReadonlyState,
-  task: ReadonlyTask,
-  { rank, queueFirst }: Standing,
-  now: number,
-): WhyCondition {
+function positionCondition({ state, task, now, standing: { rank, queueFirst } }: Question): WhyCondition {
   const rules = state.config.scheduler.priority;
   const runnable = asRunnable(task, now);
   const fixed = fixedOf(state, task);

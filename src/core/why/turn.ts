@@ -12,11 +12,19 @@ import { first, items } from "../collections/sorted-list.ts";
 import type { ReadonlyProject, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
 import { isAffordable, reserveFor } from "../turn/budget.ts";
 import { expectedTokens } from "../turn/expected-tokens.ts";
-import { deficitOrder } from "../turn/fairness.ts";
+import { type Deficit, deficitOrder } from "../turn/fairness.ts";
 import { ANY_PRIORITY, bestOf, mayStart, nextInLine, pickIn } from "../turn/next-in-line.ts";
 import { compareRanks, EXPRESS_PRIORITY, type TaskRank } from "../turn/priority.ts";
 import { taskRank } from "../turn/queue.ts";
 import { compareAgents, compareProjects } from "../turn/total-orders.ts";
+
+/** A task that waits, when it is asked why, and how it stands. */
+export type Question = {
+  readonly state: ReadonlyState;
+  readonly task: ReadonlyTask;
+  readonly now: number;
+  readonly standing: Standing;
+};
 
 /** How one task stands in the three lines it waits in: among projects, among agents, in its agent's queue. */
 export type Standing = {
@@ -43,13 +51,14 @@ export function standingOf(state: ReadonlyState, task: ReadonlyTask, now: number
   const priorityMax = express ? EXPRESS_PRIORITY : ANY_PRIORITY;
   const next = nextInLine(state, task.project, now, priorityMax, false);
   const passes = next !== null && next !== task && passesBy(state, task, next, now);
+  const asked = { state, task, rank, now };
   return {
     rank,
     express,
     expressFirst: express || !isLaneOpen ? null : firstExpress(state, now, null),
     projectFirst: express ? firstExpress(state, now, task.project) : projectBefore(state, task.project, now),
-    agentFirst: agentBefore(state, task, rank, now, { priorityMax, onlyFree: passes }),
-    queueFirst: queueBefore(state, task, rank, now, { priorityMax, onlyFree: passes }),
+    agentFirst: agentBefore(asked, { priorityMax, onlyFree: passes }),
+    queueFirst: queueBefore(asked, { priorityMax, onlyFree: passes }),
     nextInLine: passes ? nextInLine(state, task.project, now, priorityMax, true) : next,
   };
 }
@@ -58,6 +67,7 @@ export function standingOf(state: ReadonlyState, task: ReadonlyTask, now: number
 const passesBy = (state: ReadonlyState, task: ReadonlyTask, next: ReadonlyTask, now: number): boolean =>
   expectedTokens(task) === 0 && !isAffordable(state, next.project, reserveFor(state, next), now);
 
+type Asked = Pick<Question, "state" | "task" | "now"> & { readonly rank: TaskRank };
 type Line = { readonly priorityMax: number; readonly onlyFree: boolean };
 
 /** The first start the express lane would give, or, with `before`, that of a project ahead of that one. */
@@ -96,23 +106,13 @@ function projectsBefore(state: ReadonlyState, mine: ReadonlyProject, now: number
 }
 
 /** The order of the deficit rule among all that could start something, and this project. */
-export function deficitsWith(
-  state: ReadonlyState,
-  mine: ReadonlyProject,
-  now: number,
-): { project: ReadonlyProject; excess: number }[] {
+export function deficitsWith(state: ReadonlyState, mine: ReadonlyProject, now: number): Deficit[] {
   const eligible = [...items(state.turn)].filter((project) => project === mine || mayStart(state, project, now));
   return deficitOrder(eligible.includes(mine) ? eligible : [...eligible, mine], now);
 }
 
 /** The task of another agent that goes before this agent's, if there is any. */
-function agentBefore(
-  state: ReadonlyState,
-  task: ReadonlyTask,
-  rank: TaskRank,
-  now: number,
-  line: Line,
-): ReadonlyTask | null {
+function agentBefore({ state, task, rank, now }: Asked, line: Line): ReadonlyTask | null {
   const { fairness } = state.config.scheduler;
   for (const agent of items(task.project.turn)) {
     if (fairness.agents === "fair" && compareAgents(agent, task.agent) >= 0) return null;
@@ -125,13 +125,7 @@ function agentBefore(
 }
 
 /** The task of the same agent that goes before this one: one that can start, or the head of its own group. */
-function queueBefore(
-  state: ReadonlyState,
-  task: ReadonlyTask,
-  rank: TaskRank,
-  now: number,
-  line: Line,
-): ReadonlyTask | null {
+function queueBefore({ state, task, rank, now }: Asked, line: Line): ReadonlyTask | null {
   const best = bestOf(state, task.agent, now, line.priorityMax, line.onlyFree);
   if (best === task) return null;
   if (best !== null && compareRanks(taskRank(state, best, now), rank) < 0) return best;

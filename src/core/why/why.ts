@@ -16,7 +16,7 @@ import { compareRanks, shownScore, type TaskRank } from "../turn/priority.ts";
 import { countAhead, fixedOf, taskRank } from "../turn/queue.ts";
 import type { WhyCondition } from "./conditions.ts";
 import { finding, limitConditions, shapeConditions, taskConditions, turnConditions } from "./conditions.ts";
-import { asRunnable, type Standing, standingOf } from "./turn.ts";
+import { asRunnable, type Question, standingOf } from "./turn.ts";
 import { workerConditions } from "./workers.ts";
 
 export { INSTANT_NUMBERS, type WhyCode, type WhyCondition } from "./conditions.ts";
@@ -102,11 +102,11 @@ function runCondition(task: ReadonlyTask, attempt: ReadonlyAttempt): WhyConditio
 }
 
 function whyNotStarted(state: ReadonlyState, task: ReadonlyTask, now: Instant): Why {
-  const standing = standingOf(state, task, now);
+  const question = { state, task, now, standing: standingOf(state, task, now) };
   const conditions = [
     ...taskConditions(state, task, now),
-    ...limitConditions(state, task, standing, now),
-    ...turnConditions(state, task, standing, now),
+    ...limitConditions(question),
+    ...turnConditions(question),
     ...shapeConditions(state, task, now),
     ...workerConditions(state, task),
   ];
@@ -116,7 +116,7 @@ function whyNotStarted(state: ReadonlyState, task: ReadonlyTask, now: Instant): 
     state: task.phase,
     summary: summarise(shut),
     conditions,
-    ahead: aheadOf(state, task, standing, now),
+    ahead: aheadOf(question),
     earliestStart: earliestOf(shut, now),
   };
 }
@@ -151,7 +151,7 @@ function earliestOf(shut: readonly WhyCondition[], now: number): number | null {
   return earliest;
 }
 
-function aheadOf(state: ReadonlyState, task: ReadonlyTask, standing: Standing, now: number): Why["ahead"] {
+function aheadOf({ state, task, now, standing }: Question): Why["ahead"] {
   const others: WhyAhead[] = [];
   const { expressFirst, projectFirst, agentFirst, rank } = standing;
   const other = (first: ReadonlyTask | null, reason: string): void => {

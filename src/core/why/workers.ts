@@ -14,28 +14,30 @@ import { finding, type WhyCondition, when } from "./conditions.ts";
 
 const NAMED_MAX = 3;
 
-type Census = {
-  known: number;
-  reachable: number;
-  capable: number;
-  feasible: number;
-  status: number;
-  slots: number;
-  cpu: number;
-  memory: number;
-  capability: number;
+const newCensus = () => ({
+  known: 0,
+  reachable: 0,
+  capable: 0,
+  feasible: 0,
+  status: 0,
+  slots: 0,
+  cpu: 0,
+  memory: 0,
+  capability: 0,
   /** Workers that say they do not take such a task. */
-  refusing: number;
-  held: number;
+  refusing: 0,
+  held: 0,
   /** Workers that would have room but for a hold. */
-  onlyHeld: number;
-  readonly missing: Map<string, number>;
+  onlyHeld: 0,
+  missing: new Map<string, number>(),
   /** What those that could run it say of themselves: why they take nothing. */
-  readonly notes: Set<string>;
-};
+  notes: new Set<string>(),
+});
+type Census = ReturnType<typeof newCensus>;
 
 export function workerConditions(state: ReadonlyState, task: ReadonlyTask): WhyCondition[] {
-  const census = take(state, task);
+  const census = newCensus();
+  for (const worker of state.fleet.order) count(state, task, worker, census);
   return [
     ...whoIsHere(state, census, task),
     roomCondition(state, task, census),
@@ -48,27 +50,6 @@ export function workerConditions(state: ReadonlyState, task: ReadonlyTask): WhyC
 /** Logs of older versions do not say the name of an action. */
 const NAMELESS =
   "(a sentence, or from a log of an older version: cancel and submit it again, or have a worker that takes everything)";
-
-function take(state: ReadonlyState, task: ReadonlyTask): Census {
-  const census: Census = {
-    known: 0,
-    reachable: 0,
-    capable: 0,
-    feasible: 0,
-    status: 0,
-    slots: 0,
-    cpu: 0,
-    memory: 0,
-    capability: 0,
-    refusing: 0,
-    held: 0,
-    onlyHeld: 0,
-    missing: new Map(),
-    notes: new Set(),
-  };
-  for (const worker of state.fleet.order) count(state, task, worker, census);
-  return census;
-}
 
 function count(state: ReadonlyState, task: ReadonlyTask, worker: ReadonlyWorker, census: Census): void {
   const { capabilities, cpu, memory } = task.requirements;
