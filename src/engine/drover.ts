@@ -69,7 +69,7 @@ import { startWriter, type Writer, type WriterHooks } from "./writer/writer.ts";
 const LEAD_MS = 10_000;
 /** What a log or a clock must at least be able to do. */
 const METHODS = {
-  log: ["append", "read", "follow", "readRecord", "head", "loadSnapshot", "acquireLead", "verify", "close"],
+  log: ["append", "read", "readRecord", "head", "loadSnapshot", "acquireLead", "verify", "close"],
   clock: ["now", "elapsed", "defer", "ringAt"],
 } as const;
 

@@ -11,7 +11,6 @@ import { type Fifo, fifo, push, shift } from "../core/collections/index.ts";
 import { type Event, type State, taskOf } from "../core/model/index.ts";
 import { decodeEvent } from "../log/format/index.ts";
 import { type Log, LogFailure, type LogRecord, type ReadBatch } from "../log/index.ts";
-import { createBell } from "../log/integrity/index.ts";
 import type { AnyEvent } from "../protocol/index.ts";
 import { labelledEvents, readLabels } from "./tasks/read-tasks.ts";
 import { abortSignal, readOptions } from "./writer/call-options.ts";
@@ -152,6 +151,32 @@ function createTurns(): (isFirst: boolean) => Promise<void> {
       push(isFirst ? beginners : others, resolve);
       if (count() === 1) setImmediate(serve);
     });
+}
+
+/** Wakes all that wait for something to be committed. */
+function createBell() {
+  const waiting = new Set<() => void>();
+  let count = 0;
+  return {
+    rings: (): number => count,
+    ring(): void {
+      count++;
+      for (const wake of [...waiting]) wake();
+    },
+    /** Resolves once the bell has rung more often than `heard`, or a signal fires. */
+    waitPast(heard: number, until: readonly AbortSignal[]): Promise<void> {
+      if (count !== heard || until.some((signal) => signal.aborted)) return Promise.resolve();
+      return new Promise((resolve) => {
+        function wake(): void {
+          waiting.delete(wake);
+          for (const signal of until) signal.removeEventListener("abort", wake);
+          resolve();
+        }
+        waiting.add(wake);
+        for (const signal of until) signal.addEventListener("abort", wake);
+      });
+    },
+  };
 }
 
 /** Those behind `after` and up to `until`, each decoded when it is asked for. */

@@ -49,7 +49,7 @@ export type Batch = {
   readonly packed?: PackedBatch;
   /**
    * The same without some hashes, for a driver that fills them in where that holds nobody up: see
-   * `format/deferred-hashes.ts`.
+   * `format/batch-builder.ts`.
    */
   readonly unhashed?: UnhashedBatch;
   /** Whether the head is to be signed with this batch, and by which rule from now on. */
@@ -155,8 +155,6 @@ export interface Log extends AsyncDisposable {
   append(after: Seq, epoch: number, batch: Batch, batchId: string): Promise<AppendResult>;
   /** Everything behind `after` up to the head at the first step, checked. */
   read(after: Seq, options?: ReadOptions): AsyncIterable<ReadBatch>;
-  /** `read`, then each batch as it is appended, until the signal fires or the log is closed. */
-  follow(after: Seq, signal?: AbortSignal): AsyncIterable<ReadBatch>;
   /** One record, or null if there is none. A pruned one whose payload was kept has empty `bytes`. */
   readRecord(seq: Seq): Promise<LogRecord | null>;
   /** Where the log ends. */

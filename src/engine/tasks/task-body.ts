@@ -283,7 +283,7 @@ const NO_NAMES: readonly never[] = [];
 
 /**
  * The hash tells whether a chosen id stands for the same body. Without one it is left to the log
- * (log/format/deferred-hashes.ts).
+ * (log/format/batch-builder.ts).
  */
 function toSubmission(values: readonly unknown[], text: string, size: number): Submission {
   const id = at(values, AT.id);

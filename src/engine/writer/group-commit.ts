@@ -160,7 +160,7 @@ function asStop(error: unknown): DroverError {
  * Listeners that get every commit: metrics, logs, spans. A listener gets the events as they are in memory, together
  * with how long the log took and where it now ends; the log is not read a second time for it. What was applied before
  * the first listener came may be missing in the first batch, and the hash of a body that the log's thread fills in
- * (log/format/deferred-hashes.ts) is not there yet. A listener that throws is a bug of its program, and must not stop
+ * (log/format/batch-builder.ts) is not there yet. A listener that throws is a bug of its program, and must not stop
  * the writer: what it throws is a warning.
  */
 export type CommitListener = (batch: readonly Applied[], commit: Commit) => void;

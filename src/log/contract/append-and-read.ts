@@ -118,33 +118,6 @@ export const appendAndRead: Stories = {
     assert.deepEqual(await log.readRecord(seq(1)), { bytes: new Uint8Array(0), payload: new Uint8Array(0) });
   },
 
-  "a follower sees the past, then each batch as it is appended, until it is told to stop": async ({ log }) => {
-    await fill(log, [2]);
-    const stop = new AbortController();
-    const seen: string[] = [];
-    for await (const batch of log.follow(seq(1), stop.signal)) {
-      seen.push(...eventsOf([batch]));
-      if (seen.length === 1) await fill(log, [2]);
-      if (seen.length === 3) queueMicrotask(() => void fill(log, [1]));
-      if (seen.length === 4) stop.abort();
-    }
-    assert.deepEqual(seen, namesOf(2, 5));
-  },
-
-  "a follower that waits is ended by its signal, and by the log's closing": async ({ log }) => {
-    await fill(log, [1]);
-    const stop = new AbortController();
-    const stopped = log.follow(seq(0), stop.signal)[Symbol.asyncIterator]();
-    const closed = log.follow(seq(0))[Symbol.asyncIterator]();
-    assert.equal((await stopped.next()).done, false);
-    assert.equal((await closed.next()).done, false);
-    const ends = [stopped.next(), closed.next()];
-    stop.abort();
-    assert.equal((await ends[0])?.done, true);
-    await log.close();
-    assert.equal((await ends[1])?.done, true);
-  },
-
   "an append behind anything but the head is a conflict and stores nothing": async ({ log }) => {
     const head = await fill(log, [3]);
     for (const after of [0, 2, 4]) {

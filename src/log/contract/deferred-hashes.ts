@@ -1,6 +1,6 @@
 /**
  * The contract's word on hashes: one that the engine left blank is there once the batch is stored
- * (`format/deferred-hashes.ts`).
+ * (`format/batch-builder.ts`).
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";

@@ -14,7 +14,6 @@ import { type Block, createSharedBlock, emptyBlock, makeRoom, writeText } from "
 import { HASH_BYTES } from "./chain.ts";
 import { writeEvent } from "./codec.ts";
 import { COMPACT } from "./compact-events.ts";
-import { fillDeferredHashes } from "./deferred-hashes.ts";
 import { collectPayloads, ENTRY_FRAME_BYTES, LENGTH_AT, packPayloads, payloadsSize } from "./payload-blocks.ts";
 
 const ROOM_AT_FIRST = 65_536;
@@ -121,4 +120,24 @@ function unpack(firstSeq: Seq, { count, bytes, payloads }: PackedBatch): LogReco
     const payload = bySeq.get(seq(firstSeq + index));
     return payload === undefined ? { bytes: record } : { bytes: record, payload };
   });
+}
+
+/**
+ * Writes the hashes that were left blank, in the place where a batch is stored. A submit says the hash of its body, and
+ * computing it takes as long as deciding on the task. But no caller waits for the hash of a body whose id Drover chose:
+ * it is there for whoever reads the body back. So the engine leaves such a hash blank and goes on, and the thread that
+ * stores the batch fills it in, before the chain is linked over it. What is on disk is the same as if the engine had
+ * written it. Filling in twice is the same as once, so an append can be repeated. A driver that knows nothing of this
+ * is given batches that are whole.
+ */
+export function fillDeferredHashes({ bytes, payloads, deferred }: Omit<UnhashedBatch, "count">): void {
+  if (deferred.length === 0) return;
+  const target = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const stored = Buffer.from(payloads.buffer, payloads.byteOffset, payloads.byteLength);
+  for (let index = 0; index < deferred.length; index += 2) {
+    const entry = deferred[index + 1] as number;
+    const start = entry + ENTRY_FRAME_BYTES;
+    const payload = stored.subarray(start, start + stored.readUInt32BE(entry + LENGTH_AT));
+    target.write(hash("sha256", payload, "binary"), deferred[index] as number, HASH_BYTES, "latin1");
+  }
 }

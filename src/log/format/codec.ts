@@ -1,14 +1,14 @@
 /**
  * Events as bytes.
  *
- * An event is written as one JSON array (format 1): format version, kind, instant, cause, then its values in the
- * order that `FIELDS` fixes for its kind; a person can read it. The three events that every task costs are written
- * in a shorter way (format 2, `compact-events.ts`), except where one holds what that cannot say; older logs hold them
- * as JSON too. The first byte tells which it is: JSON begins with `[`, and everything that begins with a control
- * character with the number of its format. The same event always gives the same bytes, whatever was written before,
- * which is what the hash chain links. `cause` is the number of the event that led to this one. A reader refuses a
- * version it does not know, a kind it does not know and a wrong count of values, and says at which event. What such a
- * reader would refuse is never written: an instant is a whole number from 0, or the event has no bytes.
+ * An event is written as one JSON array (format 1): format version, kind, instant, cause, then its values in the order
+ * that `FIELDS` fixes for its kind; a person can read it. The three events that every task costs are written in a
+ * shorter way (format 2, `compact-events.ts`), except where one holds what that cannot say; older logs hold them as
+ * JSON too. The first byte tells which it is: JSON begins with `[`, and everything that begins with a control character
+ * with the number of its format. The same event always gives the same bytes, whatever was written before, which is what
+ * the hash chain links. `cause` is the number of the event that led to this one. A reader refuses a version it does not
+ * know, a kind it does not know and a wrong count of values, and says at which event. What such a reader would refuse
+ * is never written: an instant is a whole number from 0, or the event has no bytes.
  */
 
 import { hash } from "node:crypto";

@@ -2,23 +2,19 @@
  * The three events every task costs, in the compact encoding (format 2).
  *
  * As JSON they took a quarter of the engine's time, and 550 bytes a task that a thread had to hash and the disk to
- * store;
- * now they are 140 or so. RECORDS is the whole format: from it a writer and a reader are generated for each kind, as
- * code,
- * since a loop over fields would take longer than the bytes themselves. A record is:
+ * store; now they are 140 or so. RECORDS is the whole format: from it a writer and a reader are generated for each
+ * kind, as code, since a loop over fields would take longer than the bytes themselves. A record is:
  *
  *     02        the number of the format
  *     mark      the kind in the low half; a bit in the high half for each field that is a flag, in the order of RECORDS
  *     instant, cause or null, then the fields in the order of RECORDS, as `compact-values.ts` says
  *
  * `others` stands for the fields in USUAL: a number with a bit for each of them that is not what it usually is, then
- * those.
- * A hash that may be null is a flag, and 32 bytes if it is set.
+ * those. A hash that may be null is a flag, and 32 bytes if it is set.
  *
  * The bytes depend on the event and on nothing else. An event that holds what has no such form (a hash that is none, a
  * reason added since) is not written: the caller is told, and writes JSON. This is a file format: a kind that is to
- * hold
- * something else gets another number, except that a submit may be given more fields at the end of USUAL.
+ * hold something else gets another number, except that a submit may be given more fields at the end of USUAL.
  */
 import { instant, type Seq, seq } from "../../core/base/index.ts";
 import { type Event, type EventKind, FIELDS, type Reason } from "../../core/model/index.ts";

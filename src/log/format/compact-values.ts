@@ -2,8 +2,7 @@
  * Values in the compact encoding: written into bytes as they are, not as text, and read back.
  *
  * What is written for every task is a few numbers, names and a hash. Each writer puts one value at an offset and
- * answers
- * the offset behind it. The first byte of a value says how it goes on:
+ * answers the offset behind it. The first byte of a value says how it goes on:
  *
  *     00…EF         a whole number below 240: itself
  *     F0 F1 F2      a whole number in 16, 32, 48 bits, low byte first; the shortest that holds it
@@ -20,11 +19,9 @@
  * that no bytes, however damaged, take a reader deeper and deeper.
  *
  * A reader believes nothing: it looks whether the bytes go on before it reads them, and refuses what is no such value.
- * A
- * replay keeps what it reads, and the same few names come again and again, so a name is made once and handed out many
+ * A replay keeps what it reads, and the same few names come again and again, so a name is made once and handed out many
  * times, as long as nothing else takes its slot in a small table; likewise the id of a task, which comes with its
- * submit,
- * its starts and its end.
+ * submit, its starts and its end.
  */
 import type { Seq, TaskId } from "../../core/base/index.ts";
 import { numberIn, ownId } from "../../core/collections/index.ts";

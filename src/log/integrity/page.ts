@@ -12,7 +12,7 @@
 import { type Seq, seq } from "../../core/base/index.ts";
 import { type BatchRow, checkRow, checkSeq } from "../format/batch-row.ts";
 import { fromHex, hashOf, toHex } from "../format/chain.ts";
-import { type Anchor, corruptAt, type Head, LogFailure } from "../log.ts";
+import { type Anchor, corruptAt, type Head, LogFailure, type VerifyProblem } from "../log.ts";
 
 export const PAGE_BYTES: number = 1024 * 1024;
 
@@ -33,10 +33,8 @@ export type RowSource = {
 /** Where a reader stands, and the hash there if it knows it. */
 export type Cursor = { readonly after: Seq; readonly prior: Uint8Array | null };
 
-/** What is wrong behind the last row of a page: plain data, so that it can be posted between threads. */
-export type Break = { readonly seq: Seq; readonly message: string };
-
-export type RowPage = { readonly head: Head; readonly rows: readonly BatchRow[]; readonly break: Break | null };
+/** `break` is what is wrong behind the last row. */
+export type RowPage = { readonly head: Head; readonly rows: readonly BatchRow[]; readonly break: VerifyProblem | null };
 
 export function readPage(source: RowSource, { after, prior }: Cursor, bytesMax: number = PAGE_BYTES): RowPage {
   checkSeq(after);

@@ -84,8 +84,6 @@ export function openKey(directory: string): OwnKey {
   };
 }
 
-export const openSigner = (directory: string): Signer => openKey(directory).signer;
-
 function makeKey(path: string): KeyObject {
   const { privateKey } = generateKeyPairSync("ed25519");
   writeWhole(path, pemOf(privateKey), PRIVATE_KEY_MODE);

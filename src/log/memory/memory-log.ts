@@ -18,15 +18,7 @@ import { collectPayloads } from "../format/payload-blocks.ts";
 import { checkpointSeal } from "../integrity/checkpoint.ts";
 import { planAppend } from "../integrity/compare-and-set.ts";
 import { hashAt, type RowPage, type RowSource, readPage } from "../integrity/page.ts";
-import {
-  type Bell,
-  createBell,
-  type FetchPage,
-  followBatches,
-  type Page,
-  readBatches,
-  startAfter,
-} from "../integrity/read-log.ts";
+import { type FetchPage, type Page, readBatches } from "../integrity/read-log.ts";
 import { createMemorySigner } from "../integrity/signing-key.ts";
 import { checkSnapshotPlace, isReachable, SNAPSHOTS_KEPT, snapshotProblem } from "../integrity/snapshot-rules.ts";
 import { verifyLog } from "../integrity/verify-log.ts";
@@ -52,7 +44,6 @@ export type MemoryStore = {
   readonly payloads: Map<Seq, Uint8Array>;
   checkpoints: Checkpoint[];
   readonly snapshots: Map<Seq, readonly Uint8Array[]>;
-  readonly bell: Bell;
 };
 
 export function createMemoryStore(): MemoryStore {
@@ -63,7 +54,6 @@ export function createMemoryStore(): MemoryStore {
     payloads: new Map(),
     checkpoints: [],
     snapshots: new Map(),
-    bell: createBell(),
   };
 }
 
@@ -71,10 +61,10 @@ export type MemoryLogOptions = { readonly store?: MemoryStore };
 
 /** A log in memory. */
 export function createMemoryLog({ store = createMemoryStore() }: MemoryLogOptions = {}): Log {
-  const closing = new AbortController();
+  let isClosed = false;
   /** Everything goes through here: a closed handle does nothing, and what throws rejects. */
   async function whileOpen<Answer>(work: () => Answer | Promise<Answer>): Promise<Answer> {
-    if (closing.signal.aborted) throw closedFailure();
+    if (isClosed) throw closedFailure();
     return work();
   }
   const pagesOf = (withPayloads: boolean): FetchPage => {
@@ -82,16 +72,14 @@ export function createMemoryLog({ store = createMemoryStore() }: MemoryLogOption
       whileOpen(() => pageOf(store, readPage(sourceOf(store), cursor, bytesMax), cursor.after, withPayloads));
   };
   const read: Log["read"] = (after, { payloads = true, bytesMax } = {}) =>
-    readBatches(pagesOf(payloads), startAfter(after), bytesMax);
-  const close = async () => closing.abort();
+    readBatches(pagesOf(payloads), after, bytesMax);
+  const close = async () => {
+    isClosed = true;
+  };
   return {
     directory: null,
     append: (...call) => whileOpen(() => append(store, call)),
     read,
-    follow: (after, signal) => {
-      const until = signal === undefined ? [closing.signal] : [closing.signal, signal];
-      return followBatches({ fetch: pagesOf(true), bell: store.bell, after, until });
-    },
     readRecord: (wanted) => whileOpen(() => readRecord(store, wanted)),
     head: () => whileOpen(() => store.head),
     bytes: () => whileOpen(() => bytesOf(store)),
@@ -130,7 +118,6 @@ function append(store: MemoryStore, call: Parameters<Log["append"]>): AppendResu
   const bySeq = collectPayloads([{ firstSeq: batch.firstSeq, bytes: Uint8Array.from(payloads) }]);
   for (const [at, payload] of bySeq) store.payloads.set(at, payload);
   store.head = plan.head;
-  store.bell.ring();
   return { type: "appended", head: plan.head };
 }
 

@@ -7,7 +7,7 @@
  * is hashed on the way; nothing here blocks the event loop for longer than one chunk.
  */
 import { createHash } from "node:crypto";
-import { readdirSync } from "node:fs";
+import { createReadStream, readdirSync } from "node:fs";
 import { open, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Seq } from "../../core/base/index.ts";
@@ -19,7 +19,7 @@ const CHUNK_BYTES = 256 * 1024;
 const WHOLE = /^snapshot-(\d+)\.bin$/;
 const PARTIAL = /^snapshot-\d+\.new$/;
 
-export const snapshotPath = (directory: string, at: Seq): string => join(directory, `snapshot-${at}.bin`);
+const snapshotPath = (directory: string, at: Seq): string => join(directory, `snapshot-${at}.bin`);
 
 /** Writes the chunks durably and answers their sha256 in hex. */
 export async function writeSnapshot(directory: string, at: Seq, chunks: SnapshotInput["chunks"]): Promise<string> {
@@ -70,38 +70,19 @@ export async function sweepSnapshots(directory: string, kept: readonly Seq[]): P
 
 async function writeChunks(path: string, chunks: SnapshotInput["chunks"]): Promise<string> {
   const hash = createHash("sha256");
-  const file = await open(path, "w", OWN_FILE_MODE);
-  try {
-    for await (const chunk of chunks) {
-      hash.update(chunk);
-      await file.writeFile(chunk);
-    }
-    await file.sync();
-  } finally {
-    await file.close();
+  await using file = await open(path, "w", OWN_FILE_MODE);
+  for await (const chunk of chunks) {
+    hash.update(chunk);
+    await file.writeFile(chunk);
   }
+  await file.sync();
   return hash.digest("hex");
 }
 
-async function* readChunks(path: string): AsyncGenerator<Uint8Array, void, undefined> {
-  const file = await open(path, "r");
-  try {
-    for (;;) {
-      const { bytesRead, buffer } = await file.read(new Uint8Array(CHUNK_BYTES), 0, CHUNK_BYTES);
-      if (bytesRead === 0) return;
-      yield buffer.subarray(0, bytesRead);
-    }
-  } finally {
-    await file.close();
-  }
-}
+const readChunks = (path: string): AsyncIterable<Uint8Array> => createReadStream(path, { highWaterMark: CHUNK_BYTES });
 
 /** The new name itself must survive a power cut. */
 async function syncDirectory(directory: string): Promise<void> {
-  const handle = await open(directory, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  await using handle = await open(directory, "r");
+  await handle.sync();
 }

@@ -11,7 +11,7 @@
  * This side does as little as it can: it hands a batch, in bytes that both can see, to the thread that
  * owns the database (`thread.ts`), which hashes, stores and fsyncs while the event loop goes on.
  * One open may write; any number may read at the same time with `readOnly`, which takes no lock and
- * refuses everything that would change the log. A reader that follows looks every 50 ms.
+ * refuses everything that would change the log.
  */
 import { resolve } from "node:path";
 import { invariant, type Seq } from "../../core/base/index.ts";
@@ -19,15 +19,8 @@ import { unhashedOf } from "../format/batch-builder.ts";
 import { checkAppend, checkSeq, unpackRow } from "../format/batch-row.ts";
 import { collectStored } from "../format/payload-blocks.ts";
 import { checkpointSeal } from "../integrity/checkpoint.ts";
-import {
-  type Bell,
-  createBell,
-  type FetchPage,
-  followBatches,
-  readBatches,
-  startAfter,
-} from "../integrity/read-log.ts";
-import { openSigner, openVerifier, type Signer } from "../integrity/signing-key.ts";
+import { type FetchPage, readBatches } from "../integrity/read-log.ts";
+import { openKey, openVerifier, type Signer } from "../integrity/signing-key.ts";
 import { checkSnapshotPlace, isReachable, SNAPSHOTS_KEPT } from "../integrity/snapshot-rules.ts";
 import { verifyLog } from "../integrity/verify-log.ts";
 import {
@@ -44,7 +37,6 @@ import { storageFailure } from "./storage-failure.ts";
 import { type StoreThread, startStoreThread } from "./thread-client.ts";
 import { findProblems, type Session } from "./verify.ts";
 
-const LOOK_AGAIN_MS = 50;
 /** How often verify begins again because the log was pruned meanwhile: a pruning takes some steps. */
 const VERIFY_TRIES = 100;
 
@@ -73,16 +65,14 @@ export async function openSqliteLog({ directory, readOnly = false, maxBytes }: S
 export function createSqliteLog(ground: Omit<Session, "signer">): Log {
   const { directory, readOnly } = ground;
   try {
-    const bell = createBell(readOnly ? { lookAgainMs: LOOK_AGAIN_MS } : {});
-    return createHandle({ ...ground, signer: signerOf(directory, readOnly) }, bell);
+    return createHandle({ ...ground, signer: signerOf(directory, readOnly) });
   } catch (error) {
     throw storageFailure(error, { doing: `open the signing key in ${directory}` });
   }
 }
 
-function createHandle(session: Session, bell: Bell): Log {
+function createHandle(session: Session): Log {
   const { thread } = session;
-  const closing = new AbortController();
   const inTurn = createTurns();
   const writable = (): Session => {
     if (session.readOnly) throw readOnlyFailure(session.directory);
@@ -90,7 +80,7 @@ function createHandle(session: Session, bell: Bell): Log {
   };
   const state = () => thread.ask("state", undefined);
   const read: Log["read"] = (after, { payloads = true, bytesMax } = {}) =>
-    readBatches(pagesOf(thread, payloads), startAfter(after), bytesMax);
+    readBatches(pagesOf(thread, payloads), after, bytesMax);
 
   async function verify({ expect }: Parameters<Log["verify"]>[0] = {}) {
     const found = await findProblems(session);
@@ -104,18 +94,11 @@ function createHandle(session: Session, bell: Bell): Log {
       }
     }
   }
-  function close(): Promise<void> {
-    closing.abort();
-    return inTurn(() => thread.close());
-  }
+  const close = (): Promise<void> => inTurn(() => thread.close());
   return {
     directory: session.directory,
-    append: async (...call) => append(writable(), bell, call),
+    append: async (...call) => append(writable(), call),
     read,
-    follow: (after, signal) => {
-      const until = signal === undefined ? [closing.signal] : [closing.signal, signal];
-      return followBatches({ fetch: pagesOf(thread, true), bell, after, until });
-    },
     readRecord: (wanted) => thread.ask("record", wanted),
     head: async () => (await state()).head,
     bytes: () => thread.ask("bytes", undefined),
@@ -143,7 +126,7 @@ function createTurns() {
   };
 }
 
-async function append({ thread }: Session, bell: Bell, call: Parameters<Log["append"]>): Promise<AppendResult> {
+async function append({ thread }: Session, call: Parameters<Log["append"]>): Promise<AppendResult> {
   checkAppend(...call);
   const [after, epoch, batch, batchId] = call;
   const { count, bytes, payloads, deferred } = unhashedOf(batch);
@@ -154,9 +137,7 @@ async function append({ thread }: Session, bell: Bell, call: Parameters<Log["app
   const input = { after, epoch, batchId, count, bytes: sent[0], payloads: sent[1], deferred: holes, sign };
   try {
     const moved = [...sent, holes].map(({ buffer }) => buffer).filter((buffer) => buffer instanceof ArrayBuffer);
-    const result = await thread.ask("append", input, moved);
-    if (result.type === "appended") bell.ring();
-    return result;
+    return await thread.ask("append", input, moved);
   } catch (error) {
     if (!thread.isLostAnswer(error)) throw error;
     return { type: "unknown", cause: "the log's thread ended before it answered" };
@@ -229,7 +210,7 @@ async function prune(session: Session, before: Seq, keep: Iterable<Seq>): Promis
 
 /** A reader may not be allowed to read the private key, and needs only the public one. */
 function signerOf(directory: string, readOnly: boolean): Signer {
-  if (!readOnly) return openSigner(directory);
+  if (!readOnly) return openKey(directory).signer;
   const refuse = (): never => {
     throw readOnlyFailure(directory);
   };

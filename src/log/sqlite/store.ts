@@ -11,8 +11,8 @@
  * was stored, and the next append may well succeed.
  */
 import { invariant, type Seq } from "../../core/base/index.ts";
+import { fillDeferredHashes } from "../format/batch-builder.ts";
 import { checkSeq, recordBytes } from "../format/batch-row.ts";
-import { fillDeferredHashes } from "../format/deferred-hashes.ts";
 import { type Block, cutBlocks, findPayload } from "../format/payload-blocks.ts";
 import { type AppendAsk, planAppend } from "../integrity/compare-and-set.ts";
 import type { KeptList } from "../integrity/kept-list.ts";

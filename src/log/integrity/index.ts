@@ -1,3 +1,0 @@
-/** What other layers may use of this room. */
-
-export { createBell } from "./read-log.ts";
