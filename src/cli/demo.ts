@@ -6,19 +6,18 @@
  * and a real log in `.drover/demo`, which is verified at the end.
  */
 import { setTimeout as rest } from "node:timers/promises";
+import { styleText } from "node:util";
 import { type Drover, DroverError, type FeedEvent, openDrover, type TaskContext } from "../engine/index.ts";
 
 const DATA = ".drover/demo";
 const GATE = "llm/demo";
 const LOOK_AGAIN_MS = 5;
 
-const isColourful = process.stdout.isTTY === true && process.env.NO_COLOR === undefined;
-const paint = (code: number, text: string): string => (isColourful ? `\u001b[${code}m${text}\u001b[0m` : text);
-const dim = (text: string): string => paint(2, text);
-const bold = (text: string): string => paint(1, text);
-const green = (text: string): string => paint(32, text);
-const yellow = (text: string): string => paint(33, text);
-const red = (text: string): string => paint(31, text);
+const dim = (text: string): string => styleText("dim", text);
+const bold = (text: string): string => styleText("bold", text);
+const green = (text: string): string => styleText("green", text);
+const yellow = (text: string): string => styleText("yellow", text);
+const red = (text: string): string => styleText("red", text);
 
 /** Two calls at a time, and as many a minute as people start demos. */
 const CONFIG = {

@@ -109,10 +109,7 @@ export function kindOf(value: unknown): string {
 /** The path of every knob with a fixed name, in the order of the schema. */
 export function* knobs(schema: JsonSchema, path: Path = []): Generator<Path> {
   if (!holdsFields(schema)) yield path;
-  // `$schema` is for editors, and no knob.
-  else
-    for (const key of knownKeys(schema))
-      if (!key.startsWith("$")) yield* knobs(schemaUnder(schema, key) ?? {}, [...path, key]);
+  else for (const key of knownKeys(schema)) yield* knobs(schemaUnder(schema, key) ?? {}, [...path, key]);
 }
 
 const PLAIN_KEY = /^[^\s."'[\]=]+$/;

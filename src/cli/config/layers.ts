@@ -38,27 +38,14 @@ function spread(setting: Setting, schema: JsonSchema): Setting[] {
   );
 }
 
-type Branch = Map<string, Branch | { readonly value: unknown }>;
-
 /** The settings as one object. A name such as `__proto__` is a name like any other. */
-export function toObject(settings: readonly Setting[]): Readonly<Record<string, unknown>> {
-  const root: Branch = new Map();
-  for (const { path, value } of settings) {
-    let branch = root;
-    for (const key of path.slice(0, -1)) {
-      const next = branch.get(key);
-      const inner: Branch = next instanceof Map ? next : new Map();
-      branch.set(key, inner);
-      branch = inner;
-    }
-    branch.set(path.at(-1) ?? "", { value });
-  }
-  return fromBranch(root);
-}
-
-function fromBranch(branch: Branch): Readonly<Record<string, unknown>> {
+export function toObject(settings: readonly Setting[], depth: number = 0): Readonly<Record<string, unknown>> {
+  const byName = Map.groupBy(settings, ({ path }) => path[depth] ?? "");
   return Object.fromEntries(
-    [...branch].map(([key, inner]) => [key, inner instanceof Map ? fromBranch(inner) : inner.value]),
+    [...byName].map(([name, below]) => {
+      const leaf = below.find(({ path }) => path.length <= depth + 1);
+      return [name, leaf === undefined ? toObject(below, depth + 1) : leaf.value];
+    }),
   );
 }
 

@@ -15,8 +15,9 @@ import { schemaText } from "../verbs/config.ts";
 import { VERBS } from "../verbs.ts";
 import { alternatives, type JsonSchema, knobs, type Path, schemaAt, shownPath } from "./knobs.ts";
 import { toObject } from "./layers.ts";
+import { loadSettings, type ServerConfig } from "./load.ts";
 import { BadConfig, shownProblem } from "./problem.ts";
-import { loadSettings, SETTINGS_SCHEMA, type ServerConfig } from "./settings.ts";
+import { SETTINGS_SCHEMA } from "./settings.ts";
 import { isSpan } from "./span-unit.ts";
 import { variableOf } from "./variables.ts";
 

@@ -9,36 +9,25 @@
  */
 import { existsSync } from "node:fs";
 import { isAbsolute, join, resolve } from "node:path";
+import type { Settings } from "../../protocol/index.ts";
 import type { Environment } from "../shell/terminal.ts";
+import { shortPath } from "../shell/text.ts";
 import { type ConfigFile, parseConfigFile, readConfigText, type Setting } from "./file.ts";
 import { holdsFields, type JsonSchema, knownKeys, type Path, schemaUnder } from "./knobs.ts";
 import { type Layer, mergeLayers, settingFor, toObject } from "./layers.ts";
 import { BadConfig, type ConfigProblem, shownProblem } from "./problem.ts";
 import { isOfUnknownName, withoutName } from "./secret.ts";
+import { checkEach, type Fault, readWhole, SETTINGS_SCHEMA as SCHEMA, type Verdict } from "./settings.ts";
 import { settingFromFlag, settingsFromVariables, unknownName } from "./variables.ts";
 import { commaAdvice, oncePerLine } from "./yaml-complaint.ts";
 
-export const FILE_NAME = "drover.yml";
+const FILE_NAME = "drover.yml";
 const PROBLEMS_MAX = 20;
 
 /** Variables that begin with DROVER_ and are no knobs: where to find things, and what a worker tells its commands. */
-export const RESERVED_VARIABLES: ReadonlySet<string> = new Set([
+const RESERVED_VARIABLES: ReadonlySet<string> = new Set([
   ...["DROVER_URL", "DROVER_TOKEN", "DROVER_DATA", "DROVER_CONFIG", "DROVER_AGENT", "DROVER_QUICK", "DROVER_SEED"],
 ]);
-
-/** A config as one object, read; what is wrong is named by its field. `also` is wrong with the same setting. */
-export type Fault = { readonly field: string; readonly message: string };
-export type Verdict<Value> =
-  | { readonly ok: true; readonly value: Value }
-  | (Fault & { readonly ok: false; readonly also?: readonly Fault[] });
-
-export type Knowledge<Settings> = {
-  readonly schema: JsonSchema;
-  /** Whether each value is of the right kind; one layer alone must already be. */
-  readonly check: (given: unknown) => Verdict<unknown>;
-  /** Whether all of it together can be. */
-  readonly read: (given: unknown) => Verdict<Settings>;
-};
 
 export type ConfigSources = {
   readonly env: Environment;
@@ -52,7 +41,7 @@ export type ConfigSources = {
   readonly flags?: Layer;
 };
 
-export type LoadedConfig<Settings> = {
+export type ServerConfig = {
   readonly settings: Settings;
   /** What the layers say, as one object: what differs from the defaults. */
   readonly given: Readonly<Record<string, unknown>>;
@@ -66,39 +55,39 @@ export type LoadedConfig<Settings> = {
   readonly warnings: readonly string[];
 };
 
-export function userConfigFile(env: Environment, home: string): string {
+function userConfigFile(env: Environment, home: string): string {
   const base = env.XDG_CONFIG_HOME;
   return join(base !== undefined && isAbsolute(base) ? base : join(home, ".config"), "drover", FILE_NAME);
 }
 
-export function loadConfig<Settings>(sources: ConfigSources, knowledge: Knowledge<Settings>): LoadedConfig<Settings> {
+export function loadSettings(sources: ConfigSources): ServerConfig {
   const { env, cwd, home } = sources;
-  const { schema, check, read } = knowledge;
   const chosen = sources.configFile ?? (env.DROVER_CONFIG || undefined);
   const own = resolve(cwd, chosen ?? FILE_NAME);
   const files = [...new Set([userConfigFile(env, home), own])];
-  const found = files.map((file) => openFile(file, shownName(file, cwd), schema));
+  const found = files.map((file) => openFile(file, shortPath(file, cwd)));
   if (chosen !== undefined && found.at(-1) === null)
     throw new BadConfig([{ message: `${chosen} does not exist`, origin: null }]);
   const parsed = found.filter((file) => file !== null);
   const problems: ConfigProblem[] = [];
   const layers: Layer[] = [
     ...parsed.map(({ settings }) => settings),
-    collect(problems, () => [...settingsFromData(env), ...settingsFromVariables(env, schema, RESERVED_VARIABLES)]),
-    (sources.sets ?? []).flatMap((text) => collect(problems, () => [settingFromFlag(text, schema)])),
+    collect(problems, () => [...settingsFromData(env), ...settingsFromVariables(env, SCHEMA, RESERVED_VARIABLES)]),
+    (sources.sets ?? []).flatMap((text) => collect(problems, () => [settingFromFlag(text, SCHEMA)])),
     sources.flags ?? [],
   ];
-  problems.push(...oncePerLine(unknownNames(layers.flat(), schema, parsed)));
+  problems.push(...oncePerLine(unknownNames(layers.flat(), parsed)));
   const merge = (some: readonly Layer[]): Setting[] =>
-    mergeLayers(some, schema).filter(({ path }) => unknownName(path, schema) === null);
-  for (const layer of layers) readAll(merge([layer]), check, parsed, problems);
+    mergeLayers(some, SCHEMA).filter(({ path }) => unknownName(path, SCHEMA) === null);
+  // Each layer is also checked by itself, so that a bad line does not hide behind a flag that outweighs it today.
+  for (const layer of layers) readAll(merge([layer]), checkEach, parsed, problems);
   const merged = merge(layers);
-  const settings = problems.length > 0 ? null : readAll(merged, read, parsed, problems);
+  const settings = problems.length > 0 ? null : readAll(merged, readWhole, parsed, problems);
   if (settings === null) throw new BadConfig(problems.slice(0, PROBLEMS_MAX));
   return {
     settings,
     given: toObject(merged),
-    effective: withDefaults(merged, schema),
+    effective: withDefaults(merged),
     files,
     filesRead: files.filter((_, at) => found[at] !== null),
     filesWithSettings: files.filter((_, at) => (found[at]?.settings.length ?? 0) > 0),
@@ -106,14 +95,10 @@ export function loadConfig<Settings>(sources: ConfigSources, knowledge: Knowledg
   };
 }
 
-function openFile(file: string, name: string, schema: JsonSchema): ConfigFile | null {
+function openFile(file: string, name: string): ConfigFile | null {
   const text = readConfigText(file, name);
-  return text === null ? null : parseConfigFile(name, text, schema);
+  return text === null ? null : parseConfigFile(name, text, SCHEMA);
 }
-
-/** Files below where we are go by their short name: that is how a person would write it. */
-const shownName = (file: string, cwd: string): string =>
-  file.startsWith(`${cwd}/`) ? file.slice(cwd.length + 1) : file;
 
 /** What a source gives; its complaints join the others. */
 function collect(problems: ConfigProblem[], source: () => Layer): Layer {
@@ -138,10 +123,10 @@ export const dataSetting = (directory: string, origin: Setting["origin"]): Setti
   origin,
 });
 
-function unknownNames(settings: Layer, schema: JsonSchema, files: readonly ConfigFile[]): ConfigProblem[] {
+function unknownNames(settings: Layer, files: readonly ConfigFile[]): ConfigProblem[] {
   const seen = new Set<string>();
   return settings.flatMap(({ path, origin }) => {
-    const unknown = unknownName(path, schema);
+    const unknown = unknownName(path, SCHEMA);
     if (unknown === null) return [];
     const problem = problemAt(unknown.message, { path: unknown.path, origin }, unknown.path, files);
     // All that is below such a name has the same fault.
@@ -170,12 +155,12 @@ function problemAt(
 }
 
 /** Reads the whole; each complaint is noted and its setting taken out, so that the next one is found too. */
-function readAll<Settings>(
+function readAll<Value>(
   merged: readonly Setting[],
-  read: (given: unknown) => Verdict<Settings>,
+  read: (given: unknown) => Verdict<Value>,
   files: readonly ConfigFile[],
   problems: ConfigProblem[],
-): Settings | null {
+): Value | null {
   let left = merged;
   for (let round = 0; round < PROBLEMS_MAX; round++) {
     const result = read(toObject(left));
@@ -202,8 +187,8 @@ function otherSpelling(cwd: string): string[] {
 }
 
 /** The settings over the defaults of the schema, in its order; names people chose come last in their section. */
-export function withDefaults(merged: readonly Setting[], schema: JsonSchema): Setting[] {
-  const defaults = [...defaultSettings(schema, [])];
+function withDefaults(merged: readonly Setting[]): Setting[] {
+  const defaults = [...defaultSettings(SCHEMA, [])];
   const given = new Map(merged.map((setting) => [setting.path.join("\0"), setting]));
   const known = new Set(defaults.map(({ path }) => path.join("\0")));
   const others = merged.filter(({ path }) => !known.has(path.join("\0")));

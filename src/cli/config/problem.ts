@@ -46,18 +46,8 @@ export class BadConfig extends BadFile {
 }
 
 export function shownOrigin(origin: Origin): string {
-  switch (origin.kind) {
-    case "default":
-      return "default";
-    case "file":
-      return `${origin.file}:${origin.line}:${origin.column}`;
-    case "variable":
-      return origin.name;
-    case "flag":
-      return origin.flag;
-    default:
-      return origin satisfies never;
-  }
+  if (origin.kind === "file") return `${origin.file}:${origin.line}:${origin.column}`;
+  return origin.kind === "variable" ? origin.name : origin.kind === "flag" ? origin.flag : origin.kind;
 }
 
 const SOURCE_SHOWN_MAX = 100;

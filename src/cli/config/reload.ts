@@ -13,8 +13,8 @@
  */
 
 import type { Terminal } from "../shell/terminal.ts";
+import type { ServerConfig } from "./load.ts";
 import { BadConfig, type ConfigProblem } from "./problem.ts";
-import type { ServerConfig } from "./settings.ts";
 import { type ConfigWatch, realWorld, type WatchWorld, watchFiles } from "./watch.ts";
 
 type Loaded = { readonly given: unknown; readonly files: readonly string[] };

@@ -1,32 +1,26 @@
 /**
- * The config of a server, from all its layers, by the schema of drover.yml.
- *
- * `load.ts` knows how layers work and nothing of knobs; the protocol knows the knobs and nothing of layers. Here
- * they meet. Each layer is also checked by itself, so that a bad line does not hide behind a flag that happens to
- * outweigh it today.
+ * What is wrong with a config as one object, by the schema of drover.yml and in words for people.
  */
 import { type Refusal, sentence } from "../../core/base/index.ts";
 import { readSettings, readShape, type Settings, settingsSchema, tokenFaults } from "../../protocol/index.ts";
 import { type JsonSchema, listForm, mapAdvice, schemaAt } from "./knobs.ts";
-import { type ConfigSources, type Fault, type LoadedConfig, loadConfig, type Verdict } from "./load.ts";
 import { findUnitless, forPeople } from "./span-unit.ts";
 
 export const SETTINGS_SCHEMA: JsonSchema = settingsSchema as unknown as JsonSchema;
 
-export type ServerConfig = LoadedConfig<Settings>;
+/** A config as one object, read; what is wrong is named by its field. `also` is wrong with the same setting. */
+export type Fault = { readonly field: string; readonly message: string };
+export type Verdict<Value> =
+  | { readonly ok: true; readonly value: Value }
+  | (Fault & { readonly ok: false; readonly also?: readonly Fault[] });
 
-export function loadSettings(sources: ConfigSources): ServerConfig {
-  return loadConfig(sources, {
-    schema: SETTINGS_SCHEMA,
-    check: checkEach,
-    read: (given) => verdictOf(readSettings(given)),
-  });
-}
+/** Whether all of it together can be. */
+export const readWhole = (given: unknown): Verdict<Settings> => verdictOf(readSettings(given));
 
 type Read<Value> = ReturnType<typeof readShape<Value>>;
 
 /** Each value by itself. The tokens are one setting, and all their problems are listed. */
-function checkEach(given: unknown): Verdict<unknown> {
+export function checkEach(given: unknown): Verdict<unknown> {
   const read = readShape(settingsSchema, given);
   const isOfTokens = !read.ok && faultOf(read.failure).field.startsWith("server.tokens");
   const { server } = given as { readonly server?: { readonly tokens?: unknown } | null };

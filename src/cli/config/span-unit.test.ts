@@ -7,7 +7,8 @@ import { problemsIn } from "../plan/check.ts";
 import { planSchema } from "../plan/schema.ts";
 import { milliseconds } from "../shell/verb.ts";
 import { type JsonSchema, knobs, schemaAt } from "./knobs.ts";
-import { loadSettings, SETTINGS_SCHEMA } from "./settings.ts";
+import { loadSettings } from "./load.ts";
+import { SETTINGS_SCHEMA } from "./settings.ts";
 import { isSpan } from "./span-unit.ts";
 
 const load = (sets: readonly string[], env: Record<string, string> = {}): unknown =>

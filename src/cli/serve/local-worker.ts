@@ -203,9 +203,8 @@ async function keepPresent(options: LocalWorkerOptions, exec: ExecHandler): Prom
   const over = new AbortController();
   let here: (JoinedWorker & { readonly name: string }) | null = null;
 
-  async function run(task: ExecTask, context: ExecContext): Promise<unknown> {
-    return options.answer(await exec.run(task, context));
-  }
+  const run = async (task: ExecTask, context: ExecContext): Promise<unknown> =>
+    options.answer(await exec.run(task, context));
 
   async function leave(): Promise<void> {
     const leaving = here;

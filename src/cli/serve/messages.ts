@@ -2,13 +2,13 @@
  * What `drover serve` says: a welcome with a first thing to try, and plain words for what keeps it from starting.
  */
 import { statSync } from "node:fs";
-import { dirname, join, relative, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import type { Settings } from "../../protocol/index.ts";
 import { isLoopback, versionText } from "../../std/index.ts";
+import type { ServerConfig } from "../config/load.ts";
 import { withoutCredentials } from "../config/secret.ts";
-import type { ServerConfig } from "../config/settings.ts";
 import { CliProblem, EXIT, ownName, usageProblem } from "../shell/problem.ts";
-import type { Paint } from "../shell/text.ts";
+import { type Paint, shortPath } from "../shell/text.ts";
 
 export type LogTarget = { readonly kind: "memory" } | { readonly kind: "sqlite"; readonly directory: string };
 
@@ -95,11 +95,6 @@ export function welcome({ url, log, config, worker, cwd }: Facts, paint: Paint):
 }
 
 const isDefaultUrl = (url: string): boolean => url === "http://127.0.0.1:4747";
-
-const shortPath = (path: string, cwd: string): string => {
-  const short = relative(cwd, path);
-  return short === "" ? "." : short.startsWith("..") ? path : short;
-};
 
 const LOOK_MS = 1000;
 

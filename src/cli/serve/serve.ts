@@ -11,9 +11,8 @@ import type { Settings } from "../../protocol/index.ts";
 import { hostRefusal, type Server, StartRefusal, startServer } from "../../server/index.ts";
 import { isLoopback } from "../../std/index.ts";
 import type { Setting } from "../config/file.ts";
-import { dataSetting } from "../config/load.ts";
+import { dataSetting, loadSettings, type ServerConfig } from "../config/load.ts";
 import { checkNothingLost, keepReloading, type Reloading } from "../config/reload.ts";
-import { loadSettings, type ServerConfig } from "../config/settings.ts";
 import { answerOf } from "../run/session.ts";
 import { CliProblem, EXIT, type ExitCode, ownName, usageProblem } from "../shell/problem.ts";
 import { exitOf, type StopSignal, type Terminal } from "../shell/terminal.ts";
@@ -171,7 +170,7 @@ async function start(
       others: othersWhoMaySubmit(first.settings),
       killGraceMs: first.settings.config.workers.killGrace,
     });
-    const apply = applyTo({ drover, server, worker, complain }, first);
+    const apply = applyTo({ drover, server, worker }, first, complain);
     const hooks = { load: (inForce: ServerConfig) => loadAgain(call, inForce), apply, say, complain, alarm };
     reloading = keepReloading(first, hooks, terminal);
     return { log, drover, server, worker, reloading };
@@ -200,16 +199,10 @@ function logProblem({ code, message }: LogFailure, log: LogTarget): CliProblem {
   const elsewhere = `another directory: --data DIR; that server: ${ownName()} tasks, or --url`;
   const hint = code === "locked" ? elsewhere : code === "disk-full" ? (roomToStart(log) ?? undefined) : undefined;
   // The log's own advice is for programs that embed it: this command cannot open a directory readOnly.
-  const fitting = message.replace(
-    ", choose another directory, or open this one with readOnly",
-    ", or choose another directory",
-  );
-  return new CliProblem({
-    message: fitting.replace(", or open the log with readOnly", ""),
-    code: `log_${code}`,
-    exit: EXIT.broken,
-    hint,
-  });
+  const fitting = message
+    .replace(", choose another directory, or open this one with readOnly", ", or choose another directory")
+    .replace(", or open the log with readOnly", "");
+  return new CliProblem({ message: fitting, code: `log_${code}`, exit: EXIT.broken, hint });
 }
 
 function engineProblem({ message, code, details }: DroverError, log: LogTarget): CliProblem {
@@ -242,13 +235,9 @@ export function checkServed({ settings }: ServerConfig): void {
 
 /** A config that has changed, put in force: by the server and the engine, or, if either refuses it, by neither. */
 function applyTo(
-  {
-    drover,
-    server,
-    worker,
-    complain,
-  }: Pick<Parts, "drover" | "server" | "worker"> & { readonly complain: (text: string) => void },
+  { drover, server, worker }: Pick<Parts, "drover" | "server" | "worker">,
   first: ServerConfig,
+  complain: (text: string) => void,
 ): (config: ServerConfig) => Promise<void> {
   let wasAlone = othersWhoMaySubmit(first.settings) === null;
   return async (config) => {

@@ -6,6 +6,7 @@
  * columns, since a Chinese character takes two and a combining accent none; a table that counts code units would
  * not line up.
  */
+import { relative } from "node:path";
 
 const ELLIPSIS = "…";
 /** Characters that stand alone in one column: ASCII, the further letters of Europe, dashes, quotes, ellipsis, minus. */
@@ -90,6 +91,12 @@ export function wrapLine(line: string, columns: number, further = ""): string[] 
       shown = below + piece.trimStart();
     } else shown += piece;
   return [...lines, shown];
+}
+
+/** A path below where we are, as a person would write it. */
+export function shortPath(path: string, cwd: string): string {
+  const short = relative(cwd, path);
+  return short === "" ? "." : short.startsWith("..") ? path : short;
 }
 
 export type Tint = "bold" | "dim" | "red" | "green" | "yellow" | "blue" | "cyan";

@@ -24,16 +24,16 @@ import {
 } from "../shell/verb.ts";
 import { COMMAND_ACTION } from "../worker/verb.ts";
 
-/** Flags that are a field of the wire as it stands. */
-type FieldFlags = Pick<
-  TaskBody,
-  | ("project" | "type" | "callbackUrl" | "parent" | "needs" | "zone" | "provider" | "iteration" | "maxAttempts")
-  | ("ref" | "selector" | "onDependencyFailure" | "onLoss")
->;
+/** Flags that are a field of the wire as they stand. */
+const FIELDS = [
+  ...(["project", "type", "callbackUrl", "parent", "needs", "zone", "provider", "iteration", "maxAttempts"] as const),
+  ...(["ref", "selector", "onDependencyFailure", "onLoss"] as const),
+] satisfies (keyof TaskBody)[];
+type Field = (typeof FIELDS)[number];
 type TextFlag = "agent" | "command" | "params" | "payload" | "priority" | "notBefore" | "artifact" | "tab";
 type NumberFlag = "cpu" | "memory" | "tokens" | "timeout";
 type ListFlag = "capability" | "lock" | "label";
-export type TaskFlags = FieldFlags &
+export type TaskFlags = Pick<TaskBody, Field> &
   Readonly<Partial<Record<TextFlag, string> & Record<NumberFlag, number> & Record<ListFlag, readonly string[]>>>;
 export type SubmitFlags = TaskFlags & { readonly id?: string; readonly deadline?: string };
 
@@ -118,38 +118,26 @@ export async function taskBodyFrom(
   const params = await paramsFrom(flags, terminal);
   const payload = flags.payload === undefined ? undefined : await readJson("--payload", flags.payload, terminal);
   const resources = given({ cpuMillicores: flags.cpu, memoryBytes: flags.memory });
-  const whole: { readonly [Key in keyof TaskBody]-?: TaskBody[Key] | undefined } = {
+  const same = FIELDS.map((field) => [field, flags[field]]);
+  const others: { readonly [Key in Exclude<keyof TaskBody, Field>]-?: TaskBody[Key] | undefined } = {
     agentId: flags.agent ?? userName(terminal),
     action: chosen,
     id: flags.id,
-    project: flags.project,
-    type: flags.type,
     params,
     payload,
     priority: flags.priority === undefined ? undefined : priorityFrom(flags.priority),
     deadline: instantFrom("--deadline", flags.deadline, terminal),
     notBefore: instantFrom("--not-before", flags.notBefore, terminal),
-    callbackUrl: flags.callbackUrl,
-    parent: flags.parent,
-    needs: flags.needs,
     inputArtifact: flags.artifact,
     resources: Object.keys(resources).length === 0 ? undefined : resources,
     capabilities: flags.capability,
     locks: flags.lock,
-    zone: flags.zone,
-    provider: flags.provider,
     estimatedTokens: flags.tokens,
-    iteration: flags.iteration,
-    maxAttempts: flags.maxAttempts,
     timeoutMs: flags.timeout,
     tabId: flags.tab,
-    ref: flags.ref,
-    selector: flags.selector,
-    onDependencyFailure: flags.onDependencyFailure,
-    onLoss: flags.onLoss,
     labels: flags.label === undefined ? undefined : labelsFrom(flags.label),
   };
-  return given(whole) as TaskBody;
+  return given({ ...others, ...Object.fromEntries(same) }) as TaskBody;
 }
 
 const labelsFrom = (labels: readonly string[]): TaskBody["labels"] & {} =>

@@ -9,6 +9,7 @@
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { Drover } from "../../engine/index.ts";
 import { dataSetting } from "../config/load.ts";
 import { type LogTarget, logTargetOf } from "../serve/messages.ts";
 import type { Output } from "../shell/output.ts";
@@ -89,22 +90,11 @@ function keyFrom(text: string): string {
 function withKey(report: Report, expected: string | null): Report {
   if (expected === null || report.key === expected) return report;
   const message = `the signatures were checked with the key ${report.key ?? "(none)"}, not with ${expected}`;
-  return { ...report, ok: false, problems: [...report.problems, { seq: 0, message }] };
+  return { ...report, ok: false, problems: [...report.problems, { seq: 0 as Report["head"]["seq"], message }] };
 }
 
-type Report = {
-  readonly ok: boolean;
-  readonly base: { readonly seq: number };
-  readonly head: { readonly seq: number; readonly hash: string };
-  readonly events: number;
-  readonly checkpoints: number;
-  readonly payloads: number;
-  readonly unsigned: { readonly from: number; readonly to: number } | null;
-  readonly key: string | null;
-  /** How far the log ends in the future, by the clock of this machine. */
-  readonly logTimeAheadMs: number;
-  readonly problems: readonly { readonly seq: number; readonly message: string }[];
-};
+/** With how far the log ends in the future, by the clock of this machine. */
+type Report = Awaited<ReturnType<Drover["verify"]>> & { readonly logTimeAheadMs: number };
 
 function shownReport(report: Report, directory: string, { paint }: Output): string {
   const { ok, base, head, events, checkpoints, payloads, unsigned, key, logTimeAheadMs, problems } = report;
