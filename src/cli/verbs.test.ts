@@ -287,7 +287,8 @@ describe("tasks", () => {
     const { asked } = await drover(args, { "GET /tasks": { tasks: [], count: 0 } });
     assert.equal(
       asked[0]?.call,
-      "GET /tasks?project=web&agentId=ann&type=code&state=queued&state=running&label=a%3Db%2Cc&label=d%3De&limit=5&cursor=9",
+      "GET /tasks?project=web&agentId=ann&type=code&state=queued&state=running" +
+        "&label=a%3Db%2Cc&label=d%3De&limit=5&cursor=9",
     );
   });
   test("--all reads every page, --json answers one", async () => {
