@@ -107,7 +107,9 @@ async function main(): Promise<void> {
     ...files.map((file) => () => runFile(file, limitMs)),
   ]);
   const failures = reports.flatMap((report) => report.failures);
-  if (files.length === 0) failures.push({ title: "tests", text: `no test file matches ${options.words.join(" ")}` });
+  for (const word of options.words)
+    if (!files.some((file) => file.includes(word)))
+      failures.push({ title: word, text: "no test file has it in its path" });
   const skipped = reports.flatMap((report) => report.skipped);
   finish({ passed: reports.reduce((sum, report) => sum + report.passed, 0), failures, skipped });
 }
