@@ -171,6 +171,17 @@ test("the list of known offences names only what still is one", () => {
   );
 });
 
+test("ARCHITECTURE.md has a row for each layer, with its rooms in the order in which they build on each other", () => {
+  const text = readFileSync(join(root, "ARCHITECTURE.md"), "utf8");
+  const rows = [...text.matchAll(/^\| `(\w+)\/` +\|[^|]*\|(.*)\|$/gm)].map(([, layer = "", rooms = ""]) => [
+    layer,
+    [...rooms.matchAll(/`(\w+)`/g)].map(([, room]) => room),
+  ]);
+  const roomsOf = (layer: string): string[] => (ROOMS[layer] ?? []).filter((room) => room !== ".");
+  const expected = Object.fromEntries(Object.keys(LAYERS).map((layer) => [layer, roomsOf(layer)]));
+  assert.deepEqual(Object.fromEntries(rows), expected);
+});
+
 type Claim = keyof typeof rules;
 const of = (files: Record<string, readonly string[]>): Tree => new Map(Object.entries(files));
 const many = Object.fromEntries(Array.from({ length: FILES_MAX + 1 }, (_, index) => [`src/log/a${index}.ts`, []]));
