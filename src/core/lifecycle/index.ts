@@ -6,3 +6,4 @@ export { batchOrder } from "./dependency.ts";
 export { isConfigured } from "./gates.ts";
 export { THROTTLED_MS_MAX } from "./loss.ts";
 export { SCHEDULES_MAX } from "./schedule.ts";
+export { isTimedOutUnnamed, timeoutError } from "./stop.ts";

@@ -65,13 +65,25 @@ export const giveUpAttempt = (
     ? endOfStop(state, attempt, null, now)
     : loseAttempt(state, attempt, { cause, tokens: null }, now);
 
+/**
+ * A worker need not say that it runs something: then no timer counts, and its time is counted from its assignment. A
+ * lease more is for a worker that begins later. It is asked when the worker syncs; one that does not loses its lease.
+ */
+export function isTimedOutUnnamed(state: ReadonlyState, attempt: ReadonlyAttempt, now: Instant): boolean {
+  const { timeoutMs } = attempt.task.requirements;
+  if (attempt.state !== "assigned" || timeoutMs === null) return false;
+  return now >= attempt.assignedAt + timeoutMs + state.config.workers.lease;
+}
+
+export const timeoutError = ({ task }: ReadonlyAttempt): string => `timed out after ${task.requirements.timeoutMs} ms`;
+
 /** What follows when a stopping attempt is really over. */
 export function endOfStop(state: ReadonlyState, attempt: ReadonlyAttempt, tokens: number | null, now: Instant): Event {
   const { task, number, stopCause } = attempt;
   switch (stopCause) {
     case "timeout": {
-      const error = `timed out after ${task.requirements.timeoutMs} ms`;
-      return failAttempt(state, attempt, { error, tokens, retryAfterMs: null, permanent: false }, now);
+      const report = { error: timeoutError(attempt), tokens, retryAfterMs: null, permanent: false };
+      return failAttempt(state, attempt, report, now);
     }
     case "budget":
       return loseAttempt(state, attempt, { cause: "budget", tokens }, now);

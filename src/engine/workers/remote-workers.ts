@@ -27,7 +27,7 @@ import {
   applyOffer,
   applyRunning,
   comeBack,
-  endOverdue,
+  endTimedOut,
   hasChanges,
   readJoin,
   readSync,
@@ -123,7 +123,7 @@ export function createRemoteWorkers(deps: {
     const { lease: leaseMs } = state.config.workers;
     const answers = (said.results ?? []).map((result) => takeResult(id, result));
     const stray = said.running === undefined ? [] : applyRunning(parts, find(given), said.running);
-    endOverdue(writer, find(given));
+    endTimedOut(writer, find(given));
     if (said.capabilities !== undefined) lostTabs.delete(id);
     applyOffer(writer, find(given), said);
     const waitMs = Math.min(said.waitMs ?? 0, Math.floor(leaseMs / POLL_PART));

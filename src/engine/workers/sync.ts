@@ -9,6 +9,7 @@
  * which the long polls remember it (sync-polls.ts).
  */
 import type { Seq, WorkerId } from "../../core/base/index.ts";
+import { isTimedOutUnnamed, timeoutError } from "../../core/lifecycle/index.ts";
 import type { Attempt, Command, PushTarget, Takes, Task, Worker, WorkerSettings } from "../../core/model/index.ts";
 import type {
   Assignment,
@@ -215,15 +216,12 @@ function isDeclined({ writer, polls }: SyncParts, attempt: Attempt): boolean {
   return forMs !== null && forMs >= writer.state.config.workers.lease * LEASES_UNNAMED_MAX;
 }
 
-/** A worker need not say that it runs something; its time is over all the same, counted from its assignment. */
-export function endOverdue(writer: Writer, worker: Worker): void {
+export function endTimedOut(writer: Writer, worker: Worker): void {
   if (worker.attempts.size > worker.offered) return;
-  for (const { state, task, number, assignedAt } of [...worker.attempts]) {
-    const { timeoutMs } = task.requirements;
-    if (state !== "assigned" || timeoutMs === null) continue;
-    if (writer.now() < assignedAt + timeoutMs + writer.state.config.workers.lease) continue;
-    const ended = { task: task.id, attempt: number, tokens: null };
-    must(writer, { type: "finish-attempt", report: reportOf(ended, "failed", `timed out after ${timeoutMs} ms`) });
+  for (const attempt of [...worker.attempts]) {
+    if (!isTimedOutUnnamed(writer.state, attempt, writer.now())) continue;
+    const ended = { task: attempt.task.id, attempt: attempt.number, tokens: null };
+    must(writer, { type: "finish-attempt", report: reportOf(ended, "failed", timeoutError(attempt)) });
   }
 }
 

@@ -62,7 +62,7 @@ type Current = {
   readonly waitMs: number;
   /** Carries no results, so the server may hold it. */
   readonly isQuiet: boolean;
-  readonly overdueAt: number;
+  readonly answerDueBy: number;
 };
 const NEVER = Number.POSITIVE_INFINITY;
 const AT_ONCE = Number.NEGATIVE_INFINITY;
@@ -131,7 +131,7 @@ function stepJoined(state: State, now: number): void {
     state.leaveBy = now + LEAVE_MS;
     return leave(state, now);
   }
-  if (state.current !== null && now >= state.current.overdueAt) {
+  if (state.current !== null && now >= state.current.answerDueBy) {
     pull.doubt(state.session, state.current.n);
     state.current = null;
     state.failures++;
@@ -159,7 +159,7 @@ function lookAgain(state: State): void {
   if (state.phase === "joined") {
     const { current, retryAt, dueAt, mildAt } = state;
     if (current === null) due.push(Math.max(retryAt, Math.min(dueAt, mildAt)));
-    else due.push(current.overdueAt, ...(current.isQuiet ? [mildAt] : []));
+    else due.push(current.answerDueBy, ...(current.isQuiet ? [mildAt] : []));
     if (state.isAskedToLeave) due.push(state.leaveBy);
   } else if (state.phase !== "over" && !state.isCalling && !(state.phase === "joining" && state.session.isDraining))
     due.push(state.retryAt);
@@ -199,8 +199,8 @@ function sync(state: State, now: number): void {
   const waitMs = state.failures > 0 || pull.isNaming(state.session, now) ? 0 : pollMs(state.session.leaseMs);
   const { n, workerId, body } = pull.compose(state.session, now, waitMs);
   const isQuiet = body.results === undefined;
-  const overdueAt = now + (isQuiet ? waitMs : 0) + state.session.leaseMs / 4;
-  state.current = { n, sentAt: now, waitMs, isQuiet, overdueAt };
+  const answerDueBy = now + (isQuiet ? waitMs : 0) + state.session.leaseMs / 4;
+  state.current = { n, sentAt: now, waitMs, isQuiet, answerDueBy };
   state.mildAt = NEVER;
   state.wire.sync(workerId, body, state.session.leaseMs).then(
     (answer) => onHeard(state, n, answer),
