@@ -24,7 +24,7 @@ import { note } from "./shadow-events.ts";
 
 export type Complaint = { readonly rule: string; readonly detail: string; readonly seq: number };
 /** What an answer promised: this has happened, and it is durable. */
-export type Acknowledged = { readonly what: string; readonly task: string; readonly kind: Event["kind"] };
+type Acknowledged = { readonly what: string; readonly task: string; readonly kind: Event["kind"] };
 export type Auditor = {
   readonly complaints: readonly Complaint[];
   readonly shadow: Shadow;
@@ -49,10 +49,8 @@ const COMPLAINTS_MAX = 20;
 /** For proving the auditor itself: what it is shown instead of an event, and rules it does not report. */
 export type Blinkers = { readonly tamper?: (event: Event) => Event[]; readonly deafTo?: readonly string[] };
 
-export function createAuditor(
-  store: MemoryStore,
-  { tamper = (event) => [event], deafTo = [] }: Blinkers = {},
-): Auditor {
+export function createAuditor(store: MemoryStore, blinkers: Blinkers = {}): Auditor {
+  const { tamper = (event) => [event], deafTo = [] } = blinkers;
   const shadow = newShadow();
   const complaints: Complaint[] = [];
   const counts = new Map<string, number>();

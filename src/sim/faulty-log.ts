@@ -9,11 +9,8 @@
 import type { Log } from "../log/index.ts";
 import type { Life } from "./sim-clock.ts";
 
-export const APPEND_FAULTS = [
-  ...(["crash-before", "crash-after", "unknown-lost", "unknown-landed"] as const),
-  ...(["slow-landed", "slow-landing"] as const),
-] as const;
-export type AppendFault = (typeof APPEND_FAULTS)[number];
+type CrashOrLoss = "crash-before" | "crash-after" | "unknown-lost" | "unknown-landed";
+export type AppendFault = CrashOrLoss | "slow-landed" | "slow-landing";
 
 const SLOW_MS = 700;
 const never = <Value>(): Promise<Value> => new Promise(() => {});

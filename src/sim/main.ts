@@ -104,16 +104,12 @@ async function runAll({ seed, steps, runs, faults, everyCrash: atEachAppend }: O
     for await (const report of reports) {
       played++;
       if (report.complaints.length > 0) return await explain(report, { steps, atEachAppend });
-      add(total, report.figures);
+      for (const [name, count] of Object.entries(report.figures)) total[name] = (total[name] ?? 0) + count;
     }
     if ((run + 1) % 10 === 0 || run + 1 === runs) console.log(`  ${run + 1} of ${runs} seeds fine`);
   }
   conclude(total, played, steps, (performance.now() - began) / 1000);
   return 0;
-}
-
-function add(total: Record<string, number>, figures: Figures): void {
-  for (const [name, count] of Object.entries(figures)) total[name] = (total[name] ?? 0) + count;
 }
 
 function conclude(total: Readonly<Record<string, number>>, played: number, steps: number, seconds: number): void {

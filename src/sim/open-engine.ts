@@ -31,7 +31,7 @@ export type SimEngine = Pick<Drover, Shared> & {
   /** A command from another machine; null where nothing remote can be reached. */
   readonly command: ((command: Command) => Decided) | null;
 };
-export type EngineOptions = Required<Pick<OpenOptions, "log" | "config" | "clock" | "newId" | "artifactExists">> & {
+type EngineOptions = Required<Pick<OpenOptions, "log" | "config" | "clock" | "newId" | "artifactExists">> & {
   readonly remote: boolean;
   /** Nothing may go wrong on the side either. */
   readonly onWarning: (message: string) => void;

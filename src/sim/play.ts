@@ -13,7 +13,7 @@ import { answerCall, localHandler } from "./workers.ts";
 const CLEAR_UP_ROUNDS = 1000;
 const CLEAR_UP_ROUND_MS = 600_000;
 
-export type Players = {
+type Players = {
   act(step: Step): Promise<void>;
   /** A new engine is there: what was never answered is asked again. */
   onOpened(engine: SimEngine): void;

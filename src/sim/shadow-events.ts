@@ -282,7 +282,7 @@ export function gateOf(shadow: Shadow, id: string): ShadowGate {
   return fresh;
 }
 
-export function noteGates(shadow: Shadow, event: Event): void {
+function noteGates(shadow: Shadow, event: Event): void {
   switch (event.kind) {
     case "engine-started":
       for (const gate of shadow.gates.values()) {

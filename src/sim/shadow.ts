@@ -14,7 +14,7 @@ export type EventOf<Kind extends Event["kind"]> = Extract<Event, { kind: Kind }>
 /** Names the rule that was broken and says how. */
 export type Complain = (rule: string, detail: string) => void;
 
-export type ShadowAttempt = {
+type ShadowAttempt = {
   readonly number: number;
   /** As it was assigned. */
   readonly start: EventOf<"task-assigned">;
@@ -72,7 +72,7 @@ export type ShadowWorker = {
   /** Said when it joined; null: it takes whatever there is. */
   readonly takes: Takes | null;
 };
-export type ShadowPermit = {
+type ShadowPermit = {
   readonly project: string;
   readonly task: string | null;
   readonly attempt: number | null;
@@ -180,10 +180,7 @@ export function tick(shadow: Shadow, at: number): void {
 }
 
 /** Usage that outgrows the reservation is reserved too. */
-export function noteUsage(
-  attempt: ShadowAttempt | null,
-  more: { readonly reported?: number; readonly permitted?: number },
-): void {
+export function noteUsage(attempt: ShadowAttempt | null, more: Partial<ShadowAttempt>): void {
   if (attempt === null) return;
   attempt.reported = Math.max(attempt.reported, more.reported ?? 0);
   attempt.permitted += more.permitted ?? 0;

@@ -14,15 +14,7 @@ import { createRuns, type DeadRun, thisOwner } from "../process/runs.ts";
 import type { ProcessTable } from "../process/table.ts";
 import { createWorktrees } from "../worktree/worktree.ts";
 import { type Attempt, type AttemptTools, startAttempt } from "./attempt.ts";
-import type {
-  AttemptTail,
-  ExecContext,
-  ExecHandler,
-  ExecOutcome,
-  ExecTask,
-  SweepReport,
-  TailOptions,
-} from "./contract.ts";
+import type { ExecContext, ExecHandler, ExecOutcome, ExecTask, SweepReport } from "./contract.ts";
 import { type ExecOptions, readExecOptions } from "./options.ts";
 import { createSessions } from "./sessions.ts";
 
@@ -54,12 +46,7 @@ export function createExecHandler(options: ExecOptions): ExecHandler {
     return [...attempts.values()].findLast((attempt) => attempt.taskId === taskId)?.number;
   }
 
-  async function tail(
-    taskId: string,
-    wanted: number | undefined,
-    options: TailOptions = {},
-  ): Promise<AttemptTail | null> {
-    const { follow = false, signal, ...size } = options;
+  const tail: ExecHandler["tail"] = async (taskId, wanted, { follow = false, signal, ...size } = {}) => {
     const attempt = wanted ?? runningOf(taskId) ?? (await tools.outputs.latestOf(taskId));
     if (attempt === null || !Number.isSafeInteger(attempt)) return null;
     const running = attempts.get(keyOf(taskId, attempt));
@@ -68,7 +55,7 @@ export function createExecHandler(options: ExecOptions): ExecHandler {
       return { ...head, ...(follow ? running.log.follow(size, signal) : await running.log.tail(size)) };
     const found = await readTail(tools.outputs.pathOf(taskId, attempt), size);
     return found === null ? null : { ...head, ...found, ...(follow ? { lines: nothingMore() } : {}) };
-  }
+  };
 
   async function finish(): Promise<void> {
     for (const attempt of attempts.values()) attempt.stop({ kind: "closing" });

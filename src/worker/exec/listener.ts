@@ -23,7 +23,7 @@ import type { Redactor } from "../output/redact.ts";
 import type { ExecContext } from "./contract.ts";
 import { isShallow } from "./result.ts";
 
-export type HeardOutput = {
+type HeardOutput = {
   usage: Usage | null;
   result: { readonly value: unknown } | null;
   lastJson: { readonly value: unknown } | null;

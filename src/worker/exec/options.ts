@@ -85,8 +85,8 @@ export type ExecSetup = Required<Pick<ExecOptions, Kept | AlsoKept | "onWarning"
   readonly cleanup: string | null;
 };
 
-export const KILL_GRACE_MS: number = 10_000;
-export const MAX_WORKTREES: number = 50;
+const KILL_GRACE_MS = 10_000;
+const MAX_WORKTREES = 50;
 const LOG_BYTES_MAX = 10 * 1024 * 1024;
 const LOG_BYTES_MIN = 4096;
 const LOG_BYTES_TOTAL_MAX = 1024 * 1024 * 1024;

@@ -38,7 +38,7 @@ export type Invocation = {
   /** A reader for one attempt. */
   createReader(): LineReader;
 };
-export type InvocationFacts = {
+type InvocationFacts = {
   /** Words behind ours. */
   readonly args: readonly string[];
   /** The session an earlier attempt of the task had open. */

@@ -34,16 +34,14 @@ export async function readAnswer(said: {
 async function readResultFile(path: string): Promise<Answer> {
   const bytes = await readBounded(path);
   if (bytes === null) return { kind: "none" };
-  if (typeof bytes === "string") return { kind: "bad", error: bytes, permanent: false };
+  if (typeof bytes === "string") return bad(bytes);
   if (bytes.length > RESULT_BYTES_MAX) return tooLarge("the result file", `over ${RESULT_BYTES_MAX}`);
   const text = bytes.toString("utf8");
-  if (text.trim() === "")
-    return { kind: "bad", error: "the result file is empty; it must hold JSON", permanent: false };
+  if (text.trim() === "") return bad("the result file is empty; it must hold JSON");
   try {
     return bounded(JSON.parse(text), "the result file");
   } catch (error) {
-    const { message } = error as Error;
-    return { kind: "bad", error: `the result file is not JSON: ${message}`, permanent: false };
+    return bad(`the result file is not JSON: ${(error as Error).message}`);
   }
 }
 
@@ -69,10 +67,7 @@ async function readBounded(path: string): Promise<Buffer | string | null> {
 
 /** A value that JSON can carry back, and that is small enough. */
 export function bounded(value: unknown, what: string): Answer {
-  if (!isShallow(value)) {
-    const error = `${what} is nested too deeply; at most ${DEPTH_MAX} levels are allowed`;
-    return { kind: "bad", error, permanent: true };
-  }
+  if (!isShallow(value)) return bad(`${what} is nested too deeply; at most ${DEPTH_MAX} levels are allowed`, true);
   const size = Buffer.byteLength(JSON.stringify(value) ?? "null");
   return size > RESULT_BYTES_MAX ? tooLarge(what, String(size)) : { kind: "value", value };
 }
@@ -85,8 +80,9 @@ export function isShallow(value: unknown, depth: number = 0): boolean {
   );
 }
 
-const tooLarge = (what: string, size: string): Answer => ({
-  kind: "bad",
-  error: `${what} has ${size} bytes; at most ${RESULT_BYTES_MAX} are allowed: write more to a file and return its name`,
-  permanent: true,
-});
+const bad = (error: string, permanent = false): Answer => ({ kind: "bad", error, permanent });
+const tooLarge = (what: string, size: string): Answer =>
+  bad(
+    `${what} has ${size} bytes; at most ${RESULT_BYTES_MAX} are allowed: write more to a file and return its name`,
+    true,
+  );

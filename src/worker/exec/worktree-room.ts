@@ -12,7 +12,7 @@ import type { ExecHandler } from "./contract.ts";
 
 const LOOK_MS = 5000;
 
-export type RoomWatch = {
+type RoomWatch = {
   /** Resolves when the worker has been told how many it may take. */
   look(): Promise<void>;
   end(): void;

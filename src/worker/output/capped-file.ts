@@ -14,7 +14,7 @@
 import { type FileHandle, mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 
-export type CappedFile = {
+type CappedFile = {
   /** A whole line, with its newline. */
   write(line: string): void;
   /** Resolves when all that was written so far is in the file. */

@@ -68,7 +68,7 @@ export function createOutputDirectory(directory: string, bytesMax: number): Outp
     hold: (path) => void held.add(path),
     async letGo(path) {
       held.delete(path);
-      bytes += await sizeOnDisk(path);
+      bytes += blocks((await stat(path).catch(() => null))?.size ?? 0);
       untilRecount -= 1;
       if (bytes > bytesMax || untilRecount <= 0) await trim();
     },
@@ -87,10 +87,6 @@ async function listLogs(directory: string): Promise<LogFile[]> {
     }
   }
   return files;
-}
-
-async function sizeOnDisk(path: string): Promise<number> {
-  return blocks((await stat(path).catch(() => null))?.size ?? 0);
 }
 
 const blocks = (bytes: number): number => Math.max(1, Math.ceil(bytes / BLOCK)) * BLOCK;

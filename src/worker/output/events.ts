@@ -8,6 +8,7 @@
  */
 import { isRecord } from "../../core/base/index.ts";
 import type { Usage } from "../../protocol/index.ts";
+import { present } from "../../std/index.ts";
 
 export type Line = {
   readonly stream: "out" | "err";
@@ -54,8 +55,10 @@ export function createEventReader(): LineReader {
     if (json === null) return NOTHING;
     const session = typeof json.session_id === "string" ? { sessionId: json.session_id } : {};
     switch (json.type) {
-      case "progress":
-        return { ...session, progress: "value" in json ? json.value : without(json, ["type"]) };
+      case "progress": {
+        const { type: _, ...rest } = json;
+        return { ...session, progress: "value" in json ? json.value : rest };
+      }
       case "usage":
         return { ...session, ...readUsage(json.usage ?? json) };
       case "heartbeat":
@@ -80,7 +83,8 @@ function resultOf(json: Readonly<Record<string, unknown>>): unknown {
     const structured = json.structured_output === undefined ? {} : { structuredOutput: json.structured_output };
     return { result, ...structured, sessionId, costUsd, turns, durationMs };
   }
-  return "result" in json ? json.result : without(json, ["type", "usage"]);
+  const { type: _, usage: _usage, ...rest } = json;
+  return "result" in json ? json.result : rest;
 }
 
 function errorOf(json: Readonly<Record<string, unknown>>): string {
@@ -89,17 +93,14 @@ function errorOf(json: Readonly<Record<string, unknown>>): string {
   return textOr(json.error, "") || textOr(json.result, "") || errors || `the agent says it failed: ${subtype}`;
 }
 
-function without(json: Readonly<Record<string, unknown>>, keys: readonly string[]): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(json).filter(([key]) => !keys.includes(key)));
-}
-
 const USAGE_SPELLINGS = [
   ["inputTokens", "input_tokens"],
   ["outputTokens", "output_tokens"],
   ["cacheCreationTokens", "cache_creation_input_tokens"],
 ] as const;
+export const USAGE_FIELDS: readonly (keyof Usage)[] = USAGE_SPELLINGS.map(([ours]) => ours);
 /** As much as anybody may report; more is not charged but taken for nonsense. */
-const TOKENS_MAX = 1_000_000_000_000;
+export const TOKENS_MAX = 1_000_000_000_000;
 
 /** In our spelling or the providers'; counts that are no counts are left out. */
 export function readUsage(value: unknown): Pick<Said, "usage" | "problem"> {
@@ -112,10 +113,7 @@ export function readUsage(value: unknown): Pick<Said, "usage" | "problem"> {
     if (typeof count === "number" && count >= 0 && count <= TOKENS_MAX) counts.push([ours, Math.round(count)]);
     else problem = `${ours} is not counted: it must be a number from 0 to ${TOKENS_MAX}`;
   }
-  return {
-    ...(counts.length === 0 ? {} : { usage: Object.fromEntries(counts) }),
-    ...(problem === null ? {} : { problem }),
-  };
+  return present({ usage: counts.length === 0 ? null : Object.fromEntries(counts), problem });
 }
 
 export function addUsage(left: Usage, right: Usage): Usage {
@@ -128,7 +126,6 @@ export function grownUsage(left: Usage, right: Usage): Usage {
 }
 
 function combine(left: Usage, right: Usage, merge: (a: number, b: number) => number): Usage {
-  const keys = ["inputTokens", "outputTokens", "cacheCreationTokens"] as const;
-  const present = keys.filter((key) => left[key] !== undefined || right[key] !== undefined);
-  return Object.fromEntries(present.map((key) => [key, merge(left[key] ?? 0, right[key] ?? 0)]));
+  const said = USAGE_FIELDS.filter((key) => left[key] !== undefined || right[key] !== undefined);
+  return Object.fromEntries(said.map((key) => [key, merge(left[key] ?? 0, right[key] ?? 0)]));
 }

@@ -31,7 +31,7 @@ export type OutputLog = {
   close(): Promise<void>;
   readonly failure: Error | null;
 };
-export type OutputLogPlan = {
+type OutputLogPlan = {
   readonly path: string;
   readonly bytesMax: number;
   readonly clock: Pick<Clock, "now">;
@@ -41,7 +41,7 @@ export type OutputLogPlan = {
 };
 
 /** As long as a line may be to be looked at as a whole; enough for any result, and for what agents print around it. */
-export const LINE_BYTES_MAX: number = 1024 * 1024;
+const LINE_BYTES_MAX = 1024 * 1024;
 /** As much of it as is kept. */
 const KEPT_LINE_MAX = 16 * 1024;
 const RING_MAX = 256 * 1024;

@@ -12,7 +12,7 @@ import type { Readable } from "node:stream";
 const SLICE_LINES = 256;
 const NEWLINE = 10;
 
-export type Pump = {
+type Pump = {
   /** Resolves when everything that came has been handed on; asked for when nothing more comes. */
   drained(): Promise<void>;
   /** Hands on what is left, at once, and reads no more. */

@@ -12,7 +12,7 @@ export type Environment = Readonly<Record<string, string>>;
 export type Inherited = Readonly<Record<string, string | undefined>>;
 /** A name to let through, or a name and its value. */
 export type EnvironmentAddition = { readonly name: string; readonly value: string | null };
-export type RunFacts = {
+type RunFacts = {
   readonly runId: string;
   readonly taskId: string;
   readonly attempt: number;

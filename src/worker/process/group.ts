@@ -24,7 +24,7 @@ export type Ladder = {
   /** From SIGTERM to SIGKILL. */
   readonly terminateGraceMs: number;
 };
-export type ProcessPlan = {
+type ProcessPlan = {
   readonly argv: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
@@ -49,7 +49,7 @@ export type RunningProcess = {
   /** SIGKILL to the group at once, for a worker that has no time left. */
   kill(): void;
 };
-export type ProcessTools = { readonly clock: Clock; readonly table: ProcessTable; readonly ladder: Ladder };
+type ProcessTools = { readonly clock: Clock; readonly table: ProcessTable; readonly ladder: Ladder };
 
 /** How long a pipe may stay open after everything of ours is dead. */
 const PIPE_MS_MAX = 500;
@@ -87,10 +87,7 @@ export async function startProcess(plan: ProcessPlan, tools: ProcessTools): Prom
 }
 
 /** `drained` resolves when both pipes are read to their end; `end` hands on what has come, if that takes too long. */
-function connect(
-  child: ChildProcess,
-  { stdin, onOutput }: ProcessPlan,
-): { readonly drained: Promise<unknown>; end(): void } {
+function connect(child: ChildProcess, { stdin, onOutput }: ProcessPlan) {
   child.on("error", () => {}); // Signals are sent by number, not through the child: nothing else can fail here.
   const pumps = (["out", "err"] as const).flatMap((name) => {
     const stream = name === "out" ? child.stdout : child.stderr;
@@ -110,9 +107,7 @@ function connect(
   };
 }
 
-type LadderRun = { stop(): void; kill(): void; end(): void };
-
-function createLadder(child: ChildProcess, pid: number, plan: ProcessPlan, { clock, ladder }: ProcessTools): LadderRun {
+function createLadder(child: ChildProcess, pid: number, plan: ProcessPlan, { clock, ladder }: ProcessTools) {
   let hasBegun = false;
   let cancelTimer = (): void => {};
   const isOver = (): boolean => child.exitCode !== null || child.signalCode !== null;

@@ -24,11 +24,7 @@ export type RunPlace = {
   noteLeader(leader: Leader): Promise<void>;
   end(): Promise<void>;
 };
-export type DeadRun = {
-  readonly id: string;
-  readonly leader: Leader | null;
-  end(): Promise<void>;
-};
+export type DeadRun = { readonly id: string; readonly leader: Leader | null; end(): Promise<void> };
 export type Runs = {
   begin(run: { readonly taskId: string; readonly attempt: number }): Promise<RunPlace>;
   /** Those whose worker is gone. */
@@ -144,7 +140,7 @@ export type Owner = {
   readonly pid: number;
   readonly startedAt: string | null;
 };
-export type OwnerState = "alive" | "dead" | "elsewhere";
+type OwnerState = "alive" | "dead" | "elsewhere";
 
 export function thisOwner(table: ProcessTable): Owner {
   const startedAt = table.read(process.pid)?.startedAt ?? null;

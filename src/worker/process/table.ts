@@ -21,7 +21,7 @@ export type ProcessEntry = {
   /** Ended, but its parent has not asked yet: nothing of it runs. */
   readonly isZombie: boolean;
 };
-export type ProcessList = {
+type ProcessList = {
   readonly entries: readonly ProcessEntry[];
   /** Those that ended while the list was made: they may have started others that are not in it. */
   readonly gone: readonly number[];

@@ -60,11 +60,7 @@ const WORDS: Readonly<Record<AttemptStopCause | "closing", string>> = {
   closing: "its worker is closing",
 };
 
-type Entry = AttemptRef & {
-  readonly controller: AbortController;
-  used: Usage | null;
-  cancelGrace: () => void;
-};
+type Entry = AttemptRef & { readonly controller: AbortController; used: Usage | null; cancelGrace: () => void };
 export type Handlers = {
   /** How many handlers run. */
   readonly running: number;

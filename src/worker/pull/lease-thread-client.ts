@@ -15,7 +15,7 @@ export type OpenRequest = Pick<LinkOptions, "server" | "settings"> & {
 };
 /** A connection, wherever it is kept. */
 export type Link = { post(message: FromHandlers): void };
-export type LinkOptions = {
+type LinkOptions = {
   readonly server: Pick<ClientOptions, "url" | "token">;
   readonly cell: LeaseCell;
   readonly settings: ConnectionSettings;

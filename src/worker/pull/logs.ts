@@ -27,7 +27,7 @@ export type WorkerLogs = {
   /** The last lines of what an attempt wrote, running or not; null if there is no such log. */
   read(wish: LogWish): Promise<LogEnd | null> | LogEnd | null;
 };
-export type LogService = { want(wanted: WantedLogs): void };
+type LogService = { want(wanted: WantedLogs): void };
 
 const AT_ONCE_MAX = 4;
 const WAITING_MAX = 64;

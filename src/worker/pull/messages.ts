@@ -7,11 +7,7 @@
 import type { AttemptOutcome, AttemptRef, TaskView, Usage, WantedLog } from "../../protocol/index.ts";
 
 /** What the server wants, and as whom to answer it. */
-export type WantedLogs = {
-  readonly workerId: string;
-  readonly session: string;
-  readonly logs: readonly WantedLog[];
-};
+export type WantedLogs = { readonly workerId: string; readonly session: string; readonly logs: readonly WantedLog[] };
 
 /** Why an attempt must stop: Drover says so, or the server has not heard of this worker and may give it away. */
 export type AttemptStopCause = "cancelled" | "lease-lost" | "session-lost" | "not-begun";

@@ -67,12 +67,7 @@ export function createWorkerPermits(deps: {
   const { client, clock } = deps;
   const settling = new Set<Promise<void>>();
 
-  async function withPermit<Value>(
-    gate: string,
-    call: (permit: HeldPermit) => Promise<Value> | Value,
-    given: PermitOptions | undefined,
-    holder: Holder,
-  ): Promise<Value> {
+  const withPermit: WorkerPermits["withPermit"] = async (gate, call, given, holder) => {
     const { signal: own, ...options } = checked(call, given);
     const signal = own === undefined ? holder.signal : AbortSignal.any([own, holder.signal]);
     const { taskId, attempt } = holder;
@@ -99,7 +94,7 @@ export function createWorkerPermits(deps: {
         if (retryAfterMs === null || tries >= TRIES_MAX) throw error;
       }
     }
-  }
+  };
 
   /** Resolves when the permit is granted. A caller that gives up leaves no ticket behind. */
   async function acquire(

@@ -67,8 +67,8 @@ type Flight = {
   readonly results: readonly string[];
   told: readonly Running[];
 };
-export type SyncCall = { readonly n: number; readonly workerId: string; readonly body: SyncBody };
-export type HeardAnswer = {
+type SyncCall = { readonly n: number; readonly workerId: string; readonly body: SyncBody };
+type HeardAnswer = {
   readonly start: readonly Handed[];
   readonly stop: readonly Stop[];
   /** Results that came too late, or that the server did not want. */
@@ -110,7 +110,7 @@ export type PullSession = {
   wantedIds: ReadonlySet<string>;
   lost: ReadonlySet<string>;
 };
-export type SessionOptions = {
+type SessionOptions = {
   readonly slots: number;
   /** How many it runs at once to begin with; as many as it has slots if absent. */
   readonly limit?: number | undefined;
@@ -195,10 +195,6 @@ function all(state: PullSession): Held[] {
   return [...state.held.values()];
 }
 
-function count(state: PullSession, stage: Held["stage"]): number {
-  return all(state).filter((one) => one.stage === stage).length;
-}
-
 /**
  * Those that were handed out and for which there is a slot, or will be when what was told to stop has ended. If that
  * does not end, they are given back in time. One that waits for being named has not met the handlers: it waits on.
@@ -221,7 +217,8 @@ function begun(state: PullSession): Held[] {
 export function free(state: PullSession, now: number): number {
   const isStuck = nextUp(state, now).some(({ slotSince }) => now - (slotSince ?? now) >= STUCK_MS);
   if (state.isDraining || isStuck) return 0;
-  return Math.max(0, Math.min(state.slots, state.limit) - state.held.size + count(state, "ended"));
+  const busy = all(state).filter(({ stage }) => stage !== "ended");
+  return Math.max(0, Math.min(state.slots, state.limit) - busy.length);
 }
 
 export function join(state: PullSession, { workerId, session, leaseMs }: Joined, sentAt: number): void {

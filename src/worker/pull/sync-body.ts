@@ -15,7 +15,7 @@ const FRAME_BYTES = 256;
 
 export type Ended = AttemptRef & { readonly report: Report };
 export type Running = AttemptRef & { readonly update: Update | null };
-export type Packed<One> = {
+type Packed<One> = {
   readonly running: readonly RunningReport[];
   readonly results: readonly ResultReport[];
   /** Whose update is in it. */

@@ -5,17 +5,15 @@
  * good.
  */
 import type { Usage } from "../../protocol/index.ts";
-
-const FIELDS = ["inputTokens", "outputTokens", "cacheCreationTokens"] as const;
-const TOKENS_MAX = 1_000_000_000_000;
+import { TOKENS_MAX, USAGE_FIELDS } from "../output/events.ts";
 
 /** The tokens that are charged for it. Throws if it makes no sense. */
 export function tokensOf(usage: Usage): number {
   if (typeof usage !== "object" || usage === null || Array.isArray(usage))
     throw badUsage("usage must be an object with inputTokens and outputTokens");
-  const unknown = Object.keys(usage).find((key) => !FIELDS.some((field) => field === key));
-  if (unknown !== undefined) throw badUsage(`usage.${unknown} is not known; known are ${FIELDS.join(", ")}`);
-  return FIELDS.reduce((sum, field) => sum + countOf(usage[field] ?? 0, field), 0);
+  const unknown = Object.keys(usage).find((key) => !USAGE_FIELDS.some((field) => field === key));
+  if (unknown !== undefined) throw badUsage(`usage.${unknown} is not known; known are ${USAGE_FIELDS.join(", ")}`);
+  return USAGE_FIELDS.reduce((sum, field) => sum + countOf(usage[field] ?? 0, field), 0);
 }
 
 function countOf(count: unknown, field: string): number {

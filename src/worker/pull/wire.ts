@@ -37,7 +37,7 @@ function notDrover(): never {
  * `away`: no server answered, or not now; `lost`: this session is not known any more; `refused`: this very request will
  * never be taken; `denied`: no request of this worker will; `late`: another sync has overtaken this one.
  */
-export type FailureKind = "away" | "lost" | "refused" | "denied" | "late";
+type FailureKind = "away" | "lost" | "refused" | "denied" | "late";
 
 const KINDS: Readonly<Record<string, FailureKind>> = {
   session_lost: "lost",

@@ -17,7 +17,7 @@ export class GitError extends Error {
   }
 }
 
-export type GitOptions = { readonly input?: string; readonly quietExit?: number };
+type GitOptions = { readonly input?: string; readonly quietExit?: number };
 
 const OUTPUT_BYTES_MAX = 256 * 1024 * 1024;
 const GIT_MS_MAX = 600_000;

@@ -8,6 +8,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fromZeros, git } from "./git.ts";
+import type { TreeNote } from "./note.ts";
 
 export type TreeState = {
   readonly isClean: boolean;
@@ -20,10 +21,7 @@ export type TreeState = {
 const CHANGED_LISTED_MAX = 500;
 const UNDER_WAY = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply"];
 
-export async function stateOfTree(
-  path: string,
-  { base, branch }: { readonly base: string; readonly branch: string },
-): Promise<TreeState> {
+export async function stateOfTree({ path, base, branch }: TreeNote): Promise<TreeState> {
   const [status, tracked, commits, directory] = await Promise.all([
     git(path, ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"]).then(fromZeros),
     git(path, ["diff", "--name-only", "-z", "--no-renames", "--ignore-submodules=none", base]).then(fromZeros),

@@ -36,9 +36,10 @@ export type WorkspaceReport = Omit<TreeState, "isClean"> & {
   /** Why it could not be looked at; then it is kept. */
   readonly problem?: string;
 };
-export type TreeSweep = { readonly removed: string[]; readonly kept: string[]; readonly problems: string[] };
+type TreeSweep = { readonly removed: string[]; readonly kept: string[]; readonly problems: string[] };
+type TreeRun = Pick<TreeNote, "taskId" | "attempt" | "runId">;
 export type Worktrees = {
-  open(run: { readonly taskId: string; readonly attempt: number; readonly runId: string }): Promise<Workspace>;
+  open(run: TreeRun): Promise<Workspace>;
   /** Removes it if there is no work in it. */
   close(workspace: Workspace): Promise<WorkspaceReport>;
   /** The same for those whose worker is gone. */
@@ -60,8 +61,8 @@ export class WorkspaceRefusal extends Error {
   }
 }
 
-export type Repository = { readonly top: string; readonly gitDirectory: string; readonly inside: string };
-export type WorktreeOptions = {
+type Repository = { readonly top: string; readonly gitDirectory: string; readonly inside: string };
+type WorktreeOptions = {
   /** A directory inside the repository. */
   readonly cwd: string;
   /** A ref; its commit at the start of an attempt is what the attempt begins from. */
@@ -83,12 +84,12 @@ const UNKNOWN = { commits: 0, changedFiles: [], changedCount: 0 };
 const REMOVED: TreeState = { isClean: true, ...UNKNOWN };
 
 /** A worktree that is to be made, and what is to run in it: a path from its directory. */
-export type Probe = Pick<WorktreeOptions, "cwd" | "base"> & { readonly program?: string | null };
+type Probe = Pick<WorktreeOptions, "cwd" | "base"> & { readonly program?: string | null };
 
 export function createWorktrees({ cwd, base, root, owner, table, ...options }: WorktreeOptions): Worktrees {
   let { countMax } = options;
 
-  async function open(run: { taskId: string; attempt: number; runId: string }): Promise<Workspace> {
+  async function open(run: TreeRun): Promise<Workspace> {
     const repository = await findRepository(cwd);
     const commit = await resolveBase(repository.top, base);
     await mkdir(root, { recursive: true, mode: 0o700 });
@@ -133,18 +134,14 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
   }
 
   /** The first name that is free as a directory, as a note and as a branch. Made here, the directory is ours. */
-  async function claimName(
-    { top, gitDirectory }: Repository,
-    { taskId, attempt, runId }: { taskId: string; attempt: number; runId: string },
-    commit: string,
-  ): Promise<TreeNote> {
-    const first = `${fileNameOf(taskId)}-${attempt}`;
+  async function claimName({ top, gitDirectory }: Repository, run: TreeRun, commit: string): Promise<TreeNote> {
+    const first = `${fileNameOf(run.taskId)}-${run.attempt}`;
     const taken = new Set([...(await branchesLike(top, first)), ...(await readdir(root))]);
     for (let count = 1; count <= NAMES_MAX; count++) {
       const name = count === 1 ? first : `${first}-${count}`;
       if (taken.has(name) || taken.has(`${name}.json`) || !(await makeDirectory(join(root, name)))) continue;
-      const rest = { path: join(root, name), branch: `${BRANCH_PREFIX}${name}`, base: commit, gitDirectory };
-      const note: TreeNote = { name, taskId, attempt, runId, owner, state: "making", ...rest };
+      const where = { path: join(root, name), branch: `${BRANCH_PREFIX}${name}`, base: commit, gitDirectory };
+      const note: TreeNote = { name, ...run, owner, state: "making", ...where };
       await writeNote(root, note);
       return note;
     }
@@ -156,7 +153,7 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
     const where = { path, branch, base: commit };
     try {
       // The child may have removed it itself; what it committed is on the branch, which then stays.
-      const { isClean, ...state } = existsSync(path) ? await stateOfTree(path, note) : REMOVED;
+      const { isClean, ...state } = existsSync(path) ? await stateOfTree(note) : REMOVED;
       if (isClean) await removeTree(note, { force: false });
       else await writeNote(root, { ...note, state: "kept" });
       return { isKept: !isClean, ...where, ...state };
@@ -184,7 +181,7 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
       if (note.state !== "kept" && stateOf(note.owner, table) !== "dead") continue;
       try {
         const isGone = !existsSync(note.path);
-        const isClean = isGone || note.state === "making" || (await stateOfTree(note.path, note)).isClean;
+        const isClean = isGone || note.state === "making" || (await stateOfTree(note)).isClean;
         if (isClean) await removeTree(note, { force: note.state === "making" });
         else await writeNote(root, { ...note, state: "kept" });
         found[isClean ? "removed" : "kept"].push(note.path);
