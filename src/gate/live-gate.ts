@@ -18,8 +18,8 @@ import {
   type GateClass,
   type GateSettings,
   type GateTotals,
+  type GrantedPermit,
   grantPermit,
-  type Permit as HeldPermit,
   isHeld,
   newGate,
   nextGateInstant,
@@ -200,7 +200,7 @@ export class LiveGate {
   }
 
   /** Only if that very permit is still out: it may have run out, and its id may be in use again. */
-  settle(id: string, held: HeldPermit | undefined, options: ReleaseOptions | undefined): void {
+  settle(id: string, held: GrantedPermit | undefined, options: ReleaseOptions | undefined): void {
     const given =
       options === undefined ? NO_OPTIONS : (fieldsOf("options", options, ["ok", "usage"]) as ReleaseOptions);
     const ok = parseOk(given.ok);
@@ -311,7 +311,7 @@ export class LiveGate {
     return promise;
   }
 
-  private tryAdmit(ticket: WaitingTicket, now: number): HeldPermit | null {
+  private tryAdmit(ticket: WaitingTicket, now: number): GrantedPermit | null {
     const held = admitAtOnce(this.gate, ticket, now);
     if (held !== null) this.admitted(held, ticket, now);
     return held;
@@ -323,7 +323,7 @@ export class LiveGate {
   }
 
   /** The one point of admission. */
-  private admitted(held: HeldPermit, ticket: WaitingTicket, now: number): void {
+  private admitted(held: GrantedPermit, ticket: WaitingTicket, now: number): void {
     if (held.expiresAt < this.expiryFrom) {
       this.expiryFrom = held.expiresAt;
       this.setAlarm(held.expiresAt, now);

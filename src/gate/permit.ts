@@ -5,19 +5,19 @@
  * gate, or the end of its lease. What comes later does nothing, also when the same id holds a new permit by then.
  */
 
-import type { GateClass, Permit as HeldPermit } from "../core/gate/index.ts";
+import type { GateClass, GrantedPermit } from "../core/gate/index.ts";
 import type { ReleaseOptions } from "./gate-input.ts";
 
 /** The gate that takes a permit back, if that very one is still out. */
-type Issuer = { settle(id: string, held: HeldPermit, options: ReleaseOptions | undefined): void };
+type Issuer = { settle(id: string, held: GrantedPermit, options: ReleaseOptions | undefined): void };
 
 /** The right to make one call, until it is released. */
 export class Permit {
   /** The gate's own record of it. */
-  readonly held: HeldPermit;
+  readonly held: GrantedPermit;
   readonly #gate: Issuer;
 
-  constructor(gate: Issuer, held: HeldPermit) {
+  constructor(gate: Issuer, held: GrantedPermit) {
     this.#gate = gate;
     this.held = held;
   }

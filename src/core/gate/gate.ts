@@ -22,7 +22,7 @@
 
 import { invariant } from "../base/result.ts";
 import { admissible, isHeld, isOpen, rateLimitedUntil } from "./limits.ts";
-import type { Gate, Permit } from "./state.ts";
+import type { Gate, GrantedPermit } from "./state.ts";
 import type { Ticket } from "./waiting-line.ts";
 import { chargeShare, clearQueue, enqueue, joinShare, type Share, settleShare, takeOut } from "./waiting-line.ts";
 
@@ -50,14 +50,14 @@ export function askPermit(gate: Gate, ticket: Ticket, at: number = ticket.askedA
   if (waiting > totals.peakQueued) totals.peakQueued = waiting;
 }
 
-export function grantPermit(gate: Gate, id: string, now: number): Permit {
+export function grantPermit(gate: Gate, id: string, now: number): GrantedPermit {
   const entry = takeOut(gate.queue, id);
   if (entry === null) invariant(false, `${id} is queued when it is granted`);
   return hold(gate, entry.ticket, entry.lane.share, now);
 }
 
 /** Ask and grant in one step, past the queue, if no call waits and no limit is in the way. */
-export function admitAtOnce(gate: Gate, ticket: Ticket, now: number): Permit | null {
+export function admitAtOnce(gate: Gate, ticket: Ticket, now: number): GrantedPermit | null {
   if (!isOpen(gate, ticket.tokens, now)) return null;
   return hold(gate, ticket, joinShare(gate.queue, ticket.project), now);
 }
@@ -67,7 +67,7 @@ export function dropTicket(gate: Gate, id: string): boolean {
 }
 
 /** Releasing twice, or what was never held, changes nothing and says null. */
-export function releasePermit(gate: Gate, id: string, outcome: PermitOutcome): Permit | null {
+export function releasePermit(gate: Gate, id: string, outcome: PermitOutcome): GrantedPermit | null {
   const permit = gate.held.take(id);
   if (permit === undefined) return null;
   if (outcome.expired !== true) {
@@ -122,13 +122,13 @@ export function resetGate(gate: Gate): void {
   gate.slowStart = 1;
 }
 
-function hold(gate: Gate, ticket: Ticket, share: Share, now: number): Permit {
+function hold(gate: Gate, ticket: Ticket, share: Share, now: number): GrantedPermit {
   const { settings, episode } = gate;
   const probe = gate.slowStart === 1;
   const expiresAt = now + settings.permitTtlMs;
   const { id, project, weight, tokens, askedAt, order } = ticket;
   // Spelled out, since this is the hot path and a spread is not.
-  const permit: Permit =
+  const permit: GrantedPermit =
     ticket.task === undefined && ticket.attempt === undefined && ticket.remote === undefined
       ? { id, class: ticket.class, project, weight, tokens, askedAt, order, grantedAt: now, expiresAt, probe, episode }
       : { ...ticket, grantedAt: now, expiresAt, probe, episode };

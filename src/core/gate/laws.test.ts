@@ -12,7 +12,7 @@ import fc from "fast-check";
 import { admitAtOnce, askPermit, dropTicket, grantPermit, releasePermit, restartGate, throttleGate } from "./gate.ts";
 import { expiredPermits, gateStanding, nextGateInstant, nextGrant, queuedTickets, ticketPosition } from "./limits.ts";
 import { CLASS_RANK, DEFAULT_GATE_SETTINGS, GATE_CLASSES, type GateSettings } from "./settings.ts";
-import { type Gate, gateFacts, gateFromFacts, newGate, type Permit } from "./state.ts";
+import { type Gate, type GrantedPermit, gateFacts, gateFromFacts, newGate } from "./state.ts";
 import type { Ticket } from "./waiting-line.ts";
 
 const RUNS = { numRuns: process.env.DROVER_QUICK === "1" ? 150 : 1000 };
@@ -78,7 +78,7 @@ const settings: fc.Arbitrary<GateSettings> = fc
 type Naive = {
   settings: GateSettings;
   queue: Ticket[];
-  held: Permit[];
+  held: GrantedPermit[];
   grants: number[];
   used: { tokens: number; at: number }[];
   levels: Map<string, number>;
@@ -126,7 +126,7 @@ function naiveAsk(naive: Naive, ticket: Ticket): void {
   naive.queue.push(ticket);
 }
 
-function naiveGrant(naive: Naive, permit: Permit): void {
+function naiveGrant(naive: Naive, permit: GrantedPermit): void {
   naive.queue = naive.queue.filter((ticket) => ticket.id !== permit.id);
   const level = naive.levels.get(permit.project) ?? 0;
   naive.served = Math.max(naive.served, level);
@@ -145,7 +145,7 @@ function naiveRelease(naive: Naive, released: string, tokens: number | null, at:
   naive.levels.set(permit.project, (naive.levels.get(permit.project) ?? 0) + correction);
 }
 
-type World = { gate: Gate; naive: Naive; now: number; order: number; throttled: Permit | null };
+type World = { gate: Gate; naive: Naive; now: number; order: number; throttled: GrantedPermit | null };
 
 function newWorld(chosen: GateSettings): World {
   const naive: Naive = { settings: chosen, queue: [], held: [], grants: [], used: [], levels: new Map(), served: 0 };

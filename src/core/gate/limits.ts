@@ -11,7 +11,7 @@
  * it is smaller.
  */
 
-import type { Permit, ReadonlyGate, TokenLimit } from "./state.ts";
+import type { GrantedPermit, ReadonlyGate, TokenLimit } from "./state.ts";
 import { TOKEN_LIMITS } from "./state.ts";
 import { bestTicket, nextAging, positionOf, type Ticket, ticketsInOrder } from "./waiting-line.ts";
 
@@ -142,8 +142,8 @@ export function nextPermitExpiry(gate: ReadonlyGate): number | null {
   return gate.held.first()?.expiresAt ?? null;
 }
 
-export function expiredPermits(gate: ReadonlyGate, now: number): Permit[] {
-  const expired: Permit[] = [];
+export function expiredPermits(gate: ReadonlyGate, now: number): GrantedPermit[] {
+  const expired: GrantedPermit[] = [];
   for (const permit of gate.held.values()) {
     if (now < permit.expiresAt) break;
     expired.push(permit);

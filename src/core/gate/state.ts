@@ -15,7 +15,7 @@ import type { GateSettings } from "./settings.ts";
 import { FixedSum, type RollingFacts, RollingSum, type SumFacts, sumFromFacts, type UsageSum } from "./usage-window.ts";
 import { enqueue, joinShare, newQueue, type Queue, type Ticket } from "./waiting-line.ts";
 
-export type Permit = Ticket & {
+export type GrantedPermit = Ticket & {
   readonly grantedAt: number;
   readonly expiresAt: number;
   /** Sent alone to see whether the provider answers again. */
@@ -54,7 +54,7 @@ export type Gate = {
   settings: GateSettings;
   readonly queue: Queue;
   /** In order of grant, hence of expiry. */
-  readonly held: SlotMap<Permit>;
+  readonly held: SlotMap<GrantedPermit>;
   requests: RollingSum;
   /** One for each token limit that is set. */
   readonly tokens: Map<TokenLimit, UsageSum>;
@@ -75,7 +75,7 @@ export type ReadonlyGate = DeepReadonly<Gate>;
 
 export type GateFacts = {
   readonly tickets: readonly Ticket[];
-  readonly held: readonly Permit[];
+  readonly held: readonly GrantedPermit[];
   readonly levels: readonly (readonly [project: string, level: number])[];
   readonly served: number;
   readonly sweepAt: number;

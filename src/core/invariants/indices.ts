@@ -29,9 +29,9 @@ import { EXPRESS_PRIORITY } from "../turn/priority.ts";
 import { fixedOf, isRunnable } from "../turn/queue.ts";
 import { compareTimers } from "../turn/total-orders.ts";
 
-export type Complain = (holds: boolean, claim: string | (() => string)) => void;
+export type Check = (holds: boolean, claim: string | (() => string)) => void;
 
-export function checkIndices(state: ReadonlyState, complain: Complain): void {
+export function checkIndices(state: ReadonlyState, complain: Check): void {
   for (const project of state.projects.values()) {
     for (const agent of project.agents.values()) checkGroups(state, agent, complain);
     checkProject(state, project, complain);
@@ -56,7 +56,7 @@ function checkList<Item>(
   name: string,
   list: ReadonlySortedList<Item>,
   expected: readonly Item[],
-  complain: Complain,
+  complain: Check,
 ): void {
   const found = [...items(list)];
   const inOrder = found.every((item, index) => index === 0 || list.compare(found[index - 1] as Item, item) < 0);
@@ -64,13 +64,12 @@ function checkList<Item>(
   const known = new Set(found);
   const isComplete = found.length === expected.length && expected.every((item) => known.has(item));
   complain(isComplete && list.size === found.length, () => `${name}: complete`);
-  complain(
-    list.chunks.every((chunk, index) => chunk.length > beginningOf(list, index)) && (list.size > 0 || list.head === 0),
-    () => `${name}: without empty chunks`,
-  );
+  const hasNoEmpty =
+    list.chunks.every((chunk, index) => chunk.length > beginningOf(list, index)) && (list.size > 0 || list.head === 0);
+  complain(hasNoEmpty, () => `${name}: without empty chunks`);
 }
 
-function checkGroups(state: ReadonlyState, agent: ReadonlyAgent, complain: Complain): void {
+function checkGroups(state: ReadonlyState, agent: ReadonlyAgent, complain: Check): void {
   const say = (claim: string) => () => `${agent.id} of ${agent.project.id}: ${claim}`;
   complain(agent.groupByKey.size === agent.groups.length, say("each group has one key"));
   let queued = 0;
@@ -110,30 +109,25 @@ function isOfShape(
   );
 }
 
-function checkProject(state: ReadonlyState, project: ReadonlyProject, complain: Complain): void {
+function checkProject(state: ReadonlyState, project: ReadonlyProject, complain: Check): void {
   const counts = new Map<number, number>();
   for (const agent of project.agents.values()) {
     for (const { shape, tasks } of agent.groups) counts.set(shape.id, (counts.get(shape.id) ?? 0) + tasks.size);
   }
   const say = (claim: string) => () => `project ${project.id} ${claim}`;
   complain(isSame(bitsOf(project.shapes), counts.keys()), say("has a bit for each shape it has queued"));
-  complain(
-    project.shapeCounts.every((count, id) => count === (counts.get(id) ?? 0)),
-    say("counts its tasks by shape"),
-  );
+  const areCounted = project.shapeCounts.every((count, id) => count === (counts.get(id) ?? 0));
+  complain(areCounted, say("counts its tasks by shape"));
   const waiting = [...project.agents.values()].filter(({ queued, load }) => queued > 0 && !load.isFull);
   checkList(`the agents' turn in ${project.id}`, project.turn, waiting, complain);
-  const isAllowed = project.settings.maxPriority <= EXPRESS_PRIORITY;
-  complain(
-    state.expressProjects.has(project) === isAllowed,
-    say("may use the express lane if its maxPriority says so"),
-  );
+  const isKnown = state.expressProjects.has(project) === project.settings.maxPriority <= EXPRESS_PRIORITY;
+  complain(isKnown, say("may use the express lane if its maxPriority says so"));
 }
 
 const isSame = (left: Iterable<number>, right: Iterable<number>): boolean =>
   [...left].sort((a, b) => a - b).join() === [...right].sort((a, b) => a - b).join();
 
-function checkShapes(state: ReadonlyState, complain: Complain): void {
+function checkShapes(state: ReadonlyState, complain: Check): void {
   const { shapes } = state;
   const all = [...shapes.byKey.values()];
   const shut = (isShut: (shape: ReadonlyShape) => boolean): number[] => all.filter(isShut).map(({ id }) => id);
@@ -153,10 +147,8 @@ function checkShapes(state: ReadonlyState, complain: Complain): void {
     complain(shape.queued === queued, () => `shape ${shape.key} counts its queued tasks`);
     complain(shapes.byId[shape.id] === shape, () => `shape ${shape.key} has its number`);
   }
-  complain(
-    shapes.idle === all.filter(({ queued }) => queued === 0).length,
-    "shapes that no task queues for are counted",
-  );
+  const areIdleKnown = shapes.idle === all.filter(({ queued }) => queued === 0).length;
+  complain(areIdleKnown, "shapes that no task queues for are counted");
   complain(shapes.idsUsed - shapes.freeIds.length === all.length, "every number of a shape is used or free");
   for (const group of groups) complain(shapes.byId[group.shape.id] === group.shape, "a group's shape is known");
   const uses = [
@@ -168,14 +160,12 @@ function checkShapes(state: ReadonlyState, complain: Complain): void {
   for (const use of uses) {
     const users = all.filter(({ type, demand, gate, locks }) => [type, demand, gate, ...locks].includes(use as never));
     const ids = users.map(({ id }) => id);
-    complain(
-      isSame(idsIn(use.mask), ids) && use.shapes === ids.length,
-      "a type, lock, gate or demand knows its shapes",
-    );
+    const areKnown = isSame(idsIn(use.mask), ids) && use.shapes === ids.length;
+    complain(areKnown, "a type, lock, gate or demand knows its shapes");
   }
 }
 
-function checkDemands(state: ReadonlyState, complain: Complain): void {
+function checkDemands(state: ReadonlyState, complain: Check): void {
   const { order, room } = state.fleet;
   for (const demand of state.shapes.demands.values()) {
     const capable = order.filter((worker) => couldServe(worker, demand));
@@ -184,10 +174,8 @@ function checkDemands(state: ReadonlyState, complain: Complain): void {
     complain(demand.feasible === feasible.length, () => `demand ${demand.key}: workers with room`);
     for (const worker of order) {
       const times = worker.demands.filter((other) => other === demand).length;
-      complain(
-        times === (capable.includes(worker) ? 1 : 0),
-        () => `worker ${worker.id} knows the demand ${demand.key}`,
-      );
+      const isKnown = times === (capable.includes(worker) ? 1 : 0);
+      complain(isKnown, () => `worker ${worker.id} knows the demand ${demand.key}`);
     }
   }
   for (const worker of order) {
@@ -211,7 +199,7 @@ function timersOf(task: ReadonlyTask): string[] {
   ];
 }
 
-function checkTimers(state: ReadonlyState, complain: Complain): void {
+function checkTimers(state: ReadonlyState, complain: Check): void {
   for (const task of state.tasks.values()) {
     const found = (task.timers ?? []).map(({ kind, at }) => `${kind} ${at}`).sort();
     const expected = timersOf(task);
@@ -223,14 +211,12 @@ function checkTimers(state: ReadonlyState, complain: Complain): void {
 }
 
 /** Who has which label. */
-function checkLabels(state: ReadonlyState, complain: Complain): void {
+function checkLabels(state: ReadonlyState, complain: Check): void {
   const known = new Map<string, ReadonlyTask[]>();
   for (const task of state.tasks.values()) {
     const labels = task.extra?.labels ?? [];
-    complain(
-      labels.every((label) => state.labels.get(label.text) === label),
-      () => `the labels of ${task.id} are known`,
-    );
+    const areKnown = labels.every((label) => state.labels.get(label.text) === label);
+    complain(areKnown, () => `the labels of ${task.id} are known`);
     for (const { text } of labels) known.set(text, [...(known.get(text) ?? []), task]);
   }
   complain(state.labels.size === known.size, "a label is known only while a task has it");
@@ -241,7 +227,7 @@ function checkLabels(state: ReadonlyState, complain: Complain): void {
 const isIn = (list: ReadonlySortedList<ReadonlyTask> | undefined, task: ReadonlyTask): boolean =>
   list !== undefined && [...items(list)].includes(task);
 
-function checkTabsAndPins(state: ReadonlyState, complain: Complain): void {
+function checkTabsAndPins(state: ReadonlyState, complain: Check): void {
   const pinned = new Map<Pin, number>();
   const needed = new Map<string, number>();
   for (const task of state.tasks.values()) {
@@ -257,15 +243,11 @@ function checkTabsAndPins(state: ReadonlyState, complain: Complain): void {
   complain(state.pins.size === pinned.size, "a worker is waited for only by tasks that are there");
   for (const [pin, tasks] of state.pins) {
     complain(tasks.size === pinned.get(pin), () => `those who wait for ${pin} are counted`);
-    complain(
-      state.strayPins.has(pin) === isStray(state, pin),
-      () => `it is known whether ${pin} is waited for in vain`,
-    );
+    const isKnown = state.strayPins.has(pin) === isStray(state, pin);
+    complain(isKnown, () => `it is known whether ${pin} is waited for in vain`);
   }
-  complain(
-    [...state.strayPins].every((pin) => state.pins.has(pin)),
-    "a pin without tasks is not a stray one",
-  );
+  const areWaitedFor = [...state.strayPins].every((pin) => state.pins.has(pin));
+  complain(areWaitedFor, "a pin without tasks is not a stray one");
   complain(state.tabs.size === needed.size, "a tab is known only while a queued task needs it");
   for (const tab of state.tabs.values()) {
     const isOwned = state.fleet.offered.has(tabCapability(tab.id));
@@ -276,21 +258,17 @@ function checkTabsAndPins(state: ReadonlyState, complain: Complain): void {
   }
 }
 
-function checkFleet(state: ReadonlyState, complain: Complain): void {
+function checkFleet(state: ReadonlyState, complain: Check): void {
   const { fleet } = state;
   const fresh = newFleet();
   fresh.room = fleet.room;
   const shapes = newShapes();
   for (const worker of fleet.order) addWorker(fresh, shapes, { ...worker, demands: [] } as unknown as Worker);
   complain(fleet.room === state.config.scheduler.placement.maxQueuePerWorker, "room on workers is as configured");
-  complain(
-    fleet.byId.size === fleet.order.length && fleet.able === fresh.able,
-    "workers that can take work are counted",
-  );
-  complain(
-    fleet.order.every(({ id }, index) => fresh.order[index]?.id === id),
-    "workers stand in the order of ids",
-  );
+  const areCounted = fleet.byId.size === fleet.order.length && fleet.able === fresh.able;
+  complain(areCounted, "workers that can take work are counted");
+  const areInOrder = fleet.order.every(({ id }, index) => fresh.order[index]?.id === id);
+  complain(areInOrder, "workers stand in the order of ids");
   for (const [leaf, worker] of fleet.leaves.entries()) {
     complain(worker.leaf === leaf && fresh.leaves[leaf]?.id === worker.id, () => `${worker.id} knows its leaf`);
     complain(fleet.byId.get(worker.id) === worker, () => `${worker.id} is known by its id`);

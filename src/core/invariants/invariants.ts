@@ -15,11 +15,11 @@ import { dependenciesOf } from "../lifecycle/transitions.ts";
 import type { ReadonlyAttempt, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
 import { hasEnded } from "../model/state.ts";
 import { isOversize, isRunnable } from "../turn/queue.ts";
-import { type Complain, checkIndices } from "./indices.ts";
+import { type Check, checkIndices } from "./indices.ts";
 
 export function checkInvariants(state: ReadonlyState): string[] {
   const complaints: string[] = [];
-  const complain: Complain = (holds, claim) => {
+  const complain: Check = (holds, claim) => {
     if (!holds) complaints.push(typeof claim === "string" ? claim : claim());
   };
   for (const task of state.tasks.values()) {
@@ -41,7 +41,7 @@ export function checkInvariants(state: ReadonlyState): string[] {
 const standsInQueue = (state: ReadonlyState, task: ReadonlyTask): boolean =>
   isRunnable(task) && !isOversize(state, task);
 
-function checkTask(state: ReadonlyState, task: ReadonlyTask, complain: Complain): void {
+function checkTask(state: ReadonlyState, task: ReadonlyTask, complain: Check): void {
   const say = (claim: string) => () => `${task.id} (${task.phase}) ${claim}`;
   const ended = hasEnded(task);
   const runs = task.phase === "assigned" || task.phase === "running";
@@ -57,20 +57,18 @@ function checkTask(state: ReadonlyState, task: ReadonlyTask, complain: Complain)
   complain(task.agent.project === task.project, say("is of its agent's project"));
   complain(state.requirements.get(task.requirements.key) === task.requirements, say("asks for what is known"));
   complain(task.requeues + task.throttles <= task.attempts, say("came back no oftener than it was tried"));
-  complain(
-    task.losses >= 0 && task.ownFailures >= 0 && task.ownFailures < task.requirements.maxAttempts,
-    say("may still fail"),
-  );
+  const mayFail = task.losses >= 0 && task.ownFailures >= 0 && task.ownFailures < task.requirements.maxAttempts;
+  complain(mayFail, say("may still fail"));
 }
 
-function checkCallbacks({ callbacks, tasks, seq }: ReadonlyState, complain: Complain): void {
+function checkCallbacks({ callbacks, tasks, seq }: ReadonlyState, complain: Check): void {
   for (const task of callbacks.wanted.keys())
     complain(tasks.has(task), () => `${task} wants a callback, so its record is still there`);
   for (const { end, task } of callbacks.due.values())
     complain(end <= seq, () => `the end of ${task} whose callback is due has been`);
 }
 
-function checkAttempt(state: ReadonlyState, task: ReadonlyTask, attempt: ReadonlyAttempt, complain: Complain): void {
+function checkAttempt(state: ReadonlyState, task: ReadonlyTask, attempt: ReadonlyAttempt, complain: Check): void {
   const say = (claim: string) => () => `attempt ${attempt.number} of ${task.id} (${attempt.state}) ${claim}`;
   const { worker } = attempt;
   const isStopping = attempt.state === "stopping";
@@ -89,7 +87,7 @@ function checkAttempt(state: ReadonlyState, task: ReadonlyTask, attempt: Readonl
   }
 }
 
-function checkCounts(state: ReadonlyState, complain: Complain): void {
+function checkCounts(state: ReadonlyState, complain: Check): void {
   const tasks = [...state.tasks.values()];
   const attempts = tasks.flatMap((task) => (task.attempt === null ? [] : [task.attempt]));
   const count = (what: string, counted: number, kept: number): void =>
@@ -137,7 +135,7 @@ function checkCounts(state: ReadonlyState, complain: Complain): void {
 }
 
 /** What agents have waiting and out over all their projects. */
-function checkLoads(state: ReadonlyState, complain: Complain): void {
+function checkLoads(state: ReadonlyState, complain: Check): void {
   const { maxPerAgentInFlight } = state.config.scheduler;
   const tasks = [...state.tasks.values()];
   const known = [...state.projects.values()].flatMap(({ agents }) => [...agents.values()]);
@@ -148,17 +146,15 @@ function checkLoads(state: ReadonlyState, complain: Complain): void {
     const entries = known.filter((agent) => agent.id === id);
     const isComplete = entries.length === load.agents.length && entries.every((agent) => load.agents.includes(agent));
     complain(isComplete && entries.length > 0, say("is known where it has been"));
-    complain(
-      load.inFlight === mine.filter(({ attempt }) => attempt !== null).length,
-      say("counts what it has in flight"),
-    );
+    const isCounted = load.inFlight === mine.filter(({ attempt }) => attempt !== null).length;
+    complain(isCounted, say("counts what it has in flight"));
     const backlog = mine.filter(({ phase }) => phase === "waiting" || phase === "queued");
     complain(load.backlog === backlog.length, say("counts what waits"));
     complain(load.isFull === load.inFlight >= maxPerAgentInFlight, say("is full if it has in flight what it may"));
   }
 }
 
-function checkWorkers(state: ReadonlyState, complain: Complain): void {
+function checkWorkers(state: ReadonlyState, complain: Check): void {
   for (const worker of state.fleet.order) {
     const say = (claim: string) => () => `worker ${worker.id} ${claim}`;
     let cpu = 0;
@@ -173,10 +169,8 @@ function checkWorkers(state: ReadonlyState, complain: Complain): void {
     complain(worker.hold === null || worker.status === "ready", say("is held only while it can take work"));
   }
   const holds = [...state.projects.values()].flatMap(({ hold }) => (hold === null ? [] : [hold]));
-  complain(
-    holds.length === state.holds.size && holds.every((hold) => state.holds.has(hold)),
-    "each hold is a project's",
-  );
+  const areTheSame = holds.length === state.holds.size && holds.every((hold) => state.holds.has(hold));
+  complain(areTheSame, "each hold is a project's");
   for (const hold of state.holds) {
     complain(hold.worker.hold === hold, () => `the hold of ${hold.task.id} is its worker's`);
     complain(hold.task.project.hold === hold, () => `the hold of ${hold.task.id} is its project's`);
@@ -197,7 +191,7 @@ function namedBy(state: ReadonlyState, { links, seq }: ReadonlyTask): ReadonlyTa
 }
 
 /** Who waits for whom, and for what. */
-function checkTies(state: ReadonlyState, complain: Complain): void {
+function checkTies(state: ReadonlyState, complain: Check): void {
   const edges = new Map<ReadonlyTask, number>();
   const children = new Map<string, number>();
   const names = new Map<ReadonlyTask, number>();
@@ -241,44 +235,37 @@ function checkTies(state: ReadonlyState, complain: Complain): void {
   complain(waiters, "an artifact is known only while somebody waits for it");
 }
 
-function checkEnds(state: ReadonlyState, complain: Complain): void {
+function checkEnds(state: ReadonlyState, complain: Check): void {
   const ends = [...waiting(state.ended)];
   const kept = ends.filter(({ task, end }) => task.end === end && state.tasks.get(task.id) === task);
   complain(kept.length === state.results, "every ended task whose time is not up stands once in the order of ends");
   const seqs = ends.map(({ end }) => end.seq);
-  complain(
-    seqs.every((seq, index) => index === 0 || (seqs[index - 1] as number) < seq),
-    "ends are in the order in which they came",
-  );
+  const areInOrder = seqs.every((seq, index) => index === 0 || (seqs[index - 1] as number) < seq);
+  complain(areInOrder, "ends are in the order in which they came");
   const unnotified = kept
     .map(({ task }) => task)
     .filter(({ links }) => links !== null && links.notified < links.dependents.length);
-  complain(
+  const areKnown =
     unnotified.length === state.unnotified.size &&
-      [...state.unnotified].every((task, index) => task === unnotified[index]),
-    "tasks whose dependents were not all notified are known, in the order of their ends",
-  );
+    [...state.unnotified].every((task, index) => task === unnotified[index]);
+  complain(areKnown, "tasks whose dependents were not all notified are known, in the order of their ends");
 }
 
-function checkTombstones(state: ReadonlyState, complain: Complain): void {
+function checkTombstones(state: ReadonlyState, complain: Check): void {
   const remembered = new Set(waiting(state.remembered));
   const undue = [...state.tombstones.values()].filter(({ due }) => !due);
-  complain(
-    undue.length === state.remembered.length && undue.every((stone) => remembered.has(stone)),
-    "tombstones whose time is not up stand once in the order of their burial",
-  );
+  const areAll = undue.length === state.remembered.length && undue.every((stone) => remembered.has(stone));
+  complain(areAll, "tombstones whose time is not up stand once in the order of their burial");
   for (const stone of state.tombstones.values()) {
     complain(!state.tasks.has(stone.id), () => `${stone.id} is a task or a tombstone, not both`);
     complain(stone.createdAt <= stone.endedAt, () => `tombstone ${stone.id} was created before it ended`);
-    complain(
-      !stone.due || stone.children > 0,
-      () => `tombstone ${stone.id} is gone when its time is up and no child is left`,
-    );
+    const isAwaited = !stone.due || stone.children > 0;
+    complain(isAwaited, () => `tombstone ${stone.id} is gone when its time is up and no child is left`);
   }
 }
 
 /** What calls of no task have set aside, while they wait and while they are out. */
-function checkCalls(state: ReadonlyState, complain: Complain): void {
+function checkCalls(state: ReadonlyState, complain: Check): void {
   const calls = [...state.gates.values()].flatMap((gate) => [
     ...[...gate.queue.entries.values()].map(({ ticket }) => ticket),
     ...gate.held.values(),
@@ -292,7 +279,7 @@ function checkCalls(state: ReadonlyState, complain: Complain): void {
   }
 }
 
-function checkGates(state: ReadonlyState, complain: Complain): void {
+function checkGates(state: ReadonlyState, complain: Check): void {
   checkCalls(state, complain);
   let permits = 0;
   for (const [id, gate] of state.gates) {
@@ -313,9 +300,7 @@ function checkGates(state: ReadonlyState, complain: Complain): void {
   for (const { name, held } of state.shapes.gates.values()) {
     const blockedUntil = state.gates.get(name as never)?.blockedUntil ?? null;
     complain(!held || blockedUntil !== null, () => `gate ${name} is held only if it was throttled`);
-    complain(
-      held || blockedUntil === null || blockedUntil <= state.at,
-      () => `gate ${name} is held while it is blocked`,
-    );
+    const isHeldThen = held || blockedUntil === null || blockedUntil <= state.at;
+    complain(isHeldThen, () => `gate ${name} is held while it is blocked`);
   }
 }

@@ -11,7 +11,7 @@ import type { Instant, Seq } from "../base/brand.ts";
 import { ok } from "../base/result.ts";
 import { type CommandOf, type Decided, REPEATED } from "../model/commands.ts";
 import type { ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
-import type { End, Ended, EndPhase, State, Task } from "../model/state.ts";
+import type { End, EndedTask, EndPhase, State, Task } from "../model/state.ts";
 
 export function noteEnd({ callbacks }: State, task: Task, phase: EndPhase, end: number): void {
   const host = callbacks.wanted.size === 0 ? undefined : callbacks.wanted.get(task.id);
@@ -20,7 +20,7 @@ export function noteEnd({ callbacks }: State, task: Task, phase: EndPhase, end: 
 }
 
 /** Of a task that has ended. */
-export function endedOf(task: ReadonlyTask): Ended {
+export function endedOf(task: ReadonlyTask): EndedTask {
   const { id, seq, createdAt, depth, priority, iteration, ownFailures, attempts } = task;
   const { runnableAt, startedAt, deadline, lastWorker, phase, end, project, agent, requirements } = task;
   const counts = { depth, priority, iteration, ownFailures, attempts };

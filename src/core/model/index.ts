@@ -23,4 +23,5 @@ export type {
   ReadonlyTombstone as Tombstone,
   ReadonlyWorker as Worker,
 } from "./read-only.ts";
-export { type End, type Ended, type EndPhase, hasEnded, type Schedule, type State as MutableState } from "./state.ts";
+export type { End, EndedTask, EndPhase, Schedule, State as MutableState } from "./state.ts";
+export { hasEnded } from "./state.ts";

@@ -56,11 +56,8 @@ export type Requirements = Pick<
   shape: Shape | null;
 };
 
-export type Demand = {
+export type Demand = Pick<Requirements, "capabilities" | "cpu" | "memory"> & {
   readonly key: string;
-  readonly capabilities: readonly string[];
-  readonly cpu: number;
-  readonly memory: number;
   readonly pin: Pin | null;
   /** What workers say of the tasks they take, and by which they refuse it (worker-filter.ts). */
   readonly refusedBy: readonly string[];
@@ -238,11 +235,10 @@ export type Agent = {
   readonly groupByKey: Map<string, Group>;
   /** Tasks of its that are still readable, ended or not. */
   records: number;
-  readonly totals: AgentTotals;
+  readonly totals: Record<"submitted" | "completed" | "failed" | "cancelled", number>;
   /** Those of its last task: its next one most likely has the same. */
   lastRequirements: Requirements | null;
 };
-export type AgentTotals = { submitted: number; completed: number; failed: number; cancelled: number };
 
 /** Tasks of one agent that differ only in when they became runnable: the oldest is always the best. */
 export type Group = {
@@ -362,37 +358,32 @@ export type Fleet = {
   readonly filters: Map<string, Filter>;
 };
 
-export type Tombstone = {
-  readonly id: TaskId;
-  readonly bodyHash: string;
+/** What stays of an ended task; its data may be on the worker that last ran it. */
+export type Tombstone = Readonly<
+  Pick<Task, "id" | "seq" | "bodyHash" | "depth" | "priority" | "createdAt" | "lastWorker">
+> & {
   readonly phase: EndPhase;
-  readonly depth: number;
-  readonly priority: number;
   readonly parent: TaskId | null;
-  readonly createdAt: Instant;
   readonly endedAt: Instant;
-  /** The events that submitted and ended it, to read more. */
-  readonly seq: number;
+  /** The event that ended it, to read more. */
   readonly endSeq: number;
-  /** The worker that last ran it: its data may be there. */
-  readonly lastWorker: WorkerId | null;
   children: number;
   /** Its time is up; it goes when its last child goes. */
   due: boolean;
 };
 
 /** An end of which a callback is still to be sent. */
-export type DueCallback = {
+type PendingCallback = {
   readonly task: TaskId;
   readonly end: Seq;
   readonly phase: EndPhase;
   /** Null: a snapshot of an older format did not say. */
-  readonly ended: Ended | null;
+  readonly ended: EndedTask | null;
   /** Whom it is sent to; empty where an older log does not say. */
   readonly host: string;
 };
 /** A task as it had ended: what is shown of it, and where its body lies. */
-export type Ended = Readonly<
+export type EndedTask = Readonly<
   Pick<Task, "id" | "seq" | "createdAt" | "depth" | "priority" | "iteration" | "ownFailures" | "attempts"> &
     Pick<Task, "runnableAt" | "startedAt" | "deadline" | "lastWorker">
 > & {
@@ -402,13 +393,6 @@ export type Ended = Readonly<
   readonly agent: { readonly id: AgentId };
   readonly requirements: { readonly onLoss: OnLoss };
 };
-export type Callbacks = {
-  /** The host that each task wants to be called. */
-  readonly wanted: Map<TaskId, string>;
-  /** By the event that ended the task, oldest first. */
-  readonly due: Map<Seq, DueCallback>;
-};
-
 export type Schedule = {
   readonly id: ScheduleId;
   body: string;
@@ -483,7 +467,12 @@ export type State = {
   /** The tasks that wait for each artifact. */
   readonly artifacts: Map<string, Set<Task>>;
   /** The callbacks that are wanted or due. */
-  readonly callbacks: Callbacks;
+  readonly callbacks: {
+    /** The host that each task wants to be called. */
+    readonly wanted: Map<TaskId, string>;
+    /** The ends of which a callback is still to be sent, by the event that ended the task, oldest first. */
+    readonly due: Map<Seq, PendingCallback>;
+  };
   /** All schedules by id. */
   readonly schedules: Map<ScheduleId, Schedule>;
   /** Browser tabs that queued tasks need. */

@@ -5,7 +5,7 @@
  */
 import type { AgentId, Instant, ProjectId, ScheduleId, Seq, TaskId, WorkerId } from "../base/brand.ts";
 import { endedOf } from "../lifecycle/callbacks.ts";
-import type { End, Ended, EndPhase, State } from "../model/state.ts";
+import type { End, EndedTask, EndPhase, State } from "../model/state.ts";
 import * as format from "./format.ts";
 
 /** Tasks are there already. */
@@ -21,7 +21,7 @@ export function loadCallback({ callbacks, tasks }: State, row: format.CallbackRo
   callbacks.due.set(due.end, { ...due, ended: ended === null ? seen : endedFrom(due, ended), host });
 }
 
-function endedFrom({ task: id, phase }: { task: TaskId; phase: EndPhase }, row: format.EndedRow): Ended {
+function endedFrom({ task: id, phase }: { task: TaskId; phase: EndPhase }, row: format.EndedRow): EndedTask {
   const [seq, project, agent, created, depth, priority, iteration, ownFailures, attempts] = row;
   const [, , , , , , , , , runnableAt, startedAt, deadline, worker, onLoss, end] = row;
   const counts = { depth, priority, iteration, ownFailures, attempts };

@@ -32,7 +32,7 @@ import type {
   ReadonlyTombstone,
   ReadonlyWorker,
 } from "../model/read-only.ts";
-import type { End, Ended } from "../model/state.ts";
+import type { End, EndedTask } from "../model/state.ts";
 import * as format from "./format.ts";
 
 export { SNAPSHOT_FORMAT, SnapshotUnreadable } from "./format.ts";
@@ -199,7 +199,7 @@ const endRow = ({ at, seq, error, resultHash, resultSize, resultSeq }: End): for
   ...([at, seq, error, resultHash, resultSize, resultSeq] as const),
 ];
 
-function endedRow(ended: Ended): format.EndedRow {
+function endedRow(ended: EndedTask): format.EndedRow {
   const { seq, project, agent, createdAt, depth, priority, iteration, ownFailures, attempts } = ended;
   return [
     ...([seq, project.id, agent.id, createdAt, depth, priority, iteration, ownFailures, attempts] as const),

@@ -108,8 +108,8 @@ export type RoundPolicy = {
   readonly perType?: Amounts;
 };
 
-export type Demand = { readonly cpu: number; readonly memory: number; readonly capabilities: readonly string[] };
-export type ReadyTask = Demand & {
+export type RoundDemand = { readonly cpu: number; readonly memory: number; readonly capabilities: readonly string[] };
+export type ReadyTask = RoundDemand & {
   readonly id: string;
   /** Tasks of one shape fit the same workers. */
   readonly shape: string;
@@ -146,7 +146,7 @@ export type PlanProject = {
   active: number;
   started: number;
 };
-export type Plan = {
+export type RoundPlan = {
   readonly projects: readonly PlanProject[];
   readonly tasks: readonly ReadyTask[];
   readonly workers: readonly PlanWorker[];
@@ -190,7 +190,7 @@ export function readPolicy(value: unknown, fairness: FairnessRules): ReadPolicy 
   return orThrow(readSection<ReadPolicy>(fields, base, value ?? {}, "policy"));
 }
 
-export function readSnapshot(value: unknown): Plan {
+export function readSnapshot(value: unknown): RoundPlan {
   const given = objectOf(value, "snapshot");
   const now = orThrow(instantOf(given.now, "now"));
   const usage = tableOf(given.usage, "usage");

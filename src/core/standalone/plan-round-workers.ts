@@ -10,10 +10,10 @@ import { invariant } from "../base/result.ts";
 import type { Strategy } from "../config/config.ts";
 import { fnv1a } from "../fleet/shape.ts";
 import type { Reason } from "../model/events.ts";
-import type { Demand, PlanWorker, ReadyTask } from "./plan-round-input.ts";
+import type { PlanWorker, ReadyTask, RoundDemand } from "./plan-round-input.ts";
 
 /** What is still asked for, and how often. */
-export type PlanShapes = Map<string, { readonly demand: Demand; count: number }>;
+export type PlanShapes = Map<string, { readonly demand: RoundDemand; count: number }>;
 export type Chosen = { readonly worker: PlanWorker; readonly reason: Reason };
 type Fleet = { readonly workers: readonly PlanWorker[]; readonly shapes: PlanShapes; readonly cursor: number };
 
@@ -32,7 +32,7 @@ export function takeShape(shapes: PlanShapes, task: ReadyTask): void {
   if (shape !== undefined && --shape.count === 0) shapes.delete(task.shape);
 }
 
-function fits(worker: PlanWorker, demand: Demand): boolean {
+function fits(worker: PlanWorker, demand: RoundDemand): boolean {
   return (
     worker.isTaking &&
     worker.inFlight < worker.slots &&

@@ -19,11 +19,11 @@
 import { DEFAULT_CONFIG } from "../config/config.ts";
 import type { Reason } from "../model/events.ts";
 import {
-  type Plan,
   type PlanProject,
   type PlanWorker,
   type ReadPolicy,
   type ReadyTask,
+  type RoundPlan,
   type RoundPolicy,
   type RoundSnapshot,
   readPolicy,
@@ -44,7 +44,7 @@ export type RoundStart = {
   readonly reason: Reason;
 };
 
-type Round = Plan & {
+type Round = RoundPlan & {
   readonly policy: ReadPolicy;
   /** Ready tasks by project, in the order of their turn; those started are taken out. */
   readonly ready: Map<string, ReadyTask[]>;

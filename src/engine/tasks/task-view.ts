@@ -6,7 +6,7 @@
  */
 
 import { priority as readPriority } from "../../core/config/index.ts";
-import type { Ended, State, Task, Tombstone } from "../../core/model/index.ts";
+import type { EndedTask, State, Task, Tombstone } from "../../core/model/index.ts";
 import { countAhead, effectivePriority, fixedOf, shownScore } from "../../core/turn/index.ts";
 import type { TaskBody, TaskView } from "../../protocol/index.ts";
 import { isoTime } from "../../std/index.ts";
@@ -52,7 +52,7 @@ function submittedOf(body: TaskInput | null): Partial<Omit<TaskBody, "id">> {
 }
 
 /** A task as it had ended, whatever has become of it since. */
-export function endedView(task: Ended, body: TaskInput | null): TaskView {
+export function endedView(task: EndedTask, body: TaskInput | null): TaskView {
   const { priority, deadline: _, ...submitted } = submittedOf(body);
   return { ...submitted, ...priorityOf(task.priority, priority), ...known(task) };
 }
@@ -67,7 +67,7 @@ export function standing(state: State, task: Task, now: number): TaskView {
 }
 
 /** What does not change by the mere passing of time. */
-function known(task: Task | Ended): TaskView {
+function known(task: Task | EndedTask): TaskView {
   const { end } = task;
   return {
     taskId: task.id,
