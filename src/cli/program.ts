@@ -9,24 +9,19 @@ import { flagHelp } from "./help.ts";
 import type { ParsedCall } from "./shell/parse.ts";
 import { usageProblem } from "./shell/problem.ts";
 import type { Terminal } from "./shell/terminal.ts";
-import {
-  BadValue,
-  type FlagSpec,
-  GLOBAL_FLAGS,
-  type ListedVerb,
-  type Program,
-  type Verb,
-  type VerbBody,
-} from "./shell/verb.ts";
+import type { FlagSpec, ListedVerb, Program, Verb, VerbBody } from "./shell/verb.ts";
+import { BadValue, GLOBAL_FLAGS } from "./shell/verb.ts";
 
 type ReadingProgram = Program & {
   /** What is called, with which arguments; null if help was asked for, and shown. A wrong call throws a problem. */
   readonly read: (words: readonly string[]) => Promise<ParsedCall | null>;
 };
 
+type OnCall = (parsed: ParsedCall) => void;
+
 export function createProgram(terminal: Terminal, verbs: readonly ListedVerb[]): ReadingProgram {
   let called: ParsedCall | null = null;
-  const call = (parsed: ParsedCall): void => {
+  const call: OnCall = (parsed) => {
     called = parsed;
   };
   const unloaded = new Map<Command, ListedVerb>();
@@ -85,27 +80,18 @@ function createRoot(terminal: Terminal): Command {
 type BadCall = CommanderError & { readonly verb?: string };
 
 /** Puts the name of a verb onto a command. */
-function nameVerb(
-  parent: Command,
-  { name, summary }: Pick<ListedVerb, "name" | "summary">,
-  path: readonly string[] = [],
-): Command {
+function nameVerb(parent: Command, { name, summary }: Pick<ListedVerb, "name" | "summary">, path = [name]): Command {
   return parent
     .command(name)
     .summary(summary)
     .description(summary)
     .exitOverride((reason) => {
-      throw Object.assign(reason, { verb: [...path, name].join(" ") });
+      throw Object.assign(reason, { verb: path.join(" ") });
     });
 }
 
 /** Puts what a verb takes and does, and the verbs below it, onto its command. */
-function fillVerb(
-  command: Command,
-  verb: VerbBody<never>,
-  call: (parsed: ParsedCall) => void,
-  path: readonly string[],
-): void {
+function fillVerb(command: Command, verb: VerbBody<never>, call: OnCall, path: readonly string[]): void {
   if (verb.about !== undefined) command.description(verb.about);
   for (const { name, about, choices } of verb.takes ?? []) {
     const argument = new Argument(name, about);
@@ -114,7 +100,10 @@ function fillVerb(
   for (const flag of verb.flags ?? []) command.addOption(optionOf(flag));
   if (verb.passesOn === true) command.allowUnknownOption();
   if (verb.examples !== undefined) command.addHelpText("after", shownExamples(verb.examples));
-  for (const inner of verb.verbs ?? []) fillVerb(nameVerb(command, inner, path), inner, call, [...path, inner.name]);
+  for (const inner of verb.verbs ?? []) {
+    const below = [...path, inner.name];
+    fillVerb(nameVerb(command, inner, below), inner, call, below);
+  }
   const { run, takes, verbs = [] } = verb as VerbBody;
   if (run === undefined) return;
   // Where only a verb could follow, a word that is none is a mistyped one.

@@ -1,17 +1,10 @@
 /**
  * Settings from the environment, and from `--set`.
  *
- * A knob's variable is its path in capitals: `DROVER_`, words of a name joined by `_`, names joined by `__`:
- *
- *     scheduler.maxInFlight            DROVER_SCHEDULER__MAX_IN_FLIGHT=10
- *     projects.web.weight              DROVER_PROJECTS__WEB__WEIGHT=3
- *     gates.anthropic/default.requests 'DROVER_GATES__anthropic/default__REQUESTS=40'
- *
- * Where a person may choose the name (a project, a gate, a type) an all-capital one is taken in small letters, any
- * other as it stands. Values are read as YAML, so `30s`, `null` and `{plan: 1}` mean what they mean in the file; an
- * empty value clears. A variable that looks like a knob and is none is an error: a limit that its author believes is
- * set and is not costs more than a server that does not start. Other variables that begin with `DROVER_` are no
- * business of the config.
+ * How a path becomes a name (`scheduler.maxInFlight`, DROVER_SCHEDULER__MAX_IN_FLIGHT) and a text becomes a value is
+ * what `drover help config` says. A variable that looks like a knob and is none is an error: a limit that its author
+ * believes is set and is not costs more than a server that does not start. Other variables that begin with `DROVER_`
+ * are no business of the config.
  */
 
 import { type Document, parseDocument, visit } from "yaml";

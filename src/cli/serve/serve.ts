@@ -19,15 +19,8 @@ import { exitOf, type StopSignal, type Terminal } from "../shell/terminal.ts";
 import { plainLines } from "../shell/text.ts";
 import type { Call, ConfigFlags } from "../shell/verb.ts";
 import { type LocalWorker, type LocalWorkerFlags, startLocalWorker } from "./local-worker.ts";
-import {
-  type LogTarget,
-  logTargetOf,
-  needsRestart,
-  othersWhoMaySubmit,
-  portTaken,
-  roomToStart,
-  welcome,
-} from "./messages.ts";
+import type { LogTarget } from "./messages.ts";
+import { logTargetOf, needsRestart, othersWhoMaySubmit, portTaken, roomToStart, welcome } from "./messages.ts";
 
 export type ServeFlags = ConfigFlags &
   LocalWorkerFlags & {

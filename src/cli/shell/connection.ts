@@ -5,14 +5,8 @@
  * read by everybody who may list processes. A verb waits for an answer only a little: a person who forgot to start the
  * server wants to hear so at once.
  */
-import {
-  addressFromEnv,
-  type Client,
-  ClientError,
-  type ClientErrorCode,
-  createClient,
-  type Fetch,
-} from "../../client/index.ts";
+import type { Client, ClientErrorCode, Fetch } from "../../client/index.ts";
+import { addressFromEnv, ClientError, createClient } from "../../client/index.ts";
 import type { Output } from "./output.ts";
 import { asTyped, CliProblem, EXIT, type ExitCode, type Problem } from "./problem.ts";
 import { type Call, given } from "./verb.ts";
@@ -104,14 +98,8 @@ const MEANINGS: Readonly<Record<ClientErrorCode, Meaning>> = {
 
 export function clientProblem({ code, message, retryable, details }: ClientError): Problem {
   const [exit, hint] = MEANINGS[code];
-  return {
-    message: code === "network" ? asTyped(message) : message,
-    code,
-    exit,
-    hint: nextStep(code, details ?? {}) ?? hint,
-    retryable,
-    details,
-  };
+  const said = code === "network" ? asTyped(message) : message;
+  return { message: said, code, exit, hint: nextStep(code, details ?? {}) ?? hint, retryable, details };
 }
 
 /** What to do next where the server has said what exactly is missing: in words of this command line. */
@@ -130,14 +118,11 @@ function whereToLook({ project, path, ...named }: NonNullable<Problem["details"]
   if (typeof path === "string")
     return "the path is added to the address in --url or DROVER_URL: that is http://HOST:PORT, mostly without a path";
   const [only = "", ...others] = Object.keys(named);
-  return others.length === 0 ? (LISTED_BY.get(only) ?? null) : null;
+  const verb = others.length === 0 ? LISTED_BY.get(only) : undefined;
+  return verb === undefined ? null : `drover ${verb} lists them`;
 }
 
-const LISTED_BY: ReadonlyMap<string, string> = new Map([
-  ["taskId", "drover tasks lists them"],
-  ["workerId", "drover workers lists them"],
-  ["scheduleId", "drover schedules lists them"],
-]);
+const LISTED_BY = new Map(Object.entries({ taskId: "tasks", workerId: "workers", scheduleId: "schedules" }));
 
 /** As a shell takes it for one word. */
 const quoted = (word: string): string => (/^[\w.,:/@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);

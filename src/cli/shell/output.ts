@@ -7,18 +7,8 @@
 
 import { asTyped, type Problem } from "./problem.ts";
 import type { Terminal } from "./terminal.ts";
-import {
-  clip,
-  type Paint,
-  padEnd,
-  padStart,
-  painter,
-  plain,
-  plainLines,
-  type Tint,
-  widthOf,
-  wrapLine,
-} from "./text.ts";
+import type { Paint, Tint } from "./text.ts";
+import { clip, padEnd, padStart, painter, plain, plainLines, widthOf, wrapLine } from "./text.ts";
 
 export type Output = {
   readonly isJson: boolean;
@@ -32,11 +22,9 @@ export type Output = {
   /** One of many answers: a line of JSON with --json, else a line for people. */
   readonly line: (value: unknown, shown: () => string) => void;
   readonly table: <Row>(rows: readonly Row[], columns: readonly Column<Row>[]) => string;
-  readonly list: (
-    entries: readonly (readonly [name: string, value: string | undefined, tint?: Tint | null])[],
-    indent?: string,
-  ) => string;
+  readonly list: (entries: readonly Entry[], indent?: string) => string;
 };
+type Entry = readonly [name: string, value: string | undefined, tint?: Tint | null];
 
 export function createOutput(
   terminal: Terminal,
@@ -183,7 +171,7 @@ const BESIDE_MIN = 20;
  * on below itself, or, where not even its longest word has room beside the names, below its name.
  */
 export function list(
-  entries: readonly (readonly [name: string, value: string | undefined, tint?: Tint | null])[],
+  entries: readonly Entry[],
   { paint, width, indent = "" }: { readonly paint: Paint; readonly width: number | null; readonly indent?: string },
 ): string {
   const shown = entries.filter(([, value]) => value !== undefined && value !== "");

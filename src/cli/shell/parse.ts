@@ -6,15 +6,8 @@
  * flag before the verb, a value that begins with a dash, anything wrong. So the two never differ in what they say, and
  * a test compares what they make of the same words.
  */
-import {
-  type ArgumentSpec,
-  BadValue,
-  type FlagSpec,
-  GLOBAL_FLAGS,
-  type GlobalFlags,
-  type ListedVerb,
-  type VerbBody,
-} from "./verb.ts";
+import type { ArgumentSpec, FlagSpec, GlobalFlags, ListedVerb, VerbBody } from "./verb.ts";
+import { BadValue, GLOBAL_FLAGS } from "./verb.ts";
 
 export type ParsedCall = {
   readonly run: NonNullable<VerbBody["run"]>;

@@ -11,17 +11,8 @@ import { resolve } from "node:path";
 import type { TaskBody } from "../../protocol/index.ts";
 import { usageProblem } from "../shell/problem.ts";
 import type { Terminal } from "../shell/terminal.ts";
-import {
-  byteCount,
-  cpuMillicores,
-  type FlagSpec,
-  given,
-  label,
-  milliseconds,
-  number,
-  several,
-  wholeNumber,
-} from "../shell/verb.ts";
+import type { FlagSpec } from "../shell/verb.ts";
+import { byteCount, cpuMillicores, given, label, milliseconds, number, several, wholeNumber } from "../shell/verb.ts";
 import { COMMAND_ACTION } from "../worker/verb.ts";
 
 /** Flags that are a field of the wire as they stand. */

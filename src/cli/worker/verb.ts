@@ -2,16 +2,8 @@
  * `drover worker` as the command line knows it, and the flags that it shares with `drover serve --exec`. What it does
  * is in `worker.ts`, which is loaded only when it is wanted.
  */
-import {
-  byteCount,
-  cpuMillicores,
-  each,
-  type FlagSpec,
-  milliseconds,
-  several,
-  type VerbBody,
-  wholeNumber,
-} from "../shell/verb.ts";
+import type { FlagSpec, VerbBody } from "../shell/verb.ts";
+import { byteCount, cpuMillicores, each, milliseconds, several, wholeNumber } from "../shell/verb.ts";
 import type { WorkerFlags } from "./worker.ts";
 
 /** The action of a task whose params bring their own command. */

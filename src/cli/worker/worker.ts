@@ -12,14 +12,8 @@ import { resolve } from "node:path";
 import { addressFromEnv, ClientError, DEFAULT_URL } from "../../client/index.ts";
 import { realClock } from "../../std/index.ts";
 import { watchRoom } from "../../worker/exec/index.ts";
-import {
-  type ExecHandler,
-  type ExecOptions,
-  execLogs,
-  type PresetName,
-  type PullWorker,
-  startWorkerWithOutcomes,
-} from "../../worker/index.ts";
+import type { ExecHandler, ExecOptions, PresetName, PullWorker } from "../../worker/index.ts";
+import { execLogs, startWorkerWithOutcomes } from "../../worker/index.ts";
 import { asTyped, CliProblem, EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
 import { exitOf, type StopSignal, type Terminal } from "../shell/terminal.ts";
 import { type Call, given } from "../shell/verb.ts";
