@@ -4,7 +4,6 @@
  * The list is the log's: what is on it was not settled yet, also by a process that has died since. Telling is not the
  * engine's business; it only keeps the list and says when it has grown.
  */
-
 import { flag, orNull, readSection, type Seq, seq, whole } from "../core/base/index.ts";
 import type { CallbackOutcome } from "../core/model/index.ts";
 import type { TaskView } from "../protocol/index.ts";

@@ -4,7 +4,6 @@
  * What the host gives is the base; what is changed by hand lies over it and outlives every new base and every restart,
  * until it is taken back. Both are one event, so no reader ever sees one without the other.
  */
-
 import { hash } from "node:crypto";
 import { CORE_VERSION, type Refusal } from "../core/base/index.ts";
 import { amendPatch, type Config, readConfig, withPatch } from "../core/config/index.ts";

@@ -10,7 +10,6 @@
  * A date that is turned by hand gives no sign when it is turned. If the caller brings `now` and no clock, the alarm
  * looks at it every HAND_TURNED_LOOK_MS while a call waits.
  */
-
 import { type CancelAlarm, type Clock, ringAfter } from "../std/index.ts";
 
 const HAND_TURNED_LOOK_MS = 20;

@@ -5,6 +5,7 @@
  * closed gate says that it is closed. Anything else a gate throws came from the caller's own function or signal.
  */
 import { kindShown } from "../core/base/index.ts";
+
 /** What was given to the gate is wrong. */
 export class GateInputError extends TypeError {
   override readonly name: string = "GateInputError";

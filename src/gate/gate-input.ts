@@ -4,7 +4,6 @@
  * Past this file every option is known, whole and in range. Unknown fields are refused by name, because a misspelt
  * limit that is silently ignored is found out only when the provider complains. `Infinity` for a count means no limit.
  */
-
 import { isRecord } from "../core/base/index.ts";
 import {
   CLASS_RANK,

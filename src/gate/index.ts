@@ -11,7 +11,6 @@
  * itself; `wait` says when. A permit is a lease: one that is not released returns after
  * `permitTtlMs`. Nothing here needs `this`, so the functions can be passed around.
  */
-
 import type { GateClass } from "../core/gate/index.ts";
 import { type AcquireOptions, type GateOptions, parseGateOptions, type ReleaseOptions } from "./gate-input.ts";
 import { LiveGate, type QueueDetail, type QueueState, type ScheduleResult } from "./live-gate.ts";

@@ -8,7 +8,6 @@
  *
  * An uncontended acquire touches no queue, no timer and no closure.
  */
-
 import {
   admitAtOnce,
   askPermit,

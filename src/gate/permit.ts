@@ -4,7 +4,6 @@
  * It is released once, by whichever comes first: `release`, the end of an `await using` block, `complete(id)` at the
  * gate, or the end of its lease. What comes later does nothing, also when the same id holds a new permit by then.
  */
-
 import type { GateClass, GrantedPermit } from "../core/gate/index.ts";
 import type { ReleaseOptions } from "./gate-input.ts";
 

@@ -5,7 +5,6 @@
  * permit goes back (no call rests with a slot in its hand), and the call queues again with its age, at most `attempts`
  * times in all. Any other error is the caller's own and is thrown on.
  */
-
 import { rateLimitOf } from "../std/index.ts";
 import { GateInputError } from "./gate-error.ts";
 import { type AcquireOptions, checkAcquireOptions, parseAttempts } from "./gate-input.ts";

@@ -9,7 +9,6 @@
  * On request time also moves while work is done: with every reading of the clock, and alarms ring a little before
  * their time, as those of a real machine may. Code that reads the clock twice for one decision is found out by that.
  */
-
 import { type Clock, nextTurn } from "./clock.ts";
 
 /** So many turns without coming to rest is a cycle, not work. */

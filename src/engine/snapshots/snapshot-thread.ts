@@ -4,7 +4,6 @@
  * It does again what the engine has done, at the same cost, so it gives way to it: under a load that leaves no core
  * idle a snapshot takes longer, and the tasks do not.
  */
-
 import { createWriteStream } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
@@ -13,7 +12,6 @@ import { parentPort, workerData } from "node:worker_threads";
 import { seq } from "../../core/base/index.ts";
 import { openSqliteLog } from "../../log/sqlite/index.ts";
 import { OWN_FILE_MODE } from "../../std/index.ts";
-
 import { recover, snapshotChunks } from "../writer/recovery.ts";
 import { fileInProgress, neededPayloads, type SnapshotDone } from "./snapshotter.ts";
 import { giveWay } from "./thread-priority.ts";

@@ -12,7 +12,6 @@
  * by a symbolic link counts as missing whatever it points to. `artifacts.anywhere` lifts that. A program that says
  * itself whether an artifact is there has artifacts of its own kind, and no paths.
  */
-
 import { access, realpath } from "node:fs/promises";
 import { isAbsolute, relative, resolve, sep } from "node:path";
 import { errorText, shown } from "../../core/base/index.ts";

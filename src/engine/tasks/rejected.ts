@@ -11,7 +11,6 @@
  * may use a new one each time: so the first so many of a second are written by their names, and all others under one
  * that no action can have.
  */
-
 import type { AgentId } from "../../core/base/index.ts";
 import type { Submission } from "../../core/model/index.ts";
 import type { TaskView } from "../../protocol/index.ts";

@@ -4,7 +4,6 @@
  * Times are RFC 3339 and what is unset is absent. `position` is one more than the number of tasks ahead in
  * its agent's queue, counted now.
  */
-
 import { priority as readPriority } from "../../core/config/index.ts";
 import type { EndedTask, State, Task, Tombstone } from "../../core/model/index.ts";
 import { countAhead, effectivePriority, fixedOf, shownScore } from "../../core/turn/index.ts";

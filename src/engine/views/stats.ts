@@ -4,7 +4,6 @@
  * Live counts come from what is live now, totals from the events. Agents are listed as far as they are
  * remembered, which is bounded. A task that found no room was submitted too.
  */
-
 import type { State, Worker } from "../../core/model/index.ts";
 import { setAside, sharesOf, shownLevel } from "../../core/turn/index.ts";
 import type { AgentTotals, ProjectView, Stats, WorkerView } from "../../protocol/index.ts";

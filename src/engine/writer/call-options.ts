@@ -5,7 +5,6 @@
  * A misspelt option that is ignored in silence is worse than one that is refused, and a value of the wrong kind
  * must not get as far as a promise that never settles.
  */
-
 import { badField, type Fields, fail, isRecord, ok, type Reader, readSection } from "../../core/base/index.ts";
 import { Checked, readShape, type Schema } from "../../protocol/schema/index.ts";
 import { accepted, badInput, reading } from "./drover-error.ts";

@@ -10,10 +10,8 @@
  * The two walks must agree on what JSON can hold, and the second goes in the order of the text, so that of two
  * faults the same one is always reported.
  */
-
 import { hash } from "node:crypto";
 import { isPlainObject } from "../../core/base/index.ts";
-
 import { badInput, faultOfReading } from "./drover-error.ts";
 
 const DEPTH_MAX = 64;

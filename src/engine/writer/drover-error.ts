@@ -5,6 +5,7 @@
  * and `refusal` holds the details as data where the core refused. Nothing else is thrown on purpose.
  */
 import { badField, type Refusal, type Result, sentence, unreadable } from "../../core/base/index.ts";
+
 /** Every code of a DroverError. */
 export type DroverErrorCode =
   | ("bad_request" | "not_found" | "conflict" | "queue_full" | "backpressure" | "batch_too_large" | "limit")

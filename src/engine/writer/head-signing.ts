@@ -3,8 +3,8 @@
  * events or so much time are unsigned. Time is that of the events, so that a reader of the log can check it. What is
  * left unsigned when nothing more happens is signed by an alarm; a log that is closed signs its head itself.
  */
-
 import type { Log, SignRule } from "../../log/index.ts";
+
 /** A batch on its way: how many events it has, and when the last of them happened. */
 export type Leaving = { readonly count: number; readonly at: number };
 

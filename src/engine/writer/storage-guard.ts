@@ -14,7 +14,6 @@
  * needs no knowledge of it. What this process has booked is forgotten when it ends; how large the log is, is asked of
  * the log itself from time to time.
  */
-
 import {
   type AgentId,
   isKeptForOthers,

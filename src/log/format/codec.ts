@@ -10,7 +10,6 @@
  * know, a kind it does not know and a wrong count of values, and says at which event. What such a reader would refuse
  * is never written: an instant is a whole number from 0, or the event has no bytes.
  */
-
 import { hash } from "node:crypto";
 import { invariant, type Seq, seq } from "../../core/base/index.ts";
 import { ADDED, type Event, type EventKind, FIELDS, RENAMED } from "../../core/model/index.ts";
