@@ -77,9 +77,7 @@ export type ReleaseOptions = {
 const CLASSES_IN_WORDS = GATE_CLASSES.map((name) => `"${name}"`).join(", ");
 const CLOCK_METHODS = ["now", "elapsed", "ringAt"] as const;
 const COUNT_IN_WORDS = "a whole number of at least 1, or Infinity";
-const SPAN_IN_WORDS = "whole milliseconds, at least 1";
-const AMOUNT_IN_WORDS = "a whole number of at least 0";
-const WEIGHT_IN_WORDS = "a number above 0";
+const ACQUIRE_FIELDS: readonly string[] = ["priority", "signal", "project", "weight", "tokens"];
 
 export function parseGateOptions(options: unknown): GateSettings {
   const given = fieldsOf("options", options, [...Object.keys(DEFAULT_GATE_SETTINGS), "now", "clock"]) as GateOptions;
@@ -111,21 +109,15 @@ export function parseClass(field: string, value: unknown): GateClass {
 }
 
 export function checkAcquireOptions(options: unknown, more: readonly string[] = []): void {
-  const { priority, signal, project, weight, tokens } = fieldsOf("options", options, [
-    "priority",
-    "signal",
-    "project",
-    "weight",
-    "tokens",
-    ...more,
-  ]) as AcquireOptions;
+  const given: AcquireOptions = fieldsOf("options", options, [...ACQUIRE_FIELDS, ...more]);
+  const { priority, signal, project, weight, tokens } = given;
   if (priority !== undefined) parseClass("priority", priority);
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new GateInputError("signal", signal, "an AbortSignal");
   }
   if (project !== undefined && typeof project !== "string") throw new GateInputError("project", project, "a string");
   if (weight !== undefined && !(Number.isFinite(weight) && weight > 0)) {
-    throw new GateInputError("weight", weight, WEIGHT_IN_WORDS);
+    throw new GateInputError("weight", weight, "a number above 0");
   }
   if (tokens !== undefined) amount("tokens", tokens);
 }
@@ -155,24 +147,15 @@ export function parseRetryAfter(retryAfterMs: unknown): number {
   return Math.ceil(retryAfterMs);
 }
 
-export function parseAttempts(attempts: unknown): number {
-  if (!Number.isSafeInteger(attempts) || (attempts as number) < 1) {
-    throw new GateInputError("attempts", attempts, "a whole number of at least 1");
-  }
-  return attempts as number;
-}
+export const parseAttempts = (attempts: unknown): number =>
+  whole("attempts", attempts, 1, "a whole number of at least 1");
 
 export function fieldsOf(name: string, value: unknown, known: readonly string[]): Record<string, unknown> {
   if (!isRecord(value)) throw new GateInputError(name, value, "a plain object");
-  for (const field of Object.keys(value)) {
-    if (!known.includes(field))
-      throw new GateInputError(
-        name === "options" ? field : `${name}.${field}`,
-        value[field],
-        `no such field; known are ${known.join(", ")}`,
-      );
-  }
-  return value;
+  const field = Object.keys(value).find((key) => !known.includes(key));
+  if (field === undefined) return value;
+  const path = name === "options" ? field : `${name}.${field}`;
+  throw new GateInputError(path, value[field], `no such field; known are ${known.join(", ")}`);
 }
 
 function parseTokens(tokens: unknown): GateSettings["tokens"] {
@@ -186,17 +169,13 @@ function parseTokens(tokens: unknown): GateSettings["tokens"] {
 }
 
 function count(field: string, value: unknown): number {
-  if (value === Number.POSITIVE_INFINITY) return Number.MAX_SAFE_INTEGER;
-  if (!Number.isSafeInteger(value) || (value as number) < 1) throw new GateInputError(field, value, COUNT_IN_WORDS);
-  return value as number;
+  return value === Number.POSITIVE_INFINITY ? Number.MAX_SAFE_INTEGER : whole(field, value, 1, COUNT_IN_WORDS);
 }
 
-function span(field: string, value: unknown): number {
-  if (!Number.isSafeInteger(value) || (value as number) < 1) throw new GateInputError(field, value, SPAN_IN_WORDS);
-  return value as number;
-}
+const span = (field: string, value: unknown): number => whole(field, value, 1, "whole milliseconds, at least 1");
+const amount = (field: string, value: unknown): number => whole(field, value, 0, "a whole number of at least 0");
 
-function amount(field: string, value: unknown): number {
-  if (!Number.isSafeInteger(value) || (value as number) < 0) throw new GateInputError(field, value, AMOUNT_IN_WORDS);
+function whole(field: string, value: unknown, min: number, expected: string): number {
+  if (!Number.isSafeInteger(value) || (value as number) < min) throw new GateInputError(field, value, expected);
   return value as number;
 }

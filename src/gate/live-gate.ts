@@ -33,9 +33,8 @@ import {
   type Waiting,
   waitingOf,
 } from "../core/gate/index.ts";
-import { realClock } from "../std/index.ts";
-import { Alarm } from "./alarm.ts";
-import { GateClosedError, GateInputError, GateRefusedError, type RefusalReason } from "./gate-error.ts";
+import { type CancelAlarm, type Clock, realClock, ringAfter } from "../std/index.ts";
+import { GateClosedError, GateInputError, GateRefusedError } from "./gate-error.ts";
 import {
   type AcquireOptions,
   checkAcquireOptions,
@@ -107,6 +106,7 @@ export type QueueDetail = {
 };
 
 const DEFAULT_PROJECT = "";
+const HAND_TURNED_LOOK_MS = 20;
 const NO_OPTIONS: AcquireOptions & ReleaseOptions = {};
 
 /** Dates of a clock that cannot be set: one that is set back would hold up every window, one set ahead end them all. */
@@ -200,12 +200,11 @@ export class LiveGate {
 
   /** Only if that very permit is still out: it may have run out, and its id may be in use again. */
   settle(id: string, held: GrantedPermit | undefined, options: ReleaseOptions | undefined): void {
-    const given =
-      options === undefined ? NO_OPTIONS : (fieldsOf("options", options, ["ok", "usage"]) as ReleaseOptions);
+    const given: ReleaseOptions = options === undefined ? NO_OPTIONS : fieldsOf("options", options, ["ok", "usage"]);
     const ok = parseOk(given.ok);
     const tokens = parseUsage(given.usage);
     const now = this.readClock();
-    if (held === undefined || this.gate.held.get(id) === held) this.release(id, ok, tokens, now);
+    if (held === undefined || this.gate.held.get(id) === held) releasePermit(this.gate, id, { ok, tokens, at: now });
     this.advanceTo(now);
   }
 
@@ -236,12 +235,11 @@ export class LiveGate {
 
   queueDetails(): QueueDetail[] {
     const now = this.advance();
-    const running = Array.from(this.gate.held.values(), (permit): QueueDetail => {
-      const { id, askedAt, grantedAt } = permit;
-      return { id, priority: permit.class, status: "running", waitMs: grantedAt - askedAt, runMs: now - grantedAt };
+    const running = Array.from(this.gate.held.values(), ({ id, class: priority, askedAt, grantedAt }): QueueDetail => {
+      return { id, priority, status: "running", waitMs: grantedAt - askedAt, runMs: now - grantedAt };
     });
-    const queued = queuedTickets(this.gate, now).map((ticket): QueueDetail => {
-      return { id: ticket.id, priority: ticket.class, status: "queued", waitMs: now - ticket.askedAt };
+    const queued = queuedTickets(this.gate, now).map(({ id, class: priority, askedAt }): QueueDetail => {
+      return { id, priority, status: "queued", waitMs: now - askedAt };
     });
     return running.concat(queued);
   }
@@ -330,19 +328,14 @@ export class LiveGate {
     if (ticket.promise !== null) this.endWait(ticket).resolve?.(new Permit(this, held));
   }
 
-  private release(id: string, ok: boolean, tokens: number | null, now: number): void {
-    releasePermit(this.gate, id, { ok, tokens, at: now });
-  }
-
   private waitFor(ticket: WaitingTicket, signal: AbortSignal | undefined): Promise<Permit> {
     if (this.waiting++ === 0) this.alarm.need(true, this.lastNow);
-    if (signal !== undefined) ticket.abortWith(signal, () => this.abandon(ticket, signal.reason));
+    if (signal !== undefined)
+      ticket.abortWith(signal, () => {
+        this.drop(ticket, signal.reason);
+        this.advance();
+      });
     return ticket.promised();
-  }
-
-  private abandon(ticket: WaitingTicket, reason: unknown): void {
-    this.drop(ticket, reason);
-    this.advance();
   }
 
   private drop(ticket: WaitingTicket, reason: unknown): void {
@@ -364,7 +357,7 @@ export class LiveGate {
     return new WaitingTicket({ id, class: ticketClass, project, weight, tokens, askedAt: now, order: this.order++ });
   }
 
-  private duplicate(id: string): (RefusalReason & ("Already running" | "Already queued")) | null {
+  private duplicate(id: string): "Already running" | "Already queued" | null {
     if (this.gate.held.has(id)) return "Already running";
     return this.gate.queue.entries.has(id) ? "Already queued" : null;
   }
@@ -446,5 +439,60 @@ class WaitingTicket implements Ticket {
     this.signal = null;
     this.onAbort = null;
     return { resolve, reject };
+  }
+}
+
+/**
+ * One timer for the next instant that matters. Setting a timer per permit would cost more than the permit. So there is
+ * one: an earlier need moves it, a later one lets it ring, and the gate then looks again. It may ring for nothing; it
+ * never rings too late.
+ *
+ * It keeps the process alive only while a call waits: a script that awaits a permit must not end before it comes, and
+ * one that is done must not linger for a lease. A date that is turned by hand gives no sign when it is turned. If the
+ * caller brings `now` and no clock, the alarm looks at it every HAND_TURNED_LOOK_MS while a call waits.
+ */
+class Alarm {
+  private readonly ring: () => void;
+  private readonly clock: Pick<Clock, "elapsed" | "ringAt">;
+  private readonly isHandTurned: boolean;
+  private at: number = Number.POSITIVE_INFINITY;
+  private cancel: CancelAlarm | null = null;
+  private isNeeded = false;
+
+  constructor(options: { ring: () => void; clock: Pick<Clock, "elapsed" | "ringAt">; isHandTurned: boolean }) {
+    this.clock = options.clock;
+    this.isHandTurned = options.isHandTurned;
+    this.ring = () => {
+      this.at = Number.POSITIVE_INFINITY;
+      this.cancel = null;
+      options.ring();
+    };
+  }
+
+  /** Rings at `at` or before. */
+  set(at: number, now: number): void {
+    if (at >= this.at) return;
+    this.at = at;
+    this.start(Math.max(1, at - now));
+  }
+
+  /** Whether a call waits for it. */
+  need(isNeeded: boolean, now: number): void {
+    if (this.isNeeded === isNeeded) return;
+    this.isNeeded = isNeeded;
+    if (isNeeded && this.isHandTurned && this.cancel !== null) this.start(Math.max(1, this.at - now));
+    else this.cancel?.keepAlive?.(isNeeded);
+  }
+
+  clear(): void {
+    this.cancel?.();
+    this.at = Number.POSITIVE_INFINITY;
+    this.cancel = null;
+  }
+
+  private start(delayMs: number): void {
+    this.cancel?.();
+    const ms = this.isHandTurned && this.isNeeded ? Math.min(delayMs, HAND_TURNED_LOOK_MS) : delayMs;
+    this.cancel = ringAfter(this.clock, ms, this.ring, { keepAlive: this.isNeeded });
   }
 }

@@ -20,6 +20,8 @@ export function makeOwnDirectory(directory: string): void {
   writeFileSync(join(ownRoot(path, first), ".gitignore"), "# Drover's data: prompts, results, logs, keys.\n*\n");
 }
 
+/** The log, in a data directory. */
+export const DATABASE_FILE = "drover.db";
 /** What only its owner may read and write. */
 export const OWN_FILE_MODE = 0o600;
 /** The log and what SQLite puts beside it, snapshots, the lock. The public half of the key is for everybody. */

@@ -4,7 +4,7 @@
 import { statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Settings } from "../../protocol/index.ts";
-import { isLoopback, versionText } from "../../std/index.ts";
+import { DATABASE_FILE, isLoopback, versionText } from "../../std/index.ts";
 import type { ServerConfig } from "../config/load.ts";
 import { withoutCredentials } from "../config/secret.ts";
 import { CliProblem, EXIT, ownName, usageProblem } from "../shell/problem.ts";
@@ -34,7 +34,7 @@ const MIB = 1024 * 1024;
  */
 export function roomToStart(log: LogTarget): string | null {
   if (log.kind !== "sqlite") return null;
-  const { size = 0 } = statSync(join(log.directory, "drover.db-wal"), { throwIfNoEntry: false }) ?? {};
+  const { size = 0 } = statSync(join(log.directory, `${DATABASE_FILE}-wal`), { throwIfNoEntry: false }) ?? {};
   const mib = Math.ceil((START_BYTES + size) / MIB);
   return `make at least ${mib} MiB free for ${log.directory}, and start it again`;
 }

@@ -10,6 +10,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Drover } from "../../engine/index.ts";
+import { DATABASE_FILE } from "../../std/index.ts";
 import { dataSetting } from "../config/load.ts";
 import { type LogTarget, logTargetOf } from "../serve/messages.ts";
 import type { Output } from "../shell/output.ts";
@@ -21,7 +22,6 @@ import { loadFor } from "./config.ts";
 
 type Flags = ConfigFlags & { readonly data?: string; readonly expect?: string; readonly key?: string };
 
-const LOG_FILE = "drover.db";
 /** Log time that is ahead by less is not worth a line. */
 const TELLING_MS = 1000;
 
@@ -70,7 +70,7 @@ function directoryOf({ flags, terminal }: Call<Flags>): string {
   const log: LogTarget = logTargetOf(url, terminal.cwd);
   if (log.kind === "memory") throw usageProblem("a log in memory cannot be verified from outside", "--data DIR");
   // Opening what is not there would create it, or complain of a file that means nothing to a person.
-  if (!existsSync(join(log.directory, LOG_FILE)))
+  if (!existsSync(join(log.directory, DATABASE_FILE)))
     throw usageProblem(`there is no log in ${log.directory}`, "name the data directory of a server: --data DIR");
   return log.directory;
 }

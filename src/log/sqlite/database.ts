@@ -14,7 +14,7 @@ import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { BrokenInvariant, seq } from "../../core/base/index.ts";
-import { keepPrivate, makeOwnDirectory, makeOwnFile } from "../../std/index.ts";
+import { DATABASE_FILE, keepPrivate, makeOwnDirectory, makeOwnFile } from "../../std/index.ts";
 import { FORMAT, OLDEST_FORMAT } from "../format/batch-row.ts";
 import { GENESIS, toHex } from "../format/chain.ts";
 import { checkpointSeal } from "../integrity/checkpoint.ts";
@@ -31,7 +31,6 @@ import { newestSnapshot } from "./snapshot-files.ts";
 import { SQLITE_CANTOPEN, sqliteCode, storageFailure } from "./storage-failure.ts";
 import { createTables, type LogTables, PAGE_BYTES, SCHEMA } from "./tables.ts";
 
-export const DATABASE_FILE = "drover.db";
 const WAL_PAGES_BEFORE_CHECKPOINT = 2000;
 const BUSY_TIMEOUT_MS = 5000;
 const ENTRIES_PER_PAGE = 1024;
