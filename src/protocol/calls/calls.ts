@@ -375,11 +375,7 @@ const schedulerCalls = callsOf<SchedulerCalls>("scheduler", {
     summary: "Who waits, by project and agent, with the head of each queue; bounded",
     answers: { 200: scheduler.queueView },
   },
-  config: {
-    roles: READERS,
-    summary: "The scheduler section in force",
-    answers: { 200: scheduler.schedulerConfig },
-  },
+  config: { roles: READERS, summary: "The scheduler section in force", answers: { 200: scheduler.schedulerConfig } },
   patchConfig: {
     roles: ADMIN,
     body: scheduler.configPatchBody,

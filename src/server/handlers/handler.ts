@@ -6,7 +6,7 @@ import type { Drover } from "../../engine/index.ts";
 import type { Caller, LongPolls } from "../../http/index.ts";
 import type { Answered, Asked, CallName, Settings } from "../../protocol/index.ts";
 import type { ServerPhase } from "../access/phase.ts";
-import type { TurnedAway } from "../observe/observers.ts";
+import type { TurnedAway } from "../observe/event-log.ts";
 import type { PushDriver } from "../push/drivers.ts";
 import type { Snapshot } from "../webhooks/delivery.ts";
 import type { LogRequests } from "./log-requests.ts";

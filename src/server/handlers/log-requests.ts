@@ -42,11 +42,7 @@ export type LogOutcome =
   | { readonly kind: "tail"; readonly text: string; readonly truncated: boolean }
   | { readonly kind: "none" | "silent" | "gone" | "keeps-none" }
   | { readonly kind: "failed"; readonly error: string };
-export type LogRequest = AttemptRef & {
-  readonly worker: string;
-  readonly lines: number;
-  readonly taskAgeMs?: number;
-};
+export type LogRequest = AttemptRef & { readonly worker: string; readonly lines: number; readonly taskAgeMs?: number };
 export type Keeper = { readonly worker: string } | { readonly anyOf: readonly string[] } | "gone" | "keeps-none";
 export type LogRequests = {
   /** A worker has synced; a folder if it keeps logs. */

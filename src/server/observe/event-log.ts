@@ -16,10 +16,11 @@ type Line = { readonly level: "debug" | "info" | "warn"; readonly message: strin
 
 const REASON_SHOWN_MAX = 200;
 
+export type TurnedAway = { readonly taskId: string; readonly agentId: string; readonly code: string };
 export type LifecycleLog = {
   onCommitted(batch: readonly Applied[]): void;
   onWebhook(outcome: WebhookOutcome): void;
-  onRejected(rejected: { readonly taskId: string; readonly agentId: string; readonly code: string }): void;
+  onRejected(rejected: TurnedAway): void;
   onFailed(error: DroverError): void;
 };
 
@@ -29,8 +30,9 @@ export function createLifecycleLog(logger: Logger, state: State): LifecycleLog {
       if (!logger.isLevelEnabled("info")) return;
       const isDetailed = logger.isLevelEnabled("debug");
       for (const { event, seq } of batch) {
-        const line = lineOf(event, state, isDetailed);
-        if (line !== null) logger[line.level]({ seq, ...line.facts }, line.message);
+        if (!isDetailed && DETAILS.has(event.kind)) continue;
+        const line = (LINES[event.kind] as LineOf<Event> | undefined)?.(event, state);
+        if (line !== undefined) logger[line.level]({ seq, ...line.facts }, line.message);
       }
     },
     onWebhook({ kind, taskId, deliveryId, event, host, attempt, ms, status, reason, restMs }) {
@@ -43,105 +45,62 @@ export function createLifecycleLog(logger: Logger, state: State): LifecycleLog {
   };
 }
 
-/** Null for what is no event of anybody's life, or too much of a detail now. */
-function lineOf(event: Event, state: State, isDetailed: boolean): Line | null {
-  switch (event.kind) {
-    case "task-submitted":
-    case "task-assigned":
-    case "attempt-started":
-    case "attempt-stopping":
-      return isDetailed ? onTheWay(event, state) : null;
-    case "task-done":
-    case "task-failed":
-    case "task-cancelled":
-    case "task-skipped":
-    case "task-retried":
-    case "attempt-failed":
-    case "attempt-lost":
-      return ofEnd(event, state);
-    case "worker-joined":
-      return line("info", "worker joined", { worker: event.worker, kind: event.workerKind, slots: event.slots });
-    case "worker-left":
-      return line(event.lost ? "warn" : "info", event.lost ? "worker lost" : "worker left", { worker: event.worker });
-    case "config-changed":
-      return line("info", "config changed", { isPatched: event.patch !== null });
-    case "pause-changed":
-      return line("info", event.paused ? "paused" : "resumed", { scope: event.scope, id: event.id });
-    case "gate-throttled":
-      return line("warn", "gate throttled", { gate: event.gate, retryAfterMs: event.retryAfterMs });
-    default:
-      return ofService(event);
-  }
-}
-
+type LineOf<One extends Event> = (event: One, state: State) => Line;
 const line = (level: Line["level"], message: string, facts: Facts): Line => ({ level, message, facts });
 
-type OnTheWay = Extract<Event, { kind: "task-submitted" | "task-assigned" | "attempt-started" | "attempt-stopping" }>;
-function onTheWay(event: OnTheWay, state: State): Line {
-  const taskId = event.task;
-  switch (event.kind) {
-    case "task-submitted":
-      return line("debug", "task submitted", {
-        taskId,
-        project: event.project,
-        agentId: event.agent,
-        type: event.type,
-      });
-    case "task-assigned": {
-      const since = state.tasks.get(event.task)?.runnableAt ?? -1;
-      const waitMs = since < 0 || since > event.at ? undefined : event.at - since;
-      return line("debug", "task dispatched", { taskId, attempt: event.attempt, worker: event.worker, waitMs });
-    }
-    case "attempt-started":
-      return line("debug", "attempt started", { taskId, attempt: event.attempt });
-    case "attempt-stopping":
-      return line("debug", "attempt is to stop", { taskId, attempt: event.attempt, cause: event.cause });
-    default:
-      return event satisfies never;
-  }
-}
+type EndKind =
+  | ("task-done" | "task-failed" | "task-cancelled" | "task-skipped" | "task-retried")
+  | ("attempt-failed" | "attempt-lost");
+const ofEnd =
+  (level: Line["level"], message: string): LineOf<Extract<Event, { kind: EndKind }>> =>
+  (event, { tasks }) => {
+    const task = tasks.get(event.task);
+    const runMs = task === undefined || task.startedAt < 0 ? undefined : Math.max(0, event.at - task.startedAt);
+    return line(level, message, {
+      taskId: event.task,
+      ...(task === undefined ? {} : { project: task.project.id, agentId: task.agent.id }),
+      ...("attempt" in event ? { attempt: event.attempt } : {}),
+      ...("tokens" in event && event.tokens !== null ? { tokens: event.tokens } : {}),
+      ...("expired" in event && event.expired ? { expired: true } : {}),
+      ...("cause" in event && typeof event.cause === "string" ? { cause: event.cause } : {}),
+      ...(runMs === undefined ? {} : { runMs }),
+    });
+  };
 
-const END_WORDS = {
-  "task-done": ["info", "task done"],
-  "task-failed": ["warn", "task failed"],
-  "task-cancelled": ["info", "task cancelled"],
-  "task-skipped": ["info", "task skipped"],
-  "task-retried": ["info", "task runs again"],
-  "attempt-failed": ["info", "attempt failed, the task runs again"],
-  "attempt-lost": ["warn", "attempt lost, the task runs again"],
-} as const satisfies Partial<Record<Event["kind"], readonly [Line["level"], string]>>;
-type EndKind = keyof typeof END_WORDS;
-
-function ofEnd(event: Extract<Event, { kind: EndKind }>, state: State): Line {
-  const [level, message] = END_WORDS[event.kind];
-  const task = state.tasks.get(event.task);
-  const runMs = task === undefined || task.startedAt < 0 ? undefined : Math.max(0, event.at - task.startedAt);
-  return line(level, message, {
-    taskId: event.task,
-    ...(task === undefined ? {} : { project: task.project.id, agentId: task.agent.id }),
-    ...("attempt" in event ? { attempt: event.attempt } : {}),
-    ...("tokens" in event && event.tokens !== null ? { tokens: event.tokens } : {}),
-    ...("expired" in event && event.expired ? { expired: true } : {}),
-    ...("cause" in event && typeof event.cause === "string" ? { cause: event.cause } : {}),
-    ...(runMs === undefined ? {} : { runMs }),
-  });
-}
-
-function ofService(event: Event): Line | null {
-  switch (event.kind) {
-    case "gate-opened":
-      return line("info", "gate opened", { gate: event.gate });
-    case "gate-reset":
-      return line("info", "gate reset", { gate: event.gate });
-    case "gate-removed":
-      return line("info", "gate removed", { gate: event.gate });
-    case "project-put":
-      return line("info", "project changed", { project: event.project, weight: event.settings.weight });
-    case "schedule-put":
-      return line("info", "schedule changed", { schedule: event.schedule });
-    case "schedule-removed":
-      return line("info", "schedule removed", { schedule: event.schedule });
-    default:
-      return null;
-  }
-}
+/** What is no event of anybody's life has no line. */
+const LINES: { readonly [Kind in Event["kind"]]?: LineOf<Extract<Event, { kind: Kind }>> } = {
+  "task-submitted": ({ task: taskId, project, agent: agentId, type }) =>
+    line("debug", "task submitted", { taskId, project, agentId, type }),
+  "task-assigned": ({ task: taskId, attempt, worker, at }, { tasks }) => {
+    const since = tasks.get(taskId)?.runnableAt ?? -1;
+    const waitMs = since < 0 || since > at ? undefined : at - since;
+    return line("debug", "task dispatched", { taskId, attempt, worker, waitMs });
+  },
+  "attempt-started": ({ task: taskId, attempt }) => line("debug", "attempt started", { taskId, attempt }),
+  "attempt-stopping": ({ task: taskId, attempt, cause }) =>
+    line("debug", "attempt is to stop", { taskId, attempt, cause }),
+  "task-done": ofEnd("info", "task done"),
+  "task-failed": ofEnd("warn", "task failed"),
+  "task-cancelled": ofEnd("info", "task cancelled"),
+  "task-skipped": ofEnd("info", "task skipped"),
+  "task-retried": ofEnd("info", "task runs again"),
+  "attempt-failed": ofEnd("info", "attempt failed, the task runs again"),
+  "attempt-lost": ofEnd("warn", "attempt lost, the task runs again"),
+  "worker-joined": ({ worker, workerKind: kind, slots }) => line("info", "worker joined", { worker, kind, slots }),
+  "worker-left": ({ worker, lost }) => line(lost ? "warn" : "info", lost ? "worker lost" : "worker left", { worker }),
+  "config-changed": ({ patch }) => line("info", "config changed", { isPatched: patch !== null }),
+  "pause-changed": ({ paused, scope, id }) => line("info", paused ? "paused" : "resumed", { scope, id }),
+  "gate-throttled": ({ gate, retryAfterMs }) => line("warn", "gate throttled", { gate, retryAfterMs }),
+  "gate-opened": ({ gate }) => line("info", "gate opened", { gate }),
+  "gate-reset": ({ gate }) => line("info", "gate reset", { gate }),
+  "gate-removed": ({ gate }) => line("info", "gate removed", { gate }),
+  "project-put": ({ project, settings }) => line("info", "project changed", { project, weight: settings.weight }),
+  "schedule-put": ({ schedule }) => line("info", "schedule changed", { schedule }),
+  "schedule-removed": ({ schedule }) => line("info", "schedule removed", { schedule }),
+};
+const DETAILS: ReadonlySet<string> = new Set([
+  "task-submitted",
+  "task-assigned",
+  "attempt-started",
+  "attempt-stopping",
+]);

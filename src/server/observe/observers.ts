@@ -5,11 +5,10 @@ import type { Logger } from "pino";
 import type { Drover } from "../../engine/index.ts";
 import type { OnAnswered } from "../../http/index.ts";
 import type { WebhookOutcome } from "../webhooks/dispatcher.ts";
-import { createLifecycleLog } from "./event-log.ts";
+import { createLifecycleLog, type TurnedAway } from "./event-log.ts";
 import { createMetrics, type MetricsParts } from "./metrics.ts";
 import type { Spans } from "./spans.ts";
 
-export type TurnedAway = { readonly taskId: string; readonly agentId: string; readonly code: string };
 export type Observers = {
   metrics(): Promise<string>;
   observerOf(method: string, route: string): OnAnswered;

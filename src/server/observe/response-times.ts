@@ -16,11 +16,7 @@ type Cell = { readonly counts: number[]; sumMs: number };
 /** Adds the time of one answer of a route. */
 export type Timing = (status: number, ms: number) => void;
 type Values = MetricObjectWithValues<MetricValueWithName<string>>;
-export type AnswerTimes = {
-  readonly name: string;
-  of(method: string, route: string): Timing;
-  get(): Promise<Values>;
-};
+export type AnswerTimes = { readonly name: string; of(method: string, route: string): Timing; get(): Promise<Values> };
 
 export function createAnswerTimes(): AnswerTimes {
   const routes = new Map<

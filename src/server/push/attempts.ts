@@ -15,21 +15,12 @@
  * the engine like that of any worker that was lost.
  */
 import type { PushTarget } from "../../core/model/index.ts";
-import { type Exchange, ExchangeFailure } from "../../http/index.ts";
+import { ExchangeFailure } from "../../http/index.ts";
 import type { Assignment, ResultReport, SyncAnswer } from "../../protocol/index.ts";
-import { type Clock, readRetryAfter } from "../../std/index.ts";
-import type { Health } from "./probe.ts";
-import { pushRequest } from "./request.ts";
+import { readRetryAfter } from "../../std/index.ts";
+import { type Health, type PushWorld, pushRequest } from "./request.ts";
 import { ANSWER_BYTES_MAX, outcomeOf, type PushOutcome } from "./response.ts";
 
-export type PushWorld = {
-  readonly clock: Clock;
-  readonly exchange: Exchange;
-  /** Of Drover, for the User-Agent. */
-  readonly version: string;
-  /** Hears of what should never happen; the driver goes on. */
-  readonly onProblem: (error: unknown) => void;
-};
 /** What has happened: the worker answered, cannot be reached or broke off, or there is a result to report. */
 export type PushNews = "answer" | "doubt" | "result";
 type Named = { readonly taskId: string; readonly attempt: number };

@@ -13,8 +13,9 @@
  */
 import { DroverError, isStop } from "../../engine/writer/index.ts";
 import type { SyncAnswer } from "../../protocol/index.ts";
-import { createPushAttempts, type PushAttempts, type PushNews, type PushWorld } from "./attempts.ts";
-import { type Health, probe } from "./probe.ts";
+import { ringAfter } from "../../std/index.ts";
+import { createPushAttempts, type PushAttempts, type PushNews } from "./attempts.ts";
+import { type Health, type PushWorld, probe } from "./request.ts";
 import { createPushSession, type Joined, type PushRemote, type PushSession, type PushWorker } from "./session.ts";
 
 /** Looks per lease, and the part of a lease one may take: a look without an answer leaves time for another. */
@@ -160,7 +161,7 @@ function pause(course: Course): Promise<void> {
       delete waiting.pause;
       resolve();
     };
-    const cancel = world.clock.ringAt(world.clock.elapsed() + lookMs(course), end, { keepAlive: false });
+    const cancel = ringAfter(world.clock, lookMs(course), end, { keepAlive: false });
     waiting.pause = end;
   });
 }
@@ -262,7 +263,7 @@ async function stop(course: Course, graceMs: number): Promise<void> {
   if (graceMs > 0 && course.over === null && (attempts.count() > 0 || attempts.results().length > 0)) {
     const idle = Promise.withResolvers<void>();
     waiting.idle = idle.resolve;
-    const cancel = world.clock.ringAt(world.clock.elapsed() + graceMs, idle.resolve, { keepAlive: true });
+    const cancel = ringAfter(world.clock, graceMs, idle.resolve, { keepAlive: true });
     waiting.poll?.abort(new Error("the server stops"));
     await idle.promise;
     cancel();

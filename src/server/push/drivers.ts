@@ -8,28 +8,14 @@
  */
 import type { RemoteWorkers } from "../../engine/workers/index.ts";
 import { type Exchange, exchange } from "../../http/index.ts";
-import type { JoinBody, Joined } from "../../protocol/index.ts";
+import type { JoinBody, Joined, WorkerOptions, WorkerView } from "../../protocol/index.ts";
 import { type Clock, realClock } from "../../std/index.ts";
-import type { PushWorld } from "./attempts.ts";
 import { type Drive, type PushChange, startDrive } from "./driver.ts";
-import { checkPushTarget } from "./request.ts";
+import { checkPushTarget, type PushWorld } from "./request.ts";
 import type { PushWorker } from "./session.ts";
 
 /** What is used of a worker as the engine shows it. */
-export type KnownWorker = {
-  readonly id: string;
-  readonly kind: string;
-  readonly status: string;
-  readonly slots: number;
-  readonly capabilities: readonly string[];
-  readonly resources?: JoinBody["resources"];
-  readonly zone?: string;
-  readonly actions?: readonly string[];
-  readonly types?: readonly string[];
-  readonly projects?: readonly string[];
-  readonly endpoint?: string;
-  readonly path?: string;
-};
+type KnownWorker = Pick<WorkerView, "id" | "kind" | "status" | "slots" | "endpoint" | "path" | keyof WorkerOptions>;
 /** What is used of the engine. */
 export type PushEngine = {
   workers(): Promise<readonly KnownWorker[]>;
@@ -40,8 +26,7 @@ export type PushOptions = {
   /** Of Drover, for the User-Agent. */
   readonly version: string;
   readonly onChange?: (change: PushChange) => void;
-  /** Hears of what should never happen; the driver goes on. By default a warning of the process. */
-  readonly onProblem?: (error: unknown) => void;
+  readonly onProblem: PushWorld["onProblem"];
   readonly clock?: Clock;
   readonly exchange?: Exchange;
 };
@@ -61,12 +46,7 @@ export type PushDriver = AsyncDisposable & {
 
 export function createPushDriver(options: PushOptions): PushDriver {
   const { drover, onChange = () => {} } = options;
-  const world: PushWorld = {
-    clock: options.clock ?? realClock,
-    exchange: options.exchange ?? exchange,
-    version: options.version,
-    onProblem: options.onProblem ?? ((error) => process.emitWarning(String(error), "DroverWarning")),
-  };
+  const world: PushWorld = { clock: realClock, exchange, ...options };
   const drives = new Map<string, Drive>();
   let stopping: Promise<void> | null = null;
 
@@ -94,22 +74,19 @@ export function createPushDriver(options: PushOptions): PushDriver {
     for (const { id, kind, status, endpoint, ...known } of await drover.workers()) {
       if (kind !== "push" || endpoint === undefined || status === "draining") continue;
       if (drives.has(id) || stopping !== null) continue;
-      const { slots, capabilities, resources, zone, path, actions, types, projects } = known;
-      drive(
-        {
-          id,
-          endpoint,
-          slots,
-          capabilities,
-          ...(resources === undefined ? {} : { resources }),
-          ...(zone === undefined ? {} : { zone }),
-          ...(path === undefined ? {} : { path }),
-          actions: actions ?? null,
-          types: types ?? null,
-          projects: projects ?? null,
-        },
-        null,
-      );
+      const {
+        slots,
+        capabilities,
+        resources,
+        zone = null,
+        path,
+        actions = null,
+        types = null,
+        projects = null,
+      } = known;
+      const worker = { id, endpoint, slots, capabilities, zone, actions, types, projects };
+      const more = { ...(resources === undefined ? {} : { resources }), ...(path === undefined ? {} : { path }) };
+      drive({ ...worker, ...more }, null);
     }
   }
 

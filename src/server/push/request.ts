@@ -1,5 +1,5 @@
 /**
- * A task as a push worker is posted it.
+ * What a push worker is sent: its tasks, and the question whether it is there.
  *
  * The worker is an HTTP server that knows nothing of Drover: a browser with tabs, say. It gets
  *
@@ -17,13 +17,22 @@
 import { fail, ok, type Result } from "../../core/base/index.ts";
 import type { PushTarget } from "../../core/model/index.ts";
 import { badInput } from "../../engine/writer/index.ts";
-import { headerText, type OutboundRequest } from "../../http/index.ts";
+import { type Exchange, ExchangeFailure, headerText, type OutboundRequest } from "../../http/index.ts";
+import { type Clock, ringAfter } from "../../std/index.ts";
 
 const TAB_PATH = "/tabs/{tabId}/action";
 const PLAIN_PATH = "/action";
 const RESERVED: ReadonlySet<string> = new Set(["kind", "tabId"]);
 const PLACEHOLDERS = ["tabId", "taskId", "action"] as const;
 
+export type PushWorld = {
+  readonly clock: Clock;
+  readonly exchange: Exchange;
+  /** Of Drover, for the User-Agent. */
+  readonly version: string;
+  /** Hears of what should never happen; the driver goes on. */
+  readonly onProblem: (error: unknown) => void;
+};
 /** What is used of a task. */
 export type PushTask = {
   readonly taskId: string;
@@ -96,4 +105,38 @@ function bodyOf({ action, ref, selector, tabId, params = {} }: PushTask, templat
     ...(selector === undefined ? {} : { selector }),
     ...(tabId === undefined || template.includes("{tabId}") ? {} : { tabId }),
   };
+}
+
+export type Health = "answers" | "connects" | "dead";
+
+/**
+ * Whether a push worker is there. It does not speak for itself, so Drover asks: GET <endpoint>/health, and any HTTP
+ * answer will do, a 404 as well. A worker with one thread that is busy with a long action does not answer meanwhile,
+ * though the system still takes connections for it; that is not the same as no worker being there at all, so that hard
+ * work is not taken for death.
+ */
+export async function probe(
+  endpoint: string,
+  timeoutMs: number,
+  { clock, exchange, version }: Pick<PushWorld, "clock" | "exchange" | "version">,
+  signal: AbortSignal,
+): Promise<Health> {
+  const late = new AbortController();
+  const ring = (): void => late.abort(new Error(`no answer in ${timeoutMs} ms`));
+  const cancel = ringAfter(clock, timeoutMs, ring, { keepAlive: false });
+  try {
+    const answer = await exchange({
+      url: under(endpoint, "/health"),
+      method: "GET",
+      headers: { "User-Agent": `drover/${version}` },
+      signal: AbortSignal.any([late.signal, signal]),
+    });
+    answer.drop();
+    return "answers";
+  } catch (error) {
+    if (!(error instanceof ExchangeFailure)) throw error;
+    return late.signal.aborted && error.isTaken ? "connects" : "dead";
+  } finally {
+    cancel();
+  }
 }

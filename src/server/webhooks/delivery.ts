@@ -14,7 +14,7 @@ import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { type Exchange, ExchangeFailure, exchange, headerText, type ResolvedAddress } from "../../http/index.ts";
 import type { WebhookSettings } from "../../protocol/index.ts";
-import { type Clock, readRetryAfter } from "../../std/index.ts";
+import { type Clock, readRetryAfter, ringAfter } from "../../std/index.ts";
 import { hostOf, readCallbackUrl, specialRangeOf } from "./address.ts";
 import { signatureOf } from "./signature.ts";
 
@@ -61,15 +61,11 @@ export async function deliver(
   outside: Outside,
   stop: AbortSignal,
 ): Promise<Verdict> {
-  const { clock } = outside;
   const url = readCallbackUrl(webhook.url, settings);
   if (!url.ok) return { ok: false, reason: `its callbackUrl must be ${url.failure}`, isFinal: true };
   const late = new AbortController();
-  const cancelAlarm = clock.ringAt(
-    clock.elapsed() + settings.timeout,
-    () => late.abort(new Error(`no answer in ${settings.timeout} ms`)),
-    { keepAlive: true },
-  );
+  const ring = (): void => late.abort(new Error(`no answer in ${settings.timeout} ms`));
+  const cancelAlarm = ringAfter(outside.clock, settings.timeout, ring, { keepAlive: true });
   try {
     return await attempt(url.value, webhook, settings, outside, AbortSignal.any([late.signal, stop]));
   } finally {

@@ -13,7 +13,7 @@
  */
 import { DroverError, isStop } from "../../engine/writer/index.ts";
 import type { WebhookSettings } from "../../protocol/index.ts";
-import { type Clock, realClock } from "../../std/index.ts";
+import { type Clock, realClock, ringAfter } from "../../std/index.ts";
 import { restAfterTry } from "./backoff.ts";
 import { deliver, type Outside, outside, type Snapshot, type Verdict } from "./delivery.ts";
 import { createDue, type DueEnd, type DueSource, type Unlogged } from "./due-queue.ts";
@@ -47,8 +47,8 @@ export type WebhookOptions = {
   /** Of Drover, for the User-Agent. */
   readonly version: string;
   readonly onOutcome?: (outcome: WebhookOutcome) => void;
-  /** Hears of what should never happen; webhooks go on. By default a warning of the process. */
-  readonly onProblem?: (error: unknown) => void;
+  /** Hears of what should never happen; webhooks go on. */
+  readonly onProblem: (error: unknown) => void;
   readonly clock?: Clock;
   readonly resolve?: Outside["resolve"];
   readonly exchange?: Outside["exchange"];
@@ -67,9 +67,8 @@ type End = DueEnd | Unlogged;
 type Delivery = { readonly id: string; readonly end: End; tries: number };
 
 export function startWebhooks(options: WebhookOptions): Webhooks {
-  const { drover, clock = realClock } = options;
-  const onProblem = options.onProblem ?? ((error) => process.emitWarning(String(error), "DroverWarning"));
-  const world = worldOf(clock, options);
+  const { drover, onProblem, clock = realClock } = options;
+  const world = { ...outside(clock, options.version), ...options, clock };
   const rejected = createRejectedStore();
   const resting = new Set<() => void>();
   const underWay = new Set<Promise<void>>();
@@ -150,7 +149,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
       resting.delete(cancel);
       enqueue(delivery);
     };
-    const cancel = clock.ringAt(clock.elapsed() + restMs, ring, { keepAlive: false });
+    const cancel = ringAfter(clock, restMs, ring, { keepAlive: false });
     resting.add(cancel);
   }
 
@@ -170,7 +169,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     for (const cancel of resting) cancel();
     if (graceMs > 0) {
       const over = Promise.withResolvers<void>();
-      const cancel = clock.ringAt(clock.elapsed() + graceMs, over.resolve, { keepAlive: true });
+      const cancel = ringAfter(clock, graceMs, over.resolve, { keepAlive: true });
       await Promise.race([Promise.all(underWay), over.promise]);
       cancel();
     }
@@ -213,12 +212,6 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
     [Symbol.asyncDispose]: () => stop(),
   };
 }
-
-const worldOf = (clock: Clock, { version, resolve, exchange }: WebhookOptions): Outside => ({
-  ...outside(clock, version),
-  ...(resolve === undefined ? {} : { resolve }),
-  ...(exchange === undefined ? {} : { exchange }),
-});
 
 /** The task as it is to be sent, or why it cannot be; null if the engine has stopped. */
 async function load(

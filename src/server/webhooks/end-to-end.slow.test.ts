@@ -47,6 +47,7 @@ async function live(data: string, at: number, config: object = {}): Promise<Life
   const webhooks = startWebhooks({
     ...{ drover, clock, version: "0.0.0", settings: { ...SETTINGS, secret: "s3cret" } },
     onOutcome: outcomes.put,
+    onProblem: assert.ifError,
   });
   const close = async (): Promise<void> => {
     await webhooks.stop();
