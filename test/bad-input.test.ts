@@ -79,7 +79,10 @@ const bodyFields: Record<string, readonly unknown[]> = {
   callbackUrl: [1, null, [], {}, "", "a/b", "ftp://a/", "http://"],
   deadline: [...NOT_WHOLE, "tomorrow", "2026-01-31", "2026-02-30T25:00:00Z", ""],
   notBefore: [...NOT_WHOLE, "tomorrow", "", "2026-01-31T12:00:00"],
-  needs: [1, "known", {}, null, [1], [null], ["None"], [""], ["a b"], [LONE], Array(1001).fill("x")],
+  needs: [
+    ...[1, "known", null, [1], [null], ["None"], [""], ["a b"], [LONE], Array(1001).fill("x")],
+    ...[{ a: 1 }, { a: null }, { a: "b c" }, { "a b": "c" }, { "": "c" }, { a: LONE }, { [LONE]: "a" }, { a: ["b"] }],
+  ],
   capabilities: [1, "git", {}, null, [1], ["None"], [""], [LONE], Array(65).fill("x")],
   locks: [1, "repo", {}, null, [1], ["null"], [""], [LONE], Array(65).fill("x")],
   resources: [...NOT_AN_OBJECT.filter((value) => value !== undefined), { cpu: 1 }],

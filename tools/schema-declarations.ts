@@ -65,10 +65,12 @@ const inBrackets = (type: string): string => (type.includes(" | ") && !type.star
 const GENERIC: Readonly<Record<string, readonly string[]>> = {
   TaskBody: ["Params"],
   TaskView: ["Params", "Result"],
+  AssignedView: ["Params", "Result", "Needed"],
 };
 const PARAMETERS: Readonly<Record<string, { readonly field: string; readonly text: string }>> = {
   Params: { field: "params", text: "Params extends object = Readonly<Record<string, unknown>>" },
   Result: { field: "result", text: "Result = unknown" },
+  Needed: { field: "inputs", text: "Needed extends object = Inputs" },
 };
 const parametersOf = (name: string): string => {
   const texts = (GENERIC[name] ?? []).map((one) => PARAMETERS[one]?.text);
@@ -199,6 +201,9 @@ const ABOUT: Readonly<Record<string, string>> = {
   BatchItem: "What became of an item of a batch.",
   BatchAnswer: "What became of a batch.",
   TaskView: "A task as Drover shows it: the submitted fields, where it stands, how it ended. What is unset is absent.",
+  Input: "How a task ended, for one that needs it.",
+  Inputs: "How tasks ended, for one that needs them, by name.",
+  AssignedView: "A task as its worker sees it.",
   TasksQuery: "Which tasks, and how many of them.",
   TaskPage: "A page of tasks.",
   PatchBody: "What to change of a task.",

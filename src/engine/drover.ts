@@ -34,6 +34,7 @@ import type {
   AnyParams,
   ConfigInput,
   GateStatus,
+  Inputs,
   PauseBody,
   PauseStatus,
   ProjectView,
@@ -52,6 +53,7 @@ import { createSnapshotter } from "./snapshots/snapshotter.ts";
 import { type ArtifactExists, type ArtifactWatch, artifactSourceFor, watchArtifacts } from "./tasks/artifacts.ts";
 import { createEndWatch, isEnd } from "./tasks/await-end.ts";
 import { createBodyStore } from "./tasks/body-store.ts";
+import { createInputs } from "./tasks/inputs.ts";
 import { createRejectedCounts, createRejectedRing } from "./tasks/rejected.ts";
 import { createTaskApi, type TaskApi } from "./tasks/task-api.ts";
 import { type GateView, type GateWithCalls, gateDetail, gateViews } from "./views/gate-view.ts";
@@ -116,9 +118,9 @@ export type Drover = AsyncDisposable &
       },
     ): Promise<Why>;
     /** Joins a worker that runs tasks in this process. */
-    worker<Params extends object = AnyParams, Result = unknown>(
+    worker<Params extends object = AnyParams, Result = unknown, Needed extends object = Inputs>(
       options: WorkerOptions,
-      handler: Handler<Params, Result>,
+      handler: Handler<Params, Result, Needed>,
     ): Promise<LocalWorker>;
     /** All workers. */
     workers(): Promise<WorkerView[]>;
@@ -252,8 +254,9 @@ async function startParts(options: OpenOptions, log: Log, config: Config | null)
   const localPermits = createLocalPermits(writer, steady);
   const permits = createRemotePermits(writer, steady);
   const callbacks = createCallbacks({ writer, bodies, task: (id) => tasks.task(id) });
-  const workers = createLocalWorkers({ writer, clock: steady, newId, bodies, permits: localPermits });
-  const remote = createRemoteWorkers({ writer, clock: steady, newId, bodies });
+  const inputs = createInputs({ writer, log, bodies });
+  const workers = createLocalWorkers({ writer, clock: steady, newId, bodies, inputs, permits: localPermits });
+  const remote = createRemoteWorkers({ writer, clock: steady, newId, bodies, inputs });
   const progressOf = (task: string): unknown => workers.progressOf(task) ?? remote.progressOf(task);
   const snapshots = createSnapshotter({
     log,

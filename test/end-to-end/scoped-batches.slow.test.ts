@@ -21,6 +21,7 @@ test("an item that needs another's task is answered like one that needs a task t
     { id: "child", action: "x", parent: "secret" },
     { id: "elsewhere", action: "x", project: "other" },
     { id: "after", action: "x", needs: ["ties"] },
+    { id: "by-name", action: "x", needs: { by: "secret" } },
   ];
   const body = { agentId: "ann", tasks };
   const reply = await at.ask("submitBatch", { body }, { token: "token-of-site-0123456789" });
@@ -32,4 +33,5 @@ test("an item that needs another's task is answered like one that needs a task t
   assert.equal(errors[3], nowhere.replace("tasks[2].needs", "tasks[3].parent").replace("absent", "secret"));
   assert.match(errors[4] ?? "", /tasks\[4\]\.project is other, and this token speaks for site only/);
   assert.match(errors[5] ?? "", /ties/);
+  assert.equal(errors[6], nowhere.replace("tasks[2]", "tasks[6]").replace("absent", "secret"));
 });

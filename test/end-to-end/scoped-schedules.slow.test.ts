@@ -27,5 +27,6 @@ test("a schedule of a scoped token may not name what its tasks wait for, also wh
     assert.equal((await put(more, admin)).status, 200, "an admin's own is no secret to it");
     await at.ask("removeSchedule", { params: { id: "mine" } }, admin);
   }
+  assert.equal((await put({ needs: { by: "of-somebody" } }, { token })).status, 403);
   assert.equal((await put({ needs: [] }, { token })).status, 200);
 });

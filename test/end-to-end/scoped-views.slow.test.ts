@@ -143,6 +143,7 @@ test("a task of another project is no dependency: it is answered as if it were n
     const task = { agentId: "ann", action: "x", needs: [dependency] };
     const replies = [
       await at.ask("submit", { body: task }, more),
+      await at.ask("submit", { body: { ...task, needs: { by: dependency } } }, more),
       await at.ask("submit", { body: { agentId: "ann", action: "x", parent: dependency } }, more),
     ];
     for (const { status, problem } of replies) {

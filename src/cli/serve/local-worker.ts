@@ -47,6 +47,7 @@ export type WorkerEngine = {
     handler: (task: ExecTask, context: ExecContext) => Promise<unknown>,
   ): Promise<JoinedWorker>;
   workers(): Promise<readonly OtherWorker[]>;
+  task(id: string): Promise<{ readonly result?: unknown }>;
   events(options: {
     readonly after: number;
     readonly follow: true;
@@ -102,6 +103,7 @@ export async function startLocalWorker(options: LocalWorkerOptions): Promise<Loc
     cwd: terminal.cwd,
     inherited: terminal.env,
     url: options.url,
+    readResult: async (id) => (await options.drover.task(id)).result,
     killGraceMs: options.killGraceMs,
     onWarning: complain,
   };

@@ -52,6 +52,9 @@ const text = (value: string | number | undefined): string | undefined =>
   value === undefined ? undefined : String(value);
 const names = (list: readonly string[] | undefined): string | undefined => list?.join(", ");
 
+const needsOf = ({ needs }: TaskView): string | undefined =>
+  names(Array.isArray(needs) ? needs : needs && Object.entries(needs).map(([name, id]) => `${id} (as ${name})`));
+
 const labelsOf = ({ labels }: TaskView): string | undefined =>
   labels === undefined ? undefined : names(Object.entries(labels).map(([key, value]) => `${key}=${value}`));
 
@@ -96,7 +99,7 @@ export function taskDetails(task: TaskView, output: Output): string {
     ["deadline", instant(task.deadline, now)],
     ["not before", instant(task.notBefore, now)],
     ["parent", task.parent],
-    ["needs", names(task.needs)],
+    ["needs", needsOf(task)],
     ["artifact", task.inputArtifact],
     ["capabilities", names(task.capabilities)],
     ["locks", names(task.locks)],

@@ -122,14 +122,21 @@ async function resultOf(id: TaskId, reading: Promise<string | null>): Promise<{ 
     const text = await reading;
     return text === null ? {} : { result: JSON.parse(text) as unknown };
   } catch (error) {
-    if (!(error instanceof DamagedBody)) throw error;
-    const message = `the result of ${id} is not what was stored (event ${error.seq}); run drover verify`;
-    throw new DroverError("damaged", message, { details: { task: id, event: error.seq }, cause: error });
+    throw error instanceof DamagedBody ? damagedResult(id, error) : error;
   }
 }
 
+export function damagedResult(id: TaskId, cause: DamagedBody): DroverError {
+  const message = `the result of ${id} is not what was stored (event ${cause.seq}); run drover verify`;
+  return new DroverError("damaged", message, { details: { task: id, event: cause.seq }, cause });
+}
+
 /** How a buried task ended, as the log has it. */
-async function endOf(log: Log, id: TaskId, seq: Seq): Promise<{ result?: unknown; error?: string; attempt?: number }> {
+export async function endOf(
+  log: Log,
+  id: TaskId,
+  seq: Seq,
+): Promise<{ result?: unknown; error?: string; attempt?: number }> {
   const record = await log.readRecord(seq);
   if (record === null || record.bytes.length === 0) return {};
   const { event } = decodeEvent(record.bytes, seq);

@@ -21,7 +21,7 @@ import {
 import { priority } from "../../core/config/index.ts";
 import { actionName, commandIn } from "../../core/fleet/index.ts";
 import type { Submission } from "../../core/model/index.ts";
-import type { AnyParams, PriorityName, TaskBody } from "../../protocol/index.ts";
+import type { AnyParams, Inputs, PriorityName, TaskBody } from "../../protocol/index.ts";
 import * as s from "../../protocol/schema/index.ts";
 import { Checked } from "../../protocol/schema/index.ts";
 import { taskFields } from "../../protocol/shapes/index.ts";
@@ -73,6 +73,9 @@ export const instantField: Reader<number> = (value, field) => {
   return read.ok ? ok(instantOf(read.value)) : read;
 };
 
+/** The ids that are needed, each once, in the order given. */
+const idsOf = (needs: NonNullable<TaskBody["needs"]>): readonly string[] =>
+  unique(Array.isArray(needs) ? needs : Object.values(needs).filter((id) => id !== undefined));
 /** Without repeats, in the order given. */
 const unique = (names: readonly string[]): readonly string[] => [...new Set(names)];
 /** Sorted, so that equal sets are equal values. */
@@ -89,7 +92,7 @@ const CONVERTED = {
   priority: priorityOf,
   deadline: instantOf,
   notBefore: instantOf,
-  needs: unique,
+  needs: idsOf,
   capabilities: sorted,
   locks: sorted,
   estimatedTokens: plainZero,
@@ -336,13 +339,18 @@ const hostOf = (url: string | undefined): string | null => (url === undefined ? 
 export const parseStored = (text: string): TaskBody => JSON.parse(text) as TaskBody;
 
 /** A task as it was submitted, and which attempt of it this is. */
-export type AssignedTask<Params extends object = AnyParams> = Omit<TaskBody, "id" | "params"> & {
+export type AssignedTask<Params extends object = AnyParams, Needed extends object = Inputs> = Omit<
+  TaskBody,
+  "id" | "params"
+> & {
   /** The id of the task. */
   readonly taskId: string;
   /** The number of the attempt. */
   readonly attempt: number;
   /** Arguments of the action. */
   readonly params?: Params;
+  /** How the tasks ended that it needs, each by its name, its id or `parent`. Absent if it needs none. */
+  readonly inputs?: Needed;
 };
 
 /** A stored body as its handler sees it: without the caller's id, and with the names of task and attempt. */

@@ -7,12 +7,13 @@
 import type { Seq, TaskId, WorkerId } from "../../core/base/index.ts";
 import { type Fifo, fifo, IdTable, peek, push, shift } from "../../core/collections/index.ts";
 import type { Task, WorkerSettings } from "../../core/model/index.ts";
-import type { AnyParams, Usage } from "../../protocol/index.ts";
+import type { AnyParams, Inputs, Usage } from "../../protocol/index.ts";
 import type { Clock } from "../../std/index.ts";
 import { type LocalPermits, tokensOf, type WithPermit } from "../permits/local-permits.ts";
 import { type BodyStore, DamagedBody, damagedReason, type Kept } from "../tasks/body-store.ts";
 import { done, failedSafely, type Report } from "../tasks/handler-outcome.ts";
-import { type AssignedTask, assignedTask } from "../tasks/task-body.ts";
+import { hasInputs, type ReadInputs } from "../tasks/inputs.ts";
+import { type AssignedTask, assignedTask, parseStored } from "../tasks/task-body.ts";
 import { DroverError, isStop } from "../writer/drover-error.ts";
 import { notify, type Writer } from "../writer/writer.ts";
 
@@ -28,14 +29,16 @@ export type HandlerRunner = {
   giveUp(task: TaskId, attempt: number): void;
 };
 
-export function createHandlerRunner(deps: {
-  readonly writer: Writer;
+type BodySources = { readonly writer: Writer; readonly bodies: BodyStore; readonly inputs: ReadInputs };
+
+type RunnerParts = BodySources & {
   readonly clock: Clock;
-  readonly bodies: BodyStore;
   readonly permits: LocalPermits;
   /** A handler has ended, and its end is applied. */
   readonly onEnded: (worker: HandlerWorker) => void;
-}): HandlerRunner {
+};
+
+export function createHandlerRunner(deps: RunnerParts): HandlerRunner {
   const { writer, clock, bodies, onEnded } = deps;
   const running = new IdTable<RunningAttempt>();
   const progress = new Map<string, unknown>();
@@ -55,11 +58,12 @@ export function createHandlerRunner(deps: {
   }
 
   /** Takes a slot. What begins in one turn is given to its handlers once that is over, so many in each turn. */
-  function begin(worker: HandlerWorker, task: TaskId, attempt: number, { seq: at, requirements }: Task): void {
-    const entry = newAttempt(worker, task, attempt, at as Seq);
+  function begin(worker: HandlerWorker, task: TaskId, attempt: number, record: Task): void {
+    const entry = newAttempt(worker, task, attempt, record.seq as Seq);
+    if (hasInputs(record)) entry.inputs = {};
     running.set(task, entry);
     worker.active++;
-    if (requirements.onLoss === "fail") return void beginOnRecord(entry);
+    if (record.requirements.onLoss === "fail") return void beginOnRecord(entry);
     enqueue(entry);
   }
 
@@ -100,10 +104,10 @@ export function createHandlerRunner(deps: {
   }
 
   function start(entry: RunningAttempt): void {
-    const kept = bodies.peek(entry.seq);
+    const kept = entry.inputs === null ? bodies.peek(entry.seq) : undefined;
     if (kept !== undefined) return perform(entry, kept);
-    bodies.read(entry.seq).then(
-      (text) => perform(entry, text === null ? null : { text, plain: null }),
+    readBody(deps, entry).then(
+      (body) => perform(entry, body),
       (error) => (error instanceof DamagedBody ? perform(entry, null) : fail(entry, error)),
     );
   }
@@ -120,7 +124,10 @@ export function createHandlerRunner(deps: {
       const { text, plain } = body;
       body.plain = null;
       const task = assignedTask(text, plain, entry.task, entry.attempt);
-      result = entry.worker.handler(task, new HandlerContext(entry, contextParts));
+      result = entry.worker.handler(
+        entry.inputs === null ? task : { ...task, inputs: entry.inputs },
+        new HandlerContext(entry, contextParts),
+      );
       isLater = isThenable(result);
     } catch (error) {
       return fail(entry, error);
@@ -176,6 +183,16 @@ export function createHandlerRunner(deps: {
   return { running, progress, serve, giveUp };
 }
 
+/** What is stored of its task; and if that needs others, what it sees of them is noted. */
+async function readBody({ writer, bodies, inputs }: BodySources, entry: RunningAttempt): Promise<Kept | null> {
+  const text = await bodies.read(entry.seq);
+  const record = entry.inputs === null ? undefined : writer.state.tasks.get(entry.task);
+  if (text === null || record === undefined) return text === null ? null : { text, plain: null };
+  const body = parseStored(text);
+  entry.inputs = await inputs(record, body.needs);
+  return { text, plain: { ...body } };
+}
+
 const missingBody = (seq: Seq): Error => Object.assign(new Error(damagedReason(seq)), { permanent: true });
 
 /** An attempt cut short because its worker leaves is lost with the worker, at no cost to its task, but for these. */
@@ -201,8 +218,8 @@ export type TaskContext = {
   readonly withPermit: WithPermit;
 };
 /** Runs a task; what it answers is the task's result, what it throws its failure. */
-export type Handler<Params extends object = AnyParams, Result = unknown> = (
-  task: AssignedTask<Params>,
+export type Handler<Params extends object = AnyParams, Result = unknown, Needed extends object = Inputs> = (
+  task: AssignedTask<Params, Needed>,
   context: TaskContext,
 ) => Result | Promise<Result>;
 
@@ -227,6 +244,8 @@ export type RunningAttempt = {
   /** The event that its body is stored with. */
   readonly seq: Seq;
   readonly worker: HandlerWorker;
+  /** Of a task that needs others: what it sees of them. */
+  inputs: Inputs | null;
   /** Its handler has ended, or was given up on. */
   isOver: boolean;
   controller: AbortController | null;
@@ -239,6 +258,7 @@ export const newAttempt = (worker: HandlerWorker, task: TaskId, attempt: number,
   attempt,
   seq,
   worker,
+  inputs: null,
   isOver: false,
   controller: null,
   stopped: null,

@@ -19,6 +19,7 @@ import type { Clock } from "../../std/index.ts";
 import type { LocalPermits } from "../permits/local-permits.ts";
 import type { BodyStore } from "../tasks/body-store.ts";
 import { reportOf } from "../tasks/handler-outcome.ts";
+import type { ReadInputs } from "../tasks/inputs.ts";
 import { accepted, badInput, DroverError, isStop, reading } from "../writer/drover-error.ts";
 import type { Applied } from "../writer/group-commit.ts";
 import { notify, type Writer } from "../writer/writer.ts";
@@ -69,6 +70,7 @@ type LocalWorkersDeps = {
   readonly clock: Clock;
   readonly newId: () => string;
   readonly bodies: BodyStore;
+  readonly inputs: ReadInputs;
   readonly permits: LocalPermits;
 };
 

@@ -16,6 +16,7 @@ import type { AttemptRef, JoinBody, Joined, ResultReport, SyncAnswer, SyncBody }
 import { SESSION_MAX } from "../../protocol/shapes/index.ts";
 import { type Clock, isoTime } from "../../std/index.ts";
 import type { BodyStore } from "../tasks/body-store.ts";
+import type { ReadInputs } from "../tasks/inputs.ts";
 import { abortSignal, readOptions } from "../writer/call-options.ts";
 import { accepted, type DroverError, refused } from "../writer/drover-error.ts";
 import type { Applied } from "../writer/group-commit.ts";
@@ -80,8 +81,9 @@ export function createRemoteWorkers(deps: {
   readonly clock: Clock;
   readonly newId: () => string;
   readonly bodies: BodyStore;
+  readonly inputs: ReadInputs;
 }): RemoteWorkersService {
-  const { writer, clock, newId, bodies } = deps;
+  const { writer, clock, newId, bodies, inputs } = deps;
   const { state } = writer;
   const takeResult = createRemoteResults(writer);
   const progress = new Map<string, unknown>();
@@ -92,7 +94,7 @@ export function createRemoteWorkers(deps: {
   const lostTabs = new Map<WorkerId, ReadonlySet<string>>();
   const polls = createSyncPolls(clock);
   const leases = createLeaseBook({ clock, leaseMs: () => state.config.workers.lease, onSilent });
-  const parts = { writer, bodies, polls, progress, lostTabs };
+  const parts = { writer, bodies, inputs, polls, progress, lostTabs };
 
   const isIdle = (): boolean => polls.isEmpty() && progress.size === 0;
 

@@ -24,6 +24,7 @@ import { joinBody, syncBody, workerOptions } from "../../protocol/shapes/index.t
 import { countTokens } from "../permits/local-permits.ts";
 import { type BodyStore, DamagedBody, damagedReason } from "../tasks/body-store.ts";
 import { reportOf } from "../tasks/handler-outcome.ts";
+import { hasInputs, type ReadInputs } from "../tasks/inputs.ts";
 import { parseStored } from "../tasks/task-body.ts";
 import { viewOf } from "../tasks/task-view.ts";
 import { readBody } from "../writer/call-options.ts";
@@ -85,6 +86,7 @@ const DRAIN = "drain";
 export type SyncParts = {
   readonly writer: Writer;
   readonly bodies: BodyStore;
+  readonly inputs: ReadInputs;
   readonly polls: SyncPolls;
   readonly progress: Map<string, unknown>;
   /** Tabs that were taken over, by the worker that had them. */
@@ -131,15 +133,17 @@ function dueFor(writer: Writer, worker: Worker): Attempt[] {
 
 /** Null if its body is damaged: the task has failed then. */
 async function assignmentOf(
-  { writer, bodies }: SyncParts,
+  { writer, bodies, inputs }: SyncParts,
   attempt: Attempt,
   leaseUntil: string,
 ): Promise<Assignment | null> {
   const { task, number } = attempt;
   const text = await soundText(bodies, task.seq as Seq);
   if (text !== null) {
-    const { position: _, ...view } = viewOf(writer.state, task, parseStored(text), writer.now());
-    return { ...nameOf(attempt), task: view, leaseUntil };
+    const body = parseStored(text);
+    const { position: _, ...view } = viewOf(writer.state, task, body, writer.now());
+    const seen = hasInputs(task) ? { ...view, inputs: await inputs(task, body.needs) } : view;
+    return { ...nameOf(attempt), task: seen, leaseUntil };
   }
   const report = reportOf({ task: task.id, attempt: number, tokens: 0 }, "failed", damagedReason(task.seq));
   writer.execute({ type: "finish-attempt", report: { ...report, permanent: true } });

@@ -114,8 +114,11 @@ export type ScheduleTask = {
   readonly callbackUrl?: string;
   /** The task it belongs to: it waits for it and is one level deeper. */
   readonly parent?: string;
-  /** Tasks that must be done first. */
-  readonly needs?: readonly string[];
+  /**
+   * Tasks that must be done first: a list of ids, or an object of ids by name. How they ended it sees in
+   * its inputs, by that name or the id.
+   */
+  readonly needs?: readonly string[] | Readonly<Record<string, string>>;
   /** A file under artifacts.root that must exist before it may start. */
   readonly inputArtifact?: string;
   /** CPU and memory. */

@@ -6,6 +6,115 @@
 
 import type { TaskState } from "../wire/task-state.ts";
 
+/** A task as its worker sees it. */
+export type AssignedView<
+  Params extends object = Readonly<Record<string, unknown>>,
+  Result = unknown,
+  Needed extends object = Inputs,
+> = {
+  /** The agent it is of. */
+  readonly agentId?: string;
+  /** What is to be done. Push workers get it as `kind`, exec workers as JSON. */
+  readonly action?: string;
+  /** Who pays. Default: default. */
+  readonly project?: string;
+  /** A kind of work, with a base score and perhaps a limit. Default: other. */
+  readonly type?: string;
+  /** The browser tab it is for: only a worker with capability tab:<id> runs it. */
+  readonly tabId?: string;
+  /** What in the tab it is about. */
+  readonly ref?: string;
+  /** What in the tab it is about, as a selector. */
+  readonly selector?: string;
+  /** Arguments of the action. */
+  readonly params?: Params;
+  /** Any JSON for its worker. Drover does not look into it. */
+  readonly payload?: unknown;
+  /** Lower is sooner. Without one, the parent's, else 0. */
+  readonly priority?: number | PriorityName;
+  /** When it has failed if it has not ended. */
+  readonly deadline?: string;
+  /** When it may start at the earliest. */
+  readonly notBefore?: string;
+  /** Where the task is posted when it has ended. */
+  readonly callbackUrl?: string;
+  /** The task it belongs to: it waits for it and is one level deeper. */
+  readonly parent?: string;
+  /**
+   * Tasks that must be done first: a list of ids, or an object of ids by name. How they ended it sees in
+   * its inputs, by that name or the id.
+   */
+  readonly needs?: readonly string[] | Readonly<Record<string, string>>;
+  /** A file under artifacts.root that must exist before it may start. */
+  readonly inputArtifact?: string;
+  /** CPU and memory. */
+  readonly resources?: Resources;
+  /** What a worker must offer. */
+  readonly capabilities?: readonly string[];
+  /** Keys that no two running tasks hold at once. */
+  readonly locks?: readonly string[];
+  /** Its preferred zone, where placement looks at zones. */
+  readonly zone?: string;
+  /** The gate whose block also holds this task. */
+  readonly provider?: string;
+  /**
+   * Tokens it will use, for shares and budgets; 0 is none, and waits for no budget. Without one, what
+   * tasks of its project and type used on average.
+   */
+  readonly estimatedTokens?: number;
+  /** Which try at the same work this is; each failure adds 1. Default: 1. */
+  readonly iteration?: number;
+  /** Own failures it may have; 3, or 1 with a tabId. */
+  readonly maxAttempts?: number;
+  /** How long one attempt may take. */
+  readonly timeoutMs?: number;
+  /** What becomes of it when a parent or need does not end as done. Default: skip. */
+  readonly onDependencyFailure?: "skip" | "run";
+  /**
+   * What becomes of it when an attempt that had begun is lost: it runs again, or it fails, its outcome
+   * unknown. Without one, fail with a tabId, else retry.
+   */
+  readonly onLoss?: "retry" | "fail";
+  /** At most 32 texts by name, by which tasks are found: `{ team: "web" }`. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** The id of the task. */
+  readonly taskId: string;
+  /** Where the task stands. */
+  readonly state: TaskState;
+  /** The number of the last attempt; 0 before the first. */
+  readonly attempt: number;
+  /** When it was submitted. */
+  readonly createdAt?: string;
+  /** When nothing but its turn kept it from starting. */
+  readonly runnableAt?: string;
+  /** When its attempt began; absent while it waits for another one. */
+  readonly startedAt?: string;
+  /** When it ended. */
+  readonly completedAt?: string;
+  /** From submit to its end. */
+  readonly latencyMs?: number;
+  /** Where its last attempt runs or ran. */
+  readonly worker?: string;
+  /** What the worker answered. */
+  readonly result?: Result;
+  /** Why it did not end well. */
+  readonly error?: string;
+  /** 1 + the tasks ahead in its agent's queue, counted now. */
+  readonly position?: number;
+  /** How many ancestors it has. */
+  readonly depth?: number;
+  /** By type, age, depth and failures, counted now; higher goes first. */
+  readonly score?: number;
+  /** Its priority after what it gained by waiting, counted now; lower goes first. */
+  readonly effectivePriority?: number;
+  /** What its worker last said of it. */
+  readonly progress?: unknown;
+  /** What a change of it could not do as asked, and why. */
+  readonly warnings?: readonly Warning[];
+  /** How the tasks ended that it needs, each by its name, its id or `parent`. Absent if it needs none. */
+  readonly inputs?: Needed;
+};
+
 /** What became of a batch. */
 export type BatchAnswer = {
   /** One for each item, in their order. */
@@ -65,8 +174,11 @@ export type BatchTask = {
   readonly callbackUrl?: string;
   /** The task it belongs to: it waits for it and is one level deeper. */
   readonly parent?: string;
-  /** Tasks that must be done first. */
-  readonly needs?: readonly string[];
+  /**
+   * Tasks that must be done first: a list of ids, or an object of ids by name. How they ended it sees in
+   * its inputs, by that name or the id.
+   */
+  readonly needs?: readonly string[] | Readonly<Record<string, string>>;
   /** A file under artifacts.root that must exist before it may start. */
   readonly inputArtifact?: string;
   /** CPU and memory. */
@@ -100,6 +212,26 @@ export type BatchTask = {
   /** At most 32 texts by name, by which tasks are found: `{ team: "web" }`. */
   readonly labels?: Readonly<Record<string, string>>;
 };
+
+/** How a task ended, for one that needs it. */
+export type Input = {
+  /** The id of the task. */
+  readonly taskId: string;
+  /** Where the task stands. */
+  readonly state: TaskState;
+  /**
+   * What it answered. All results that a task sees have 256 KiB together, in the order of its needs: one
+   * that does not fit is { file: { hash, size } }, and GET /tasks/{id} has it.
+   */
+  readonly result?: unknown;
+  /** Why it did not end well. */
+  readonly error?: string;
+  /** The branch that an exec worker kept its work on. */
+  readonly branch?: string;
+};
+
+/** How tasks ended, for one that needs them, by name. */
+export type Inputs = Readonly<Record<string, Input>>;
 
 /** What a task takes of a machine. */
 export type Resources = {
@@ -160,8 +292,11 @@ export type TaskBody<Params extends object = Readonly<Record<string, unknown>>> 
   readonly callbackUrl?: string;
   /** The task it belongs to: it waits for it and is one level deeper. */
   readonly parent?: string;
-  /** Tasks that must be done first. */
-  readonly needs?: readonly string[];
+  /**
+   * Tasks that must be done first: a list of ids, or an object of ids by name. How they ended it sees in
+   * its inputs, by that name or the id.
+   */
+  readonly needs?: readonly string[] | Readonly<Record<string, string>>;
   /** A file under artifacts.root that must exist before it may start. */
   readonly inputArtifact?: string;
   /** CPU and memory. */
@@ -229,8 +364,11 @@ export type TaskView<Params extends object = Readonly<Record<string, unknown>>, 
   readonly callbackUrl?: string;
   /** The task it belongs to: it waits for it and is one level deeper. */
   readonly parent?: string;
-  /** Tasks that must be done first. */
-  readonly needs?: readonly string[];
+  /**
+   * Tasks that must be done first: a list of ids, or an object of ids by name. How they ended it sees in
+   * its inputs, by that name or the id.
+   */
+  readonly needs?: readonly string[] | Readonly<Record<string, string>>;
   /** A file under artifacts.root that must exist before it may start. */
   readonly inputArtifact?: string;
   /** CPU and memory. */

@@ -4,7 +4,7 @@
  * Written by tools/schema-declarations.ts from the schemas: change those, and run it.
  */
 
-import type { Resources, TaskView } from "./tasks.ts";
+import type { AssignedView, Resources } from "./tasks.ts";
 
 /** What a worker says of itself when it joins. */
 export type JoinBody = {
@@ -244,7 +244,7 @@ export type Assignment = {
   /** The number of the attempt. */
   readonly attempt: number;
   /** The task it is about. */
-  readonly task: TaskView;
+  readonly task: AssignedView;
   /** When the lease ends, unless it is renewed. */
   readonly leaseUntil: string;
 };

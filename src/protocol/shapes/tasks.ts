@@ -25,6 +25,15 @@ export const CAPABILITY_LENGTH_MAX = 260;
 const names = (max: number, lengthMax?: number): s.Schema<readonly string[]> =>
   s.noted(s.list(s.name(lengthMax), { max }), { expected: `a list of at most ${max} names` });
 
+const NEEDS_MAX = 1000;
+const SOME_NEEDS = `a list of at most ${NEEDS_MAX} ids, or an object of at most ${NEEDS_MAX} ids by name`;
+const needs = (): s.Schema<readonly string[] | Readonly<Record<string, string>>> =>
+  s.either(
+    names(NEEDS_MAX),
+    s.refined(s.table(s.name()), (given) => Object.keys(given).length <= NEEDS_MAX, SOME_NEEDS),
+    SOME_NEEDS,
+  );
+
 export const resources: s.Schema<wire.Resources> = s.object({
   cpuMillicores: s.optional(s.whole(0, 1_000_000_000), "Thousandths of a CPU."),
   memoryBytes: s.optional(s.whole(0)),
@@ -79,7 +88,11 @@ const batchTaskFields: Fields<Omit<wire.TaskBody, "agentId">> = {
   notBefore: s.optional(s.instant(), "When it may start at the earliest."),
   callbackUrl: s.optional(s.webUrl(), "Where the task is posted when it has ended."),
   parent: s.optional(s.name(), "The task it belongs to: it waits for it and is one level deeper."),
-  needs: s.optional(names(1000), "Tasks that must be done first."),
+  needs: s.optional(
+    needs(),
+    "Tasks that must be done first: a list of ids, or an object of ids by name. How they ended it sees in its " +
+      "inputs, by that name or the id.",
+  ),
   inputArtifact: s.optional(s.text(1, 4096), "A file under artifacts.root that must exist before it may start."),
   resources: s.optional(resources),
   capabilities: s.optional(names(64, CAPABILITY_LENGTH_MAX), "What a worker must offer."),
@@ -177,7 +190,7 @@ const maybe = Object.fromEntries(
   Object.entries({ agentId: s.name(), ...shownFields }).map(([key, field]) => [key, s.optional<unknown>(field)]),
 ) as unknown as Fields<Partial<Omit<wire.TaskBody, "id">>>;
 
-export const taskView: s.Schema<wire.TaskView> = s.namedAnswer("Task", {
+const shownTask: Fields<wire.TaskView> = {
   ...maybe,
   taskId: s.name(),
   state: taskState(),
@@ -202,4 +215,26 @@ export const taskView: s.Schema<wire.TaskView> = s.namedAnswer("Task", {
   ),
   progress: s.optional(s.anything(), "What its worker last said of it."),
   warnings: s.optional(s.list(warning), "What a change of it could not do as asked, and why."),
+};
+export const taskView: s.Schema<wire.TaskView> = s.namedAnswer("Task", shownTask);
+
+/** What a task sees of one that it needed. A fact that the view of a task gains goes here too. */
+export const input: s.Schema<wire.Input> = s.namedAnswer("Input", {
+  taskId: s.name(),
+  state: taskState(),
+  result: s.optional(
+    s.anything(),
+    "What it answered. All results that a task sees have 256 KiB together, in the order of its needs: one that does " +
+      "not fit is { file: { hash, size } }, and GET /tasks/{id} has it.",
+  ),
+  error: s.optional(s.text(0, 100_000)),
+  branch: s.optional(s.text(1, 4096), "The branch that an exec worker kept its work on."),
+});
+export const inputs: s.Schema<wire.Inputs> = s.table(input, s.text(1, 256));
+export const assignedView: s.Schema<wire.AssignedView> = s.namedAnswer("AssignedTask", {
+  ...shownTask,
+  inputs: s.optional(
+    inputs,
+    "How the tasks ended that it needs, each by its name, its id or `parent`. Absent if it needs none.",
+  ),
 });

@@ -6,7 +6,7 @@
  */
 import type * as wire from "../generated/workers.ts";
 import * as s from "../schema/schema.ts";
-import { CAPABILITY_LENGTH_MAX, resources, taskView } from "./tasks.ts";
+import { assignedView, CAPABILITY_LENGTH_MAX, resources } from "./tasks.ts";
 
 export const SESSION_MAX = 256;
 export const SLOTS_MAX = 100_000;
@@ -164,7 +164,7 @@ export const logStatus: s.Schema<wire.LogStatus> = s.answer({
 });
 export const syncAnswer: s.Schema<wire.SyncAnswer> = s.namedAnswer("SyncAnswer", {
   assignments: s.described(
-    s.list(s.answer<wire.Assignment>({ ...attemptRef, task: taskView, leaseUntil: s.instant() })),
+    s.list(s.answer<wire.Assignment>({ ...attemptRef, task: assignedView, leaseUntil: s.instant() })),
     "All attempts this worker should hold and has not yet named in running.",
   ),
   cancel: s.described(s.list(s.answer<wire.AttemptRef>(attemptRef)), "Stop these, and report them as cancelled."),

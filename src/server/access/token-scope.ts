@@ -6,7 +6,7 @@
  * is added does not compile until somebody has decided. A body that claims another agent or project is refused by
  * its field; a task of somebody else is not found, so that asking tells nothing about it.
  */
-import type { AgentId, ProjectId, TaskId } from "../../core/base/index.ts";
+import { type AgentId, isRecord, type ProjectId, type TaskId } from "../../core/base/index.ts";
 import { settingsFor } from "../../core/config/index.ts";
 import { refusalForMaking } from "../../core/lifecycle/index.ts";
 import type { Drover } from "../../engine/index.ts";
@@ -163,7 +163,8 @@ export async function checkDependencies(
 ): Promise<void> {
   if (!isScoped(caller)) return;
   const { tasks, tombstones } = drover.state;
-  for (const id of [parent, ...(Array.isArray(needs) ? needs.slice(0, NEEDS_MAX) : [])]) {
+  const ids: readonly unknown[] = Array.isArray(needs) ? needs : isRecord(needs) ? Object.values(needs) : [];
+  for (const id of [parent, ...ids.slice(0, NEEDS_MAX)]) {
     if (typeof id !== "string" || !(tasks.has(id as TaskId) || tombstones.has(id as TaskId))) continue;
     const field = `${at}${id === parent ? "parent" : "needs"}`;
     const foreign = refused({ type: "dependency-unknown", field, dependency: id });

@@ -204,7 +204,7 @@ function scheduleHandlers(deps: Deps): Handlers<keyof ScheduleCalls> {
  * name that no task has today may be another's at the next instant.
  */
 function checkNoTies(caller: Caller, { parent, needs = [] }: TaskBody): void {
-  if (!isScoped(caller) || (parent === undefined && needs.length === 0)) return;
+  if (!isScoped(caller) || (parent === undefined && Object.keys(needs).length === 0)) return;
   const field = parent === undefined ? "task.needs" : "task.parent";
   throw forbidden(`${field} may not be in a schedule of a token that is scoped to projects or an agent`, { field });
 }

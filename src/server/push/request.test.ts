@@ -51,6 +51,12 @@ const bodies: [claim: string, task: PushTask, path: string | undefined, body: un
     { kind: "go", ref: "p-ref", selector: "p-selector", other: 1 },
   ],
   [
+    "inputs are those of the task, and a parameter of that name only where it has none",
+    { taskId: "t", action: "go", params: { inputs: "p" }, inputs: { n: { taskId: "n", state: "done", result: 1 } } },
+    undefined,
+    { kind: "go", inputs: { n: { taskId: "n", state: "done", result: 1 } } },
+  ],
+  [
     "one that the task has does not take the other away",
     { taskId: "t", action: "go", selector: "#s", params: full },
     undefined,

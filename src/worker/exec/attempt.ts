@@ -17,6 +17,7 @@ import { type ProcessEnd, startProcess } from "../process/group.ts";
 import type { RunPlace, Runs } from "../process/runs.ts";
 import { type Workspace, WorkspaceRefusal, type WorkspaceReport, type Worktrees } from "../worktree/worktree.ts";
 import { type ExecContext, type ExecOutcome, type ExecTask, taskDocument } from "./contract.ts";
+import { layInputs } from "./inputs.ts";
 import { createListener, type Listener } from "./listener.ts";
 import type { ExecSetup } from "./options.ts";
 import { type CommandStop, finishedOutcome, outcomeOf, outcomeOfSpawnError } from "./outcome.ts";
@@ -145,7 +146,7 @@ function refusedOutcome({ kind, message }: WorkspaceRefusal): ExecOutcome {
 
 async function performIn(work: Work, place: RunPlace, workspace: Workspace | null): Promise<ExecOutcome> {
   const { setup } = work.tools;
-  const scene = await setScene(work, place, workspace);
+  const scene = await setScene(await withInputs(work, place), place, workspace);
   if (!(await isDirectory(scene.cwd)))
     return { outcome: "failed", error: `the working directory ${scene.cwd} does not exist`, permanent: true };
   try {
@@ -156,11 +157,21 @@ async function performIn(work: Work, place: RunPlace, workspace: Workspace | nul
   }
 }
 
+/** A task that needs others sees how they ended. */
+async function withInputs(work: Work, place: RunPlace): Promise<Work> {
+  const { task, tools } = work;
+  if (task.inputs === undefined) return work;
+  const { readResult, onWarning } = tools.setup;
+  const warn = (text: string): void => onWarning(`${task.taskId}: ${text}`);
+  return { ...work, task: { ...task, inputs: await layInputs(task.inputs, place, { readResult, warn }) } };
+}
+
 async function setScene(work: Work, place: RunPlace, workspace: Workspace | null): Promise<Scene> {
   const { task, context, tools, runToken } = work;
   const { setup, sessions } = tools;
   const cwd = workspace?.cwd ?? setup.cwd;
   const { id: runId, temp, taskFile, resultFile, promptFile } = place;
+  const { inputsFile, inputsDirectory } = task.inputs === undefined ? {} : place;
   const { taskId } = task;
   const { attempt } = context;
   const sessionId = sessions.of(taskId);
@@ -173,7 +184,7 @@ async function setScene(work: Work, place: RunPlace, workspace: Workspace | null
   if (invocation.promptFile !== undefined) await writeFile(promptFile, invocation.promptFile, { mode: 0o600 });
   const { branch, base } = workspace?.note ?? {};
   const run = { runId, taskId, attempt, workspace: cwd, temp, taskFile, resultFile };
-  const more = { url: setup.url, runToken, sessionId, branch, base };
+  const more = { url: setup.url, runToken, sessionId, branch, base, inputsFile, inputsDirectory };
   const env = childEnvironment(setup.inherited, setup.additions, { ...run, ...more });
   return { place, cwd, document, env: { ...env, ...invocation.env }, invocation };
 }

@@ -4,7 +4,7 @@
  * The handler knows tasks, attempts and outcomes, and nothing of leases or HTTP: a pull worker calls it, a test calls
  * it, `drover run` may call it.
  */
-import type { TaskBody, TaskView } from "../../protocol/index.ts";
+import type { AssignedView, TaskBody, TaskView } from "../../protocol/index.ts";
 import type { Tail, TailSize } from "../output/capped-file.ts";
 import type { Following } from "../output/log.ts";
 import type { TaskContext } from "../pull/handlers.ts";
@@ -14,7 +14,7 @@ import type { TreeRoom } from "../worktree/worktree.ts";
 /** A task as it is assigned: its JSON, and which attempt of it this is. */
 export type ExecTask = Pick<TaskBody, "action"> &
   Pick<TaskView, "taskId" | "attempt" | "agentId" | "project" | "type" | "params" | "payload" | "ref" | "selector"> &
-  Pick<TaskView, "tabId" | "timeoutMs" | "estimatedTokens"> & { readonly deadline?: string | number };
+  Pick<AssignedView, "tabId" | "timeoutMs" | "estimatedTokens" | "inputs"> & { readonly deadline?: string | number };
 export type ExecContext = Pick<TaskContext, "attempt" | "signal" | "progress" | "usage">;
 /** How a command ended. */
 export type ExecOutcome = Outcome;
@@ -59,5 +59,5 @@ export function taskDocument(task: ExecTask, attempt: number, workspace: string)
   const { deadline, timeoutMs, estimatedTokens, project, agentId } = task;
   const work = { taskId, attempt, action, type, params, payload, ref, selector, tabId };
   const terms = { deadline, timeoutMs, estimatedTokens, project, agentId };
-  return `${JSON.stringify({ ...work, ...terms, workspace })}\n`;
+  return `${JSON.stringify({ ...work, ...terms, workspace, inputs: task.inputs })}\n`;
 }

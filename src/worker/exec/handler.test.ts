@@ -20,6 +20,50 @@ test("a child reads its task from stdin, once, and finds the same in a file", as
   assert.deepEqual(outcome, { outcome: "done", result: { ...whole, workspace: home } });
 });
 
+const input = { taskId: "need/1", state: "done" as const };
+
+test("a child sees the inputs of its task in its document and in a file, and has neither without", async (t) => {
+  const script = `printf '%s\\n' "\${DROVER_INPUTS_FILE-none}"; cat "\${DROVER_INPUTS_FILE:-/dev/null}"
+    ls -d "$DROVER_INPUTS_DIR" >/dev/null; cat > "$DROVER_RESULT_FILE"`;
+  const { handler } = createWorld(t, { script });
+  const context = { attempt: 1, signal: new AbortController().signal, progress: () => {}, usage: () => {} };
+  const inputs = { n: { ...input, result: { path: "a b" }, branch: "drover/n" } };
+  const { result } = await handler.run({ ...whole, inputs }, context);
+  assert.deepEqual((result as { inputs: unknown }).inputs, inputs);
+  const tail = await handler.tail(whole.taskId, 1);
+  assert.match(tail?.text ?? "", new RegExp(`out  ${JSON.stringify(inputs).replaceAll(/[{}[\]]/g, "\\$&")}`));
+  const plain = await handler.run({ ...whole, taskId: "plain" }, context);
+  assert.ok(!Object.hasOwn(plain.result as object, "inputs"));
+  assert.match((await handler.tail("plain", 1))?.text ?? "", /out {2}none/);
+});
+
+test("a result too large to be handed along is laid into a file, and its path stands in its place", async (t) => {
+  const large = { text: "x".repeat(1_000_000) };
+  const asked: string[] = [];
+  const readResult = async (taskId: string): Promise<unknown> => {
+    asked.push(taskId);
+    return taskId === "secret" ? undefined : large;
+  };
+  const warnings: string[] = [];
+  const script = `cp "$DROVER_INPUTS_FILE" "$DROVER_RESULT_FILE"; cat "$DROVER_INPUTS_DIR"/*/result.json | wc -c`;
+  const { handler, data } = createWorld(t, { script, readResult, onWarning: (text) => warnings.push(text) });
+  const context = { attempt: 1, signal: new AbortController().signal, progress: () => {}, usage: () => {} };
+  const file = { hash: "0".repeat(64), size: 1_000_011 };
+  const own = { file: { hash: "h", size: 1, more: true } };
+  const inputs = {
+    "../up": { ...input, result: { file } },
+    hidden: { ...input, taskId: "secret", result: { file } },
+    own: { ...input, result: own },
+  };
+  const { result } = await handler.run({ ...whole, inputs }, context);
+  const seen = result as Record<string, { result: { file: string } }>;
+  assert.match(seen["../up"]?.result.file ?? "", new RegExp(`^${join(data, "runs")}/[^/]+/inputs/[^/.]+/result.json$`));
+  assert.deepEqual([seen.hidden?.result, seen.own?.result], [{ file }, own]);
+  assert.deepEqual(asked, ["need/1", "secret"]);
+  assert.match(warnings.join(), /the result of secret is too large/);
+  assert.match((await handler.tail(whole.taskId, 1))?.text ?? "", / 1000011\n/);
+});
+
 test("a child runs in the working directory, with its own temporary one that goes after it", async (t) => {
   const script = `echo x > "$TMPDIR/file"; printf '["%s","%s","%s"]\\n' "$PWD" "$TMPDIR" "$DROVER_WORKSPACE"`;
   const { home, run, data } = createWorld(t, { script });

@@ -12,6 +12,7 @@ import type { Ladder } from "../process/group.ts";
 import { type ProcessTable, systemProcessTable } from "../process/table.ts";
 import { argvOf } from "./command-words.ts";
 import type { ExecTask } from "./contract.ts";
+import type { ReadResult } from "./inputs.ts";
 import { PRESETS, type Preset, type PresetName } from "./presets.ts";
 
 /** How commands are run. */
@@ -38,6 +39,8 @@ export type ExecOptions = {
   readonly url?: string;
   /** Marks the processes of this worker, so that those left behind are found. */
   readonly runToken?: (task: ExecTask) => string | undefined;
+  /** Reads the result of a task that is too large to be handed along with one that needs it. */
+  readonly readResult?: ReadResult;
   /** From the first signal to SIGKILL; 10 s. */
   readonly killGraceMs?: number;
   /** The part of it until SIGTERM; half. */
@@ -80,6 +83,7 @@ export type ExecSetup = Required<Pick<ExecOptions, Kept | AlsoKept | "onWarning"
   readonly workerId: string | null;
   readonly additions: readonly EnvironmentAddition[];
   readonly url: string | undefined;
+  readonly readResult: ReadResult;
   readonly ladder: Ladder;
   readonly setup: string | null;
   readonly cleanup: string | null;
@@ -103,6 +107,7 @@ export function readExecOptions(options: ExecOptions): ExecSetup {
     inherited: options.inherited ?? process.env,
     url: options.url,
     runToken: options.runToken ?? (() => undefined),
+    readResult: options.readResult ?? (async () => undefined),
     ladder: readLadder(options),
     idleTimeoutMs: spanOrNull(options.idleTimeoutMs, "idleTimeoutMs"),
     startTimeoutMs: spanOrNull(options.startTimeoutMs, "startTimeoutMs"),

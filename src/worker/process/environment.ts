@@ -25,6 +25,8 @@ type RunFacts = {
   readonly url?: string | undefined;
   readonly runToken?: string | undefined;
   readonly sessionId?: string | undefined;
+  readonly inputsFile?: string | undefined;
+  readonly inputsDirectory?: string | undefined;
 };
 
 const LET_THROUGH: ReadonlySet<string> = new Set(
@@ -45,7 +47,7 @@ const NOBODY_THERE: Environment = {
 };
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const RESERVED =
-  /^DROVER_(RUN_ID|RUN_PATH|TASK_ID|ATTEMPT|TASK_FILE|RESULT_FILE|WORKSPACE|BRANCH|BASE|SESSION_ID|RUN_TOKEN)$/;
+  /^DROVER_(RUN_(ID|PATH|TOKEN)|(TASK|SESSION)_ID|ATTEMPT|(TASK|RESULT|INPUTS)_FILE|INPUTS_DIR|WORKSPACE|BRANCH|BASE)$/;
 
 export function readAddition(text: string): EnvironmentAddition {
   const [, name = "", value] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
@@ -81,6 +83,8 @@ function namesOf(run: RunFacts, outerPath: string | undefined): Environment {
     DROVER_SESSION_ID: run.sessionId,
     DROVER_BRANCH: run.branch,
     DROVER_BASE: run.base,
+    DROVER_INPUTS_FILE: run.inputsFile,
+    DROVER_INPUTS_DIR: run.inputsDirectory,
   };
   return {
     DROVER_TASK_ID: run.taskId,

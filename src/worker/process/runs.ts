@@ -18,6 +18,9 @@ export type RunPlace = {
   readonly taskFile: string;
   readonly resultFile: string;
   readonly promptFile: string;
+  /** How the tasks ended that its task needs, and what of that is too large to stand in a document. */
+  readonly inputsFile: string;
+  readonly inputsDirectory: string;
   /** Its own place for temporary files, removed with it. Short, since sockets are put there too. */
   readonly temp: string;
   /** The child has begun. */
@@ -58,6 +61,8 @@ export function createRuns(options: {
       taskFile: join(place, "task.json"),
       resultFile: join(place, "result.json"),
       promptFile: join(place, "prompt.txt"),
+      inputsFile: join(place, "inputs.json"),
+      inputsDirectory: join(place, "inputs"),
       noteLeader: (leader) => writeJson(join(place, RECORD), { ...record, leader }),
       end: () => remove(place, temp),
     };

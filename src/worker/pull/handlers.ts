@@ -7,7 +7,7 @@
  * begun once the lease is over, even if the thread has had no time to say so. One is begun at a time: a handler may
  * keep the event loop for itself, and what was said meanwhile is heard before the next one is begun.
  */
-import type { AnyParams, AttemptRef, TaskView, Usage } from "../../protocol/index.ts";
+import type { AnyParams, AssignedView, AttemptRef, Inputs, TaskView, Usage } from "../../protocol/index.ts";
 import { type Clock, ringAfter } from "../../std/index.ts";
 import { type AttemptStopCause, type FromHandlers, type Handed, keyOf, type Report, type Stop } from "./messages.ts";
 import { reportOfError } from "./outcome.ts";
@@ -16,7 +16,10 @@ import type { ProgressReports } from "./progress.ts";
 import { largerUsage, tokensOf } from "./usage.ts";
 
 /** A task as it was submitted, and which attempt of it this is. */
-export type AssignedTask<Params extends object = AnyParams> = Omit<TaskView<Params>, "agentId" | "action" | "state"> & {
+export type AssignedTask<Params extends object = AnyParams, Needed extends object = Inputs> = Omit<
+  AssignedView<Params, unknown, Needed>,
+  "agentId" | "action" | "state"
+> & {
   /** The agent that submitted it. */
   readonly agentId: string;
   /** What is to be done. */

@@ -11,7 +11,7 @@
  * when it is told to, or when the server will not have it.
  */
 import { createClient } from "../../client/index.ts";
-import type { AnyParams, LogBody, LogStatus } from "../../protocol/index.ts";
+import type { AnyParams, Inputs, LogBody, LogStatus } from "../../protocol/index.ts";
 import { present, realClock } from "../../std/index.ts";
 import { startConnection } from "./connection.ts";
 import { type AssignedTask, createHandlers, type Perform, type TaskContext } from "./handlers.ts";
@@ -29,8 +29,8 @@ const FLUSH_MS = 2000;
 const HAND_IN = { timeoutMs: 4000, retries: 1 };
 
 /** Runs a task; what it answers is the task's result, what it throws its failure. */
-export type Handler<Params extends object = AnyParams, Result = unknown> = (
-  task: AssignedTask<Params>,
+export type Handler<Params extends object = AnyParams, Result = unknown, Needed extends object = Inputs> = (
+  task: AssignedTask<Params, Needed>,
   context: TaskContext,
 ) => Result | Promise<Result>;
 /** A handler that says itself how an attempt ended, as the one that runs commands does. */
@@ -56,12 +56,12 @@ export type PullWorker = AsyncDisposable & {
 };
 
 /** Resolves when the worker has joined. */
-export function startWorker<Params extends object = AnyParams, Result = unknown>(
+export function startWorker<Params extends object = AnyParams, Result = unknown, Needed extends object = Inputs>(
   options: PullWorkerOptions,
-  handler: Handler<Params, Result>,
+  handler: Handler<Params, Result, Needed>,
 ): Promise<PullWorker> {
   return start(options, handler, async (task, context, used) =>
-    reportOfValue(await handler(task as AssignedTask<Params>, context), used()),
+    reportOfValue(await handler(task as AssignedTask<Params, Needed>, context), used()),
   );
 }
 

@@ -1,0 +1,139 @@
+/**
+ * What a task sees of those it needs: how each ended, and what it answered.
+ *
+ * The keys are the names that the task gave its needs, their ids where it gave none, and `parent`. Nothing but what the
+ * task names is read, and all of it comes from the log, so two workers that are given the same attempt see the same.
+ * Records of needs are kept for this (core/lifecycle/transitions.ts). Of a need whose record was gone before the task
+ * came the log may still have the end, and one that is forgotten altogether is left out.
+ *
+ * Results have a bound in all, in the order of needs. One that does not fit is named by its hash and size. The branch
+ * on which a worker kept the work of a command travels in the result (`workspace`), and is shown beside it also where
+ * that does not fit.
+ */
+import { isRecord, type Seq, type TaskId } from "../../core/base/index.ts";
+import type { State, Task } from "../../core/model/index.ts";
+import type { Log } from "../../log/index.ts";
+import type { Input, Inputs, TaskBody } from "../../protocol/index.ts";
+import { RESULT_BYTES_MAX } from "../../std/index.ts";
+import { DroverError } from "../writer/drover-error.ts";
+import type { Writer } from "../writer/writer.ts";
+import { type BodyStore, DamagedBody } from "./body-store.ts";
+import { damagedResult, endOf } from "./read-tasks.ts";
+
+/** For the results that one task sees, together. */
+const INPUT_BYTES_MAX = RESULT_BYTES_MAX;
+/** Of an error that does not fit any more. */
+const ERROR_START = 200;
+
+export type ReadInputs = (task: Task, needs: TaskBody["needs"]) => Promise<Inputs>;
+
+export const hasInputs = ({ links }: Task): boolean =>
+  links !== null && (links.parent !== null || links.needs.length > 0);
+
+/** How a need stands, and where more of it is. */
+type Seen = Pick<Input, "taskId" | "state" | "error"> & {
+  readonly result: { readonly seq: Seq; readonly hash: string | null; readonly size: number } | null;
+  /** The event that ended one whose record is gone. */
+  readonly endSeq: Seq | null;
+};
+
+export function createInputs({
+  writer,
+  log,
+  bodies,
+}: {
+  readonly writer: Writer;
+  readonly log: Log;
+  readonly bodies: BodyStore;
+}): ReadInputs {
+  return async (task, needs) => {
+    // One look at the state; then, when all that was seen is durable, what the log holds of it.
+    const seen = keysOf(task, needs).map(([key, id]) => [key, lookAt(writer.state, task, id)] as const);
+    await writer.settled();
+    const room = { left: INPUT_BYTES_MAX };
+    const inputs: [string, Input][] = [];
+    for (const [key, found] of seen) if (found !== null) inputs.push([key, await inputOf(found, room)]);
+    return Object.fromEntries(inputs);
+  };
+
+  async function inputOf(seen: Seen, room: { left: number }): Promise<Input> {
+    const { taskId, state, error } = seen;
+    try {
+      const buried = seen.endSeq === null ? {} : await endOf(log, taskId as TaskId, seen.endSeq);
+      const failure = buried.error ?? error;
+      const said = failure === undefined ? {} : { error: fitting(failure, room) };
+      const result = seen.result === null ? buriedResult(buried, room) : await resultOf(seen.result, taskId, room);
+      return { taskId, state, ...result, ...said };
+    } catch (thrown) {
+      if (!(thrown instanceof DroverError) || thrown.code !== "damaged") throw thrown;
+      return { taskId, state, error: thrown.message };
+    }
+  }
+
+  async function resultOf(
+    { seq, hash, size }: NonNullable<Seen["result"]>,
+    id: string,
+    room: { left: number },
+  ): Promise<Pick<Input, "result" | "branch">> {
+    try {
+      const text = await bodies.read(seq, hash);
+      if (text === null) return {};
+      if (size <= room.left) {
+        room.left -= size;
+        const result = JSON.parse(text) as unknown;
+        return { result, ...branchOf(result) };
+      }
+      const branch = text.includes('"workspace"') ? branchOf(JSON.parse(text)) : {};
+      return { result: { file: { hash, size } }, ...branch };
+    } catch (thrown) {
+      throw thrown instanceof DamagedBody ? damagedResult(id as TaskId, thrown) : thrown;
+    }
+  }
+}
+
+/** Of a task whose record is gone nothing but the value is known. */
+function buriedResult({ result }: { result?: unknown }, room: { left: number }): Pick<Input, "result" | "branch"> {
+  if (result === undefined) return {};
+  const size = Buffer.byteLength(JSON.stringify(result));
+  if (size > room.left) return branchOf(result);
+  room.left -= size;
+  return { result, ...branchOf(result) };
+}
+
+function fitting(error: string, room: { left: number }): string {
+  const kept = error.length <= room.left ? error : error.slice(0, ERROR_START);
+  room.left = Math.max(0, room.left - kept.length);
+  return kept;
+}
+
+/** What a task calls those it needs, in their order; the body has the names, and its text may have them in another. */
+function keysOf({ links }: Task, needs: TaskBody["needs"] = []): [key: string, id: TaskId][] {
+  const { parent, needs: ids } = links ?? { parent: null, needs: [] };
+  const named = Map.groupBy(Object.entries(Array.isArray(needs) ? {} : needs), ([, id]) => id);
+  const keyed = ids.flatMap((id) => (named.get(id) ?? [[id]]).map(([key = id]): [string, TaskId] => [key, id]));
+  return parent === null ? keyed : [["parent", parent], ...keyed];
+}
+
+/** Null if it is not known any more: a later task may have taken its id. */
+function lookAt(state: State, task: Task, id: TaskId): Seen | null {
+  const found = state.tasks.get(id);
+  if (found !== undefined && found.seq < task.seq) {
+    const { end } = found;
+    const result =
+      end === null || end.resultSeq === null
+        ? null
+        : { seq: end.resultSeq as Seq, hash: end.resultHash, size: end.resultSize };
+    const error = end === null || end.error === null ? {} : { error: end.error };
+    return { taskId: id, state: found.phase, ...error, result, endSeq: null };
+  }
+  const stone = state.tombstones.get(id);
+  if (stone === undefined || stone.seq > task.seq) return null;
+  return { taskId: id, state: stone.phase, result: null, endSeq: stone.endSeq as Seq };
+}
+
+/** Where an exec worker has left the work of a command, if it has. */
+function branchOf(result: unknown): Pick<Input, "branch"> {
+  const workspace = isRecord(result) ? result.workspace : null;
+  if (!isRecord(workspace) || workspace.isKept !== true) return {};
+  return typeof workspace.branch === "string" ? { branch: workspace.branch } : {};
+}
