@@ -85,13 +85,12 @@ export {
   shouldThrottle,
   targetRatios,
 } from "./standalone/formulas.ts";
-export {
-  planRound,
-  type RoundPolicy,
-  type RoundProject,
-  type RoundSnapshot,
-  type RoundStart,
-  type RoundTask,
-  type RoundWorker,
-} from "./standalone/plan-round.ts";
+export { planRound, type RoundStart } from "./standalone/plan-round.ts";
+export type {
+  RoundPolicy,
+  RoundProject,
+  RoundSnapshot,
+  RoundTask,
+  RoundWorker,
+} from "./standalone/plan-round-input.ts";
 export { type Why, type WhyAhead, type WhyCode, type WhyCondition, why } from "./why/why.ts";

@@ -10,7 +10,7 @@ import { type BitSet, bitSet, bitsOf, type ReadonlyBitSet, setAll, setBit } from
 const FEW_MAX = 32;
 
 export type IdSet = { few: number[]; bits: BitSet | null };
-export type ReadonlyIdSet = { readonly few: readonly number[]; readonly bits: ReadonlyBitSet | null };
+type ReadonlyIdSet = { readonly few: readonly number[]; readonly bits: ReadonlyBitSet | null };
 
 export const idSet = (): IdSet => ({ few: [], bits: null });
 

@@ -386,7 +386,7 @@ const GATE_SPELLINGS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** A gate's section: the file says `window`, `agingPerClass`, `permitTtl`; inside they name their unit. */
-export function readGate(base: GateSettings): Reader<GateSettings> {
+function readGate(base: GateSettings): Reader<GateSettings> {
   return (value, field) => {
     if (!isRecord(value)) return fail(badField(field, value, "an object"));
     const respelled: Record<string, unknown> = {};

@@ -15,7 +15,7 @@ import type { Takes } from "../model/events.ts";
 import type { ReadonlyFleet } from "../model/read-only.ts";
 import type { Fleet } from "../model/state.ts";
 
-export const ACTION_NAME_MAX = 128;
+const ACTION_NAME_MAX = 128;
 /** How many different filters the workers of one fleet may have. */
 export const FILTERS_MAX = 256;
 const NO_NAME = /[\s\p{Cc}]/u;

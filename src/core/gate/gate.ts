@@ -27,7 +27,7 @@ import type { Ticket } from "./waiting-line.ts";
 import { chargeShare, clearQueue, enqueue, joinShare, type Share, settleShare, takeOut } from "./waiting-line.ts";
 
 /** What became of a call; unknown tokens (null) are charged at the estimate. */
-export type PermitOutcome = {
+type PermitOutcome = {
   readonly ok: boolean;
   readonly tokens: number | null;
   readonly at: number;

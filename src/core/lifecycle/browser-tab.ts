@@ -45,7 +45,7 @@ export function leaveTab(state: State, task: Task): void {
 }
 
 /** Starts or stops a tab's clock as it loses or gains an owner. */
-export function watchTab(state: State, tab: Tab): void {
+function watchTab(state: State, tab: Tab): void {
   const isOwned = state.fleet.offered.has(tabCapability(tab.id));
   if (isOwned) tab.ownerlessSince = -1;
   else if (tab.ownerlessSince < 0) tab.ownerlessSince = state.at;

@@ -28,7 +28,7 @@ import { endOfStop, stopByFor, stopping } from "./stop.ts";
 const EXPIRED_AT_ONCE_MAX = 1000;
 const FAILED_AT_ONCE_MAX = 256;
 /** Tombstones kept at most, however long they should be remembered: far below what a Map can hold. */
-export const TOMBSTONES_MAX = 2_000_000;
+const TOMBSTONES_MAX = 2_000_000;
 
 export function due(state: ReadonlyState, now: Instant): readonly Event[] {
   const timer = first(state.timers);

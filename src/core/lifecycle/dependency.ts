@@ -19,7 +19,7 @@ import type { ReadonlyLinks, ReadonlyState, ReadonlyTask } from "../model/read-o
 import { type End, type EndPhase, wentWell } from "../model/state.ts";
 import { skipReason } from "./admission.ts";
 
-export const NOTIFIED_AT_ONCE_MAX = 256;
+const NOTIFIED_AT_ONCE_MAX = 256;
 const NONE: readonly Event[] = [];
 
 /** The next slice of dependents, notified of a dependency's end. */

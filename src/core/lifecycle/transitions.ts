@@ -81,7 +81,7 @@ export function submitTask(state: State, event: TaskSubmitted): void {
   else armWake(state, task);
 }
 
-export function linksOf(task: Task): Links {
+function linksOf(task: Task): Links {
   task.links ??= newLinks(null, [], null);
   return task.links;
 }
@@ -114,7 +114,7 @@ export function dependenciesOf(links: { readonly parent: TaskId | null; readonly
 }
 
 /** Adds an edge to a dependency that has not ended; a task that ran before may have one already. */
-export function waitForTask(state: State, task: Task, id: TaskId): void {
+function waitForTask(state: State, task: Task, id: TaskId): void {
   const dependency = state.tasks.get(id);
   if (dependency === undefined || hasEnded(dependency)) return;
   const { dependents } = linksOf(dependency);

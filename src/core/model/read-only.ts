@@ -20,7 +20,6 @@ export type ReadonlyHold = DeepReadonly<written.Hold>;
 export type ReadonlyWorker = DeepReadonly<written.Worker>;
 export type ReadonlyFleet = DeepReadonly<written.Fleet>;
 export type ReadonlyShape = DeepReadonly<written.Shape>;
-export type ReadonlyShapes = DeepReadonly<written.Shapes>;
 export type ReadonlyDemand = DeepReadonly<written.Demand>;
 export type ReadonlyRequirements = DeepReadonly<written.Requirements>;
 export type ReadonlyTombstone = DeepReadonly<written.Tombstone>;

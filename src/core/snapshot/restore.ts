@@ -9,7 +9,18 @@
  * version are refused with a typed error that says which; half a state is never handed out.
  */
 
-import type { AgentId, GateId, Instant, PermitId, Pin, ProjectId, TaskId, WorkerId } from "../base/brand.ts";
+import type {
+  AgentId,
+  GateId,
+  Instant,
+  PermitId,
+  Pin,
+  ProjectId,
+  ScheduleId,
+  Seq,
+  TaskId,
+  WorkerId,
+} from "../base/brand.ts";
 import { BrokenInvariant } from "../base/result.ts";
 import { push } from "../collections/fifo.ts";
 import { lowerBound } from "../collections/sorted-list.ts";
@@ -24,6 +35,7 @@ import { type Gate, gateFromFacts } from "../gate/state.ts";
 import { RollingSum } from "../gate/usage-window.ts";
 import { attach } from "../lifecycle/attempt.ts";
 import { newTab, watchTabs } from "../lifecycle/browser-tab.ts";
+import { endedOf } from "../lifecycle/callbacks.ts";
 import { putLabels } from "../lifecycle/labels.ts";
 import { bookCall } from "../lifecycle/permits.ts";
 import { setTimer } from "../lifecycle/timers.ts";
@@ -32,6 +44,7 @@ import type {
   Agent,
   Attempt,
   End,
+  EndedTask,
   EndPhase,
   Links,
   Project,
@@ -45,7 +58,6 @@ import { takeHold } from "../turn/hold.ts";
 import { addAgent, newProject } from "../turn/members.ts";
 import { EXPRESS_PRIORITY } from "../turn/priority.ts";
 import { settleQueue } from "../turn/queue.ts";
-import { endOf, loadCallback, loadSchedule } from "./extras.ts";
 import * as format from "./format.ts";
 import { SnapshotUnreadable } from "./format.ts";
 
@@ -436,6 +448,44 @@ function loadStone(loading: Loading, row: format.StoneRow): void {
   };
   state.tombstones.set(stone.id, stone);
   if (!due) push(state.remembered, stone);
+}
+
+/** Tasks are there already. */
+function loadCallback({ callbacks, tasks }: State, row: format.CallbackRow): void {
+  const [, task, end = null, phase, ended = null, host = ""] = row;
+  if (end === null) {
+    callbacks.wanted.set(task as TaskId, host);
+    return;
+  }
+  const due = { task: task as TaskId, end: end as Seq, phase: format.PHASES[phase as number] as EndPhase };
+  const known = tasks.get(due.task);
+  const seen = known !== undefined && known.end?.seq === end ? endedOf(known) : null;
+  callbacks.due.set(due.end, { ...due, ended: ended === null ? seen : endedFrom(due, ended), host });
+}
+
+function endedFrom({ task: id, phase }: { task: TaskId; phase: EndPhase }, row: format.EndedRow): EndedTask {
+  const [seq, project, agent, created, depth, priority, iteration, ownFailures, attempts] = row;
+  const [, , , , , , , , , runnableAt, startedAt, deadline, worker, onLoss, end] = row;
+  const counts = { depth, priority, iteration, ownFailures, attempts };
+  const times = { createdAt: created as Instant, runnableAt, startedAt, deadline };
+  const owner = { project: { id: project as ProjectId }, agent: { id: agent as AgentId } };
+  const lastWorker = worker as WorkerId | null;
+  return { id, seq, ...counts, ...times, lastWorker, phase, end: endOf(end), requirements: { onLoss }, ...owner };
+}
+
+const endOf = ([at, seq, error, resultHash, resultSize, resultSeq]: format.EndRow): End => ({
+  at: at as Instant,
+  seq,
+  error,
+  resultHash,
+  resultSize,
+  resultSeq,
+});
+
+function loadSchedule({ schedules }: State, [, name, body, nextAt, lastAt, lastTask]: format.ScheduleRow): void {
+  const id = name as ScheduleId;
+  const times = { nextAt: nextAt as Instant | null, lastAt: lastAt as Instant | null };
+  schedules.set(id, { id, body, ...times, lastTask: lastTask as TaskId | null });
 }
 
 /** What needs all lines: ties between tasks, the order of ends, the queues, the clocks of tabs. */

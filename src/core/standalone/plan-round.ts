@@ -2,8 +2,7 @@
  * One round over a plain snapshot: who gets which task on which worker. For people who embed it.
  *
  * This is the round of the specification of shares and budgets, without its known defects. Projects are asked in the
- * order
- * of their turn: those with nothing yet in the window first (the minimum-task guarantee), then share minus target
+ * order of their turn: those with nothing yet in the window first (the minimum-task guarantee), then share minus target
  * ascending, then list order, shares and targets over the same projects. Within a project: priority, then
  * runnable time, then list order; a task that fits no worker now is passed over and blocks no other. Under the default
  * policy a start is charged, and its tokens are set aside, before the next is chosen, so that idle workers
@@ -11,27 +10,19 @@
  * the letter of the spec: who is eligible and both totals stand still for the round, and budgets are only asked
  * whether they are used up.
  *
- * The task is chosen first and the worker for it second, so a worker with a rare capability is not given away to
- * a task that any worker could run: least-loaded spares a worker that is the last one another ready task fits, then
- * takes the lightest load, then the fewest capabilities the task does not need, then list order. Pure: the same
- * snapshot always gives the same plan, and nothing handed in is changed.
+ * The task is chosen first and the worker for it second, by the strategies of the scheduler's own placement, so a worker
+ * with a rare capability is not given away to a task that any worker could run: least-loaded spares a worker that is the
+ * last one another ready task fits and that would have no room for it afterwards, then takes the lightest load, then the
+ * fewest capabilities the task does not need. Where ranks tie the order of the list decides. Pure: the same snapshot
+ * always gives the same plan, and nothing handed in is changed.
  */
-import { DEFAULT_CONFIG } from "../config/config.ts";
+import { invariant } from "../base/result.ts";
+import { DEFAULT_CONFIG, type Strategy } from "../config/config.ts";
+import { fnv1a } from "../fleet/shape.ts";
 import type { Reason } from "../model/events.ts";
-import {
-  type PlanProject,
-  type PlanWorker,
-  type ReadPolicy,
-  type ReadyTask,
-  type RoundPlan,
-  type RoundPolicy,
-  type RoundSnapshot,
-  readPolicy,
-  readSnapshot,
-} from "./plan-round-input.ts";
-import { countShapes, fitsSomewhere, type PlanShapes, placeTask, takeShape } from "./plan-round-workers.ts";
+import type { PlanProject, PlanWorker, ReadPolicy, ReadyTask, RoundDemand, RoundPlan } from "./plan-round-input.ts";
+import { type RoundPolicy, type RoundSnapshot, readPolicy, readSnapshot } from "./plan-round-input.ts";
 
-export type { RoundPolicy, RoundProject, RoundSnapshot, RoundTask, RoundWorker } from "./plan-round-input.ts";
 /** A task that starts in this round. */
 export type RoundStart = {
   /** The id of the task. */
@@ -175,4 +166,111 @@ function record(round: Round, project: PlanProject, task: ReadyTask, worker: Pla
   project.charged += policy.startCost + (task.estimate ?? policy.defaultTokens);
   project.reserved += reserveOf(task);
   round.reserved += reserveOf(task);
+}
+
+/** What is still asked for, and how often. */
+type PlanShapes = Map<string, { readonly demand: RoundDemand; count: number }>;
+type Chosen = { readonly worker: PlanWorker; readonly reason: Reason };
+type Fleet = { readonly workers: readonly PlanWorker[]; readonly shapes: PlanShapes; readonly cursor: number };
+
+function countShapes(tasks: readonly ReadyTask[]): PlanShapes {
+  const shapes: PlanShapes = new Map();
+  for (const task of tasks) {
+    const shape = shapes.get(task.shape);
+    if (shape === undefined) shapes.set(task.shape, { demand: task, count: 1 });
+    else shape.count++;
+  }
+  return shapes;
+}
+
+function takeShape(shapes: PlanShapes, task: ReadyTask): void {
+  const shape = shapes.get(task.shape);
+  if (shape !== undefined && --shape.count === 0) shapes.delete(task.shape);
+}
+
+function fits(worker: PlanWorker, demand: RoundDemand): boolean {
+  return (
+    worker.isTaking &&
+    worker.inFlight < worker.slots &&
+    worker.cpu >= demand.cpu &&
+    worker.memory >= demand.memory &&
+    demand.capabilities.every((capability) => worker.capabilities.has(capability))
+  );
+}
+
+/** Whether any worker has room for a task, asked once per shape. */
+function fitsSomewhere(workers: readonly PlanWorker[]): (task: ReadyTask) => boolean {
+  const known = new Map<string, boolean>();
+  return (task) => {
+    const answer = known.get(task.shape) ?? workers.some((worker) => fits(worker, task));
+    known.set(task.shape, answer);
+    return answer;
+  };
+}
+
+/** Where a task that fits somewhere goes. */
+function placeTask(fleet: Fleet, task: ReadyTask, strategy: Strategy): Chosen {
+  const feasible = fleet.workers.filter((worker) => fits(worker, task));
+  const [only] = feasible;
+  invariant(only !== undefined, `a task that was chosen (${task.id}) has a worker with room`);
+  if (feasible.length === 1) return { worker: only, reason: { type: "only-worker-available" } };
+  const total = fleet.workers.length;
+  switch (strategy) {
+    case "round-robin":
+      return { worker: atOrAfter(feasible, fleet.cursor, total), reason: { type: "round-robin" } };
+    case "random":
+      return { worker: atOrAfter(feasible, fnv1a(`${task.id}#1`) % total, total), reason: { type: "random" } };
+    case "best-fit":
+      return tightest(feasible, task);
+    case "affinity": {
+      const near = task.zone === null ? [] : feasible.filter((worker) => worker.zone === task.zone);
+      const worker = near.length === 0 ? null : lightest(fleet, near, task).worker;
+      return worker === null
+        ? lightest(fleet, feasible, task)
+        : { worker, reason: { type: "affinity", reason: "same-zone" } };
+    }
+    case "least-loaded":
+      return lightest(fleet, feasible, task);
+  }
+}
+
+function atOrAfter(feasible: readonly PlanWorker[], index: number, total: number): PlanWorker {
+  const distance = (worker: PlanWorker): number => (worker.index - index + total) % total;
+  return feasible.reduce((best, worker) => (distance(worker) < distance(best) ? worker : best));
+}
+
+function tightest(feasible: readonly PlanWorker[], task: ReadyTask): Chosen {
+  const worker = feasible.reduce((best, other) => (other.cpu < best.cpu ? other : best));
+  const availableCpu = Number.isFinite(worker.cpu) ? worker.cpu : null;
+  return { worker, reason: { type: "resource-fit", availableCpu, requiredCpu: task.cpu } };
+}
+
+function lightest(fleet: Fleet, feasible: readonly PlanWorker[], task: ReadyTask): Chosen {
+  const spared = soleWorkers(fleet, task);
+  const rank = (worker: PlanWorker): readonly number[] => [
+    spared.has(worker) ? 1 : 0,
+    worker.inFlight,
+    worker.capabilities.size,
+  ];
+  const isBefore = (left: readonly number[], right: readonly number[]): boolean => {
+    const at = left.findIndex((value, index) => value !== right[index]);
+    return at >= 0 && (left[at] as number) < (right[at] as number);
+  };
+  const worker = feasible.reduce((best, other) => (isBefore(rank(other), rank(best)) ? other : best));
+  return { worker, reason: { type: "least-loaded", queueDepth: worker.inFlight } };
+}
+
+/** Workers that another ready task could not do without if this one were placed there. */
+function soleWorkers({ workers, shapes }: Fleet, task: ReadyTask): ReadonlySet<PlanWorker> {
+  const sole = new Set<PlanWorker>();
+  for (const [shape, { demand }] of shapes) {
+    if (shape === task.shape) continue;
+    const able = workers.filter((worker) => fits(worker, demand));
+    const [worker] = able;
+    if (worker === undefined || able.length > 1) continue;
+    const { inFlight, cpu, memory } = worker;
+    const after = { ...worker, inFlight: inFlight + 1, cpu: cpu - task.cpu, memory: memory - task.memory };
+    if (!fits(after, demand)) sole.add(worker);
+  }
+  return sole;
 }

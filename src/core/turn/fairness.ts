@@ -38,7 +38,7 @@ function unitAt(state: ReadonlyState, at: number): number {
 }
 
 /** Scales every level back when the factor has grown large; call before charging. */
-export function keepLevelsSmall(state: State, at: number): void {
+function keepLevelsSmall(state: State, at: number): void {
   const { halfLife } = state.config.scheduler.fairness;
   const halvings = Math.floor(Math.max(0, at - state.levels.origin) / halfLife);
   if (halvings < HALVINGS_MAX) return;

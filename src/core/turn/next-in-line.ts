@@ -93,7 +93,7 @@ export function bestOf(
 }
 
 /** The project's held task, if its worker has room by now and nothing else is in the way. */
-export function readyHold(state: ReadonlyState, project: ReadonlyProject): ReadonlyTask | null {
+function readyHold(state: ReadonlyState, project: ReadonlyProject): ReadonlyTask | null {
   const task = project.hold?.task;
   if (task === undefined || task.group === null || hasBit(state.shapes.shutOtherwise, task.group.shape.id)) return null;
   return heldPlacement(state, task) === null ? null : task;
