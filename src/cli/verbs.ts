@@ -17,6 +17,9 @@ const verb = <Name extends string>(name: Name, summary: string, load: () => Prom
 const group = (name: string, verbs: readonly ListedVerb[]): ListedVerb[] =>
   verbs.map((verb) => ({ ...verb, group: name }));
 
+/** An installed package is compiled, and has no simulator. */
+const IS_CLONE = import.meta.filename.endsWith(".ts");
+
 export const VERBS: readonly ListedVerb[] = [
   ...group("Start here:", [
     verb("serve", "start the server here, with a worker that runs commands", () => import("./serve/verb.ts")),
@@ -50,11 +53,9 @@ export const VERBS: readonly ListedVerb[] = [
       "check that a log is what was written: every link, signature, payload and snapshot",
       () => import("./verbs/verify.ts"),
     ),
-    verb(
-      "simulate",
-      "play random histories with faults against the engine (in a clone)",
-      () => import("./verbs/simulate.ts"),
-    ),
+    ...(IS_CLONE
+      ? [verb("simulate", "play random histories with faults against the engine", () => import("./verbs/simulate.ts"))]
+      : []),
   ]),
   ...group("This program:", [
     verb("config", "check the config, show it, or print its schema", () => import("./verbs/config.ts")),

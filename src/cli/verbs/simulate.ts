@@ -1,13 +1,12 @@
 /**
  * `drover simulate`: random histories with everything that can go wrong, played against the real engine.
  *
- * The simulator is a program of its own in the sources, for people who change Drover; it is not part of the installed
- * package. This verb starts it with the same arguments.
+ * The simulator is a program of its own in the sources, for people who change Drover; the installed package has
+ * neither it nor this verb, which starts it with the same arguments.
  */
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
+import { EXIT, type ExitCode } from "../shell/problem.ts";
 import { exitOf, type StopSignal, type Terminal } from "../shell/terminal.ts";
 import type { VerbBody } from "../shell/verb.ts";
 
@@ -23,11 +22,7 @@ export const simulateVerb: VerbBody<Record<never, never>> = {
     ["drover simulate --runs 100", "a hundred histories"],
     ["drover simulate --seed 42 --steps 500 --runs 1", "one of them again"],
   ],
-  run: ({ args, terminal }) => {
-    if (!existsSync(SIMULATOR))
-      throw usageProblem("the simulator is not part of the installed package", "clone Drover and run it there");
-    return play(args, terminal);
-  },
+  run: ({ args, terminal }) => play(args, terminal),
 };
 
 async function play(args: readonly string[], terminal: Terminal): Promise<ExitCode> {
