@@ -17,9 +17,20 @@ import { COMMAND_ACTION } from "../worker/verb.ts";
 
 /** Flags that are a field of the wire as they stand. */
 const FIELDS = [
-  ...(["project", "type", "callbackUrl", "parent", "needs", "zone", "provider", "iteration", "maxAttempts"] as const),
-  ...(["ref", "selector", "onDependencyFailure", "onLoss"] as const),
-] satisfies (keyof TaskBody)[];
+  "project",
+  "type",
+  "callbackUrl",
+  "parent",
+  "needs",
+  "zone",
+  "provider",
+  "iteration",
+  "maxAttempts",
+  "ref",
+  "selector",
+  "onDependencyFailure",
+  "onLoss",
+] as const;
 type Field = (typeof FIELDS)[number];
 type TextFlag = "agent" | "command" | "params" | "payload" | "priority" | "notBefore" | "artifact" | "tab";
 type NumberFlag = "cpu" | "memory" | "tokens" | "timeout";
@@ -71,11 +82,15 @@ export const TASK_FLAGS: readonly FlagSpec[] = [
     read: number(0, 1e12),
   },
   { flags: "--iteration <n>", about: "which iteration this is; 1 is the first", read: wholeNumber(0, 1_000_000) },
-  { flags: "--max-attempts <n>", about: "own failures it may have (default: 3)", read: wholeNumber(1, 1_000_000) },
+  {
+    flags: "--max-attempts <n>",
+    about: "own failures it may have (default: 3; with --tab, 1)",
+    read: wholeNumber(1, 1_000_000),
+  },
   { flags: "--timeout <span>", about: "how long one attempt may take: 30s, 10m", read: milliseconds },
   { flags: "--tab <id>", about: "the browser tab it is for" },
   { flags: "--ref <text>", about: "what in the tab it is about" },
-  { flags: "--selector <text>", about: "the same as a selector" },
+  { flags: "--selector <text>", about: "where in the tab, such as #buy" },
   {
     flags: "--on-dependency-failure <what>",
     about: "when a parent or need does not end as done",
@@ -83,7 +98,8 @@ export const TASK_FLAGS: readonly FlagSpec[] = [
   },
   {
     flags: "--on-loss <what>",
-    about: "when an attempt that had begun is lost: run it again, or fail, its outcome unknown (default with --tab)",
+    about:
+      "when an attempt that had begun is lost: run it again (the default), or fail, its outcome unknown (with --tab)",
     choices: ["retry", "fail"],
   },
   { flags: "--label <key=value>", about: "what it is found by; given again for more", read: label },

@@ -158,7 +158,7 @@ export type BatchTask = {
   readonly tabId?: string;
   /** What in the tab it is about. */
   readonly ref?: string;
-  /** What in the tab it is about, as a selector. */
+  /** Where in the tab, such as `#buy`. */
   readonly selector?: string;
   /** Arguments of the action. */
   readonly params?: Readonly<Record<string, unknown>>;
@@ -276,7 +276,7 @@ export type TaskBody<Params extends object = Readonly<Record<string, unknown>>> 
   readonly tabId?: string;
   /** What in the tab it is about. */
   readonly ref?: string;
-  /** What in the tab it is about, as a selector. */
+  /** Where in the tab, such as `#buy`. */
   readonly selector?: string;
   /** Arguments of the action. */
   readonly params?: Params;
@@ -348,7 +348,7 @@ export type TaskView<Params extends object = Readonly<Record<string, unknown>>, 
   readonly tabId?: string;
   /** What in the tab it is about. */
   readonly ref?: string;
-  /** What in the tab it is about, as a selector. */
+  /** Where in the tab, such as `#buy`. */
   readonly selector?: string;
   /** Arguments of the action. */
   readonly params?: Params;

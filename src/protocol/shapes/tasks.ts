@@ -80,7 +80,7 @@ const batchTaskFields: Fields<Omit<wire.TaskBody, "agentId">> = {
   type: s.optional(s.name(), "A kind of work, with a base score and perhaps a limit.", { default: "other" }),
   tabId: s.optional(s.name(), "The browser tab it is for: only a worker with capability tab:<id> runs it."),
   ref: s.optional(s.text(0, 4096), "What in the tab it is about."),
-  selector: s.optional(s.text(0, 4096)),
+  selector: s.optional(s.text(0, 4096), "Where in the tab, such as `#buy`."),
   params: s.optional(s.anyObject(), "Arguments of the action."),
   payload: s.optional(s.anything(), "Any JSON for its worker. Drover does not look into it."),
   priority: s.optional(priority(), "Lower is sooner. Without one, the parent's, else 0."),
