@@ -7,7 +7,7 @@ import { type Call, errorsOf, wireErrorSchema } from "./calls/call.ts";
 import { CALL_LIST } from "./calls/calls.ts";
 import { type Published, published, publishedInFull, type RefTo } from "./schema/published.ts";
 import type { Schema } from "./schema/schema.ts";
-import { WIRE_CODES, type WireCode } from "./wire/codes.ts";
+import { WIRE_CODES } from "./wire/codes.ts";
 import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "./wire/endpoints.ts";
 
 export type OpenApiOptions = {
@@ -129,11 +129,7 @@ const retryAfter = {
 
 /** Refusals by status: one status may stand for several codes. */
 function refusalsOf(call: Call, refTo: RefTo): Published {
-  const byStatus = new Map<number, WireCode[]>();
-  for (const code of errorsOf(call)) {
-    const { status } = WIRE_CODES[code];
-    byStatus.set(status, [...(byStatus.get(status) ?? []), code]);
-  }
+  const byStatus = Map.groupBy(errorsOf(call), (code) => WIRE_CODES[code].status);
   const shown = [...byStatus].map(([status, codes]) => [
     status,
     {

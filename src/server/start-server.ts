@@ -5,10 +5,7 @@
  *     console.log(server.url);
  *     await server.close();
  *
- * Shutting down goes in the order in which nothing is lost: nothing new is begun, workers hear that they are to take
- * nothing more, what runs has a grace to end, readers are sent away, and then the engine closes; what has not ended is
- * in the log, for the next server. The engine is closed with the server, since no call
- * could reach it any more.
+ * The engine is closed with the server (shutdown.ts), since no call could reach it any more.
  */
 import type { AddressInfo } from "node:net";
 import { type Logger, pino } from "pino";

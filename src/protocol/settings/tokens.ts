@@ -31,20 +31,15 @@ const EXACTLY_ONE = "a role and exactly one of token, tokenHash and tokenEnv";
 
 const FIELDS: s.Fields<TokenSettings> = {
   token: s.optional(
-    s.noted(
-      // One that no header can hold would never let anybody in.
-      s.refined(s.text(16, 1024), (value) => /^[\x21-\x7e]+$/.test(value), ""),
-      { secret: true },
-    ),
+    // One that no header can hold would never let anybody in.
+    s.refined(s.text(16, 1024), (value) => /^[\x21-\x7e]+$/.test(value), ""),
     "The token itself.",
-    { expected: "a token of 16 to 1024 characters, printable ASCII without blanks" },
+    { secret: true, expected: "a token of 16 to 1024 characters, printable ASCII without blanks" },
   ),
   tokenHash: s.optional(
-    s.noted(
-      s.refined(s.text(64, 64), (value) => /^[0-9a-f]{64}$/.test(value), "the SHA-256 of the token, as 64 hex digits"),
-      { secret: true },
-    ),
+    s.refined(s.text(64, 64), (value) => /^[0-9a-f]{64}$/.test(value), "the SHA-256 of the token, as 64 hex digits"),
     "The SHA-256 of the token in hex, so that the file holds no secret.",
+    { secret: true },
   ),
   tokenEnv: s.optional(s.name(), "The environment variable that holds the token."),
   role: s.described(s.oneOf<Role>(...ROLES), "admin, agent (submits), worker (runs) or viewer (looks)."),

@@ -13,8 +13,7 @@ import type { Drover } from "../../engine/index.ts";
 import { refused } from "../../engine/writer/index.ts";
 import { type Caller, isScoped } from "../../http/index.ts";
 import { remember } from "../../std/index.ts";
-import { checkSaid, sessionOf } from "./session-scope.ts";
-import { isOwn } from "./token-scope.ts";
+import { checkSaid, isOwn, sessionOf } from "./token-scope.ts";
 
 /** The engine keeps so many positions of calls that met a 429. */
 const POSITIONS_MAX = 10_000;

@@ -9,13 +9,7 @@ import { ServerRefusal } from "../../http/index.ts";
 import type { CallName } from "../../protocol/index.ts";
 
 /** What begins something new. */
-const BEGINS: ReadonlySet<CallName> = new Set<CallName>([
-  "submit",
-  "submitBatch",
-  "retry",
-  "putSchedule",
-  "joinWorker",
-]);
+const BEGINS: ReadonlySet<CallName> = new Set(["submit", "submitBatch", "retry", "putSchedule", "joinWorker"]);
 
 export type ServerPhase = {
   isClosing(): boolean;

@@ -1,16 +1,21 @@
 /**
- * What a token that is scoped to projects or an agent may see and touch: its own.
+ * What a token may see and touch: one that is scoped to projects or an agent its own, a worker's its own session.
  *
  * The table says for every call what a scoped token gets: what belongs to it (`own`), what is the same for all
  * (`common`), or nothing (`refused`), because the call speaks of the work of all at once. It is complete: a call that
  * is added does not compile until somebody has decided. A body that claims another agent or project is refused by
  * its field; a task of somebody else is not found, so that asking tells nothing about it.
+ *
+ * All workers of a fleet may have the same token, and its ids, tasks and permits can be guessed or seen. What only the
+ * worker itself knows is the session that joining gave it. So a worker token says it in every report: syncs, logs,
+ * permits, its leave. An admin need not: an admin may send any worker away.
  */
 import { type AgentId, isRecord, type ProjectId, type TaskId } from "../../core/base/index.ts";
 import { settingsFor } from "../../core/config/index.ts";
 import { refusalForMaking } from "../../core/lifecycle/index.ts";
+import type { State } from "../../core/model/index.ts";
 import type { Drover } from "../../engine/index.ts";
-import { refused } from "../../engine/writer/index.ts";
+import { badInput, refused } from "../../engine/writer/index.ts";
 import { type Caller, forbidden, isScoped } from "../../http/index.ts";
 import type { CallName } from "../../protocol/index.ts";
 
@@ -179,3 +184,32 @@ export async function checkTask(drover: Drover, caller: Caller, id: string, othe
   const owner = live === undefined ? await drover.task(id) : { agentId: live.agent.id, project: live.project.id };
   if (!isOwn(caller, owner)) throw otherwise ?? refused({ type: "task-unknown", task: id });
 }
+
+/** Throws if a worker token does not say as whom it speaks. */
+export function checkSaid({ role }: Caller, session: string | undefined): void {
+  if (role === "worker" && session === undefined)
+    throw badInput("session", undefined, "the session that joining gave, since a worker token speaks for its own only");
+}
+
+/** The session that runs an attempt, null if none does. */
+export function sessionOf(state: State, task: string | undefined, attempt: number | undefined): string | null {
+  const running = task === undefined ? null : (state.tasks.get(task as TaskId)?.attempt ?? null);
+  return running === null || running.number !== attempt ? null : running.worker.session;
+}
+
+/** Throws unless a call that a worker token asks for is of an attempt that its session runs; or of no task. */
+export function checkCall(
+  state: State,
+  caller: Caller,
+  { taskId, attempt, session }: { taskId?: string; attempt?: number; session?: string },
+): void {
+  checkSaid(caller, session);
+  if (caller.role !== "worker") return;
+  if (taskId !== undefined && sessionOf(state, taskId, attempt) !== session)
+    throw forbidden(`attempt ${attempt} of ${taskId} does not run under this session`, { field: "session" });
+  if (taskId === undefined && !isJoined(state, session))
+    throw forbidden("no worker has joined under this session", { field: "session" });
+}
+
+const isJoined = (state: State, session: string | undefined): boolean =>
+  state.fleet.order.some((worker) => worker.session === session);

@@ -19,6 +19,8 @@ export class StartRefusal extends Error {
   }
 }
 
+const badToken = (message: string): StartRefusal => new StartRefusal("bad_settings", message);
+
 /** Throws where the config names a variable that is not set, or scopes a worker, which runs the tasks of all. */
 export function knownTokens(
   tokens: readonly TokenSettings[],
@@ -29,8 +31,7 @@ export function knownTokens(
     const hash = hashOf(settings, index, env);
     const key = hash.toString("hex");
     // Two entries would mean two roles, and which of them counts would hang on their sequence.
-    if (seen.has(key))
-      throw new StartRefusal("bad_settings", `server.tokens[${index}] is a token that stands further up already`);
+    if (seen.has(key)) throw badToken(`server.tokens[${index}] is a token that stands further up already`);
     seen.add(key);
     return { hash, caller: callerOf(settings, index) };
   });
@@ -40,19 +41,16 @@ function hashOf({ token, tokenHash, tokenEnv }: TokenSettings, index: number, en
   if (tokenHash !== undefined) return Buffer.from(tokenHash, "hex");
   const text = token ?? env[tokenEnv ?? ""] ?? "";
   const at = token === undefined ? `server.tokens[${index}].tokenEnv names ${tokenEnv};` : `server.tokens[${index}]:`;
-  if (text.length < TOKEN_LENGTH_MIN)
-    throw new StartRefusal("bad_settings", `${at} set it to at least ${TOKEN_LENGTH_MIN} characters`);
+  if (text.length < TOKEN_LENGTH_MIN) throw badToken(`${at} set it to at least ${TOKEN_LENGTH_MIN} characters`);
   // One that no header can hold would never let its caller in, and no error would say why.
-  if (!SENDABLE.test(text))
-    throw new StartRefusal("bad_settings", `${at} a token is printable ASCII without blanks and line ends`);
+  if (!SENDABLE.test(text)) throw badToken(`${at} a token is printable ASCII without blanks and line ends`);
   return hash("sha256", text, "buffer");
 }
 
 function callerOf({ role, project, projects, agentId }: TokenSettings, index: number): Caller {
   const own = projects ?? (project === undefined ? null : [project]);
   if (role === "worker" && (own !== null || agentId !== undefined))
-    throw new StartRefusal(
-      "bad_settings",
+    throw badToken(
       `server.tokens[${index}] scopes a worker to a project or agent; a worker runs the tasks of all: leave both out`,
     );
   return { role, projects: own, agentId: agentId ?? null };

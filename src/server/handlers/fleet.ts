@@ -28,9 +28,10 @@ import {
 import { isoTime } from "../../std/index.ts";
 import { createOwnPermits } from "../access/permit-scope.ts";
 import { ownGates, ownProject, ownWorkers } from "../access/scoped-views.ts";
-import { checkCall, checkSaid } from "../access/session-scope.ts";
 import {
+  checkCall,
   checkProjectOfCall,
+  checkSaid,
   checkTask,
   claimed,
   isOwn,

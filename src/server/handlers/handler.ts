@@ -1,9 +1,8 @@
 /**
  * What the answer to a call is made from: the engine, what the server knows of itself, and who is asking.
  */
-import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Drover } from "../../engine/index.ts";
-import type { Caller, LongPolls } from "../../http/index.ts";
+import type { LongPolls, Polled } from "../../http/index.ts";
 import type { Answered, Asked, CallName, Settings } from "../../protocol/index.ts";
 import type { ServerPhase } from "../access/phase.ts";
 import type { TurnedAway } from "../observe/event-log.ts";
@@ -37,10 +36,7 @@ export type Deps = {
 };
 
 /** One request under way. */
-export type Exchange = {
-  readonly caller: Caller;
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
+export type Exchange = Polled & {
   /** Further headers of the answer, each name followed by its value. */
   readonly headers: string[];
 };
