@@ -66,7 +66,7 @@ import { accepted, badInput, type DroverError, reading, refused } from "./writer
 import { type CommitListener, createCommitWatch } from "./writer/group-commit.ts";
 import { recover } from "./writer/recovery.ts";
 import { createStorageGuard } from "./writer/storage-guard.ts";
-import { startWriter, type Writer, type WriterHooks } from "./writer/writer.ts";
+import { onceDurable, startWriter, type Writer, type WriterHooks } from "./writer/writer.ts";
 
 const LEAD_MS = 10_000;
 /** What a log or a clock must at least be able to do. */
@@ -303,11 +303,7 @@ function apiOf(parts: Awaited<ReturnType<typeof startParts>>): Drover {
   const { state } = writer;
   const lookAtPast = createPast(log);
 
-  async function read<Value>(view: () => Value): Promise<Value> {
-    const value = view();
-    await writer.settled();
-    return value;
-  }
+  const read = <Value>(view: () => Value): Promise<Value> => onceDurable(writer, view);
 
   async function explain(task: string, options?: { at?: number }): Promise<Why> {
     const { at } = readOptions<{ at?: number }>({ at: whole(1) }, options);

@@ -9,7 +9,7 @@
 import { flag, type Seq, seq, whole } from "../core/base/index.ts";
 import { type Fifo, fifo, push, shift } from "../core/collections/index.ts";
 import { type Event, type State, taskOf } from "../core/model/index.ts";
-import { decodeEvent } from "../log/format/index.ts";
+import { decodeEvent, toHex } from "../log/format/index.ts";
 import { type Log, LogFailure, type LogRecord, type ReadBatch } from "../log/index.ts";
 import type { AnyEvent } from "../protocol/index.ts";
 import { labelledEvents, readLabels } from "./tasks/read-tasks.ts";
@@ -27,9 +27,6 @@ const RECORD_OVERHEAD = 200;
 
 /** A committed event: its instant is milliseconds since 1970. */
 export type FeedEvent = AnyEvent<number>;
-
-const hex = (bytes: Uint8Array): string =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("hex");
 
 /** Which events. */
 export type FeedOptions = {
@@ -183,10 +180,10 @@ function createBell() {
 function* eventsOf({ firstSeq, priorHash, hashes, records }: ReadBatch, after: Seq, until: Seq): Generator<FeedEvent> {
   const first = Math.max(0, after + 1 - firstSeq);
   const end = Math.min(records.length, until + 1 - firstSeq);
-  let prior = hex(first === 0 ? priorHash : (hashes[first - 1] as Uint8Array));
+  let prior = toHex(first === 0 ? priorHash : (hashes[first - 1] as Uint8Array));
   for (let index = first; index < end; index++) {
     const at = seq(firstSeq + index);
-    const post = hex(hashes[index] as Uint8Array);
+    const post = toHex(hashes[index] as Uint8Array);
     const { event, cause } = decodeEvent((records[index] as LogRecord).bytes, at);
     yield envelope(event, cause, at, prior, post);
     prior = post;

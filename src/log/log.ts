@@ -28,7 +28,7 @@
  * checks it.
  *
  * **Snapshots** let a reader start late and let `prune` forget the past. Each is named by a signed
- * checkpoint (`integrity/checkpoint.ts`). The last two are kept: if the newest is damaged the one before serves,
+ * checkpoint (`integrity/snapshot-rules.ts`). The last two are kept: if the newest is damaged the one before serves,
  * provided the caller pruned no further than that one's seq.
  */
 import type { Duration, Seq } from "../core/base/index.ts";

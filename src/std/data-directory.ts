@@ -48,6 +48,16 @@ export function makeOwnFile(path: string): void {
   }
 }
 
+/** What is read of a file; null if it is not there. */
+export function ifThere<Value>(read: () => Value): Value | null {
+  try {
+    return read();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
+}
+
 /** What is not there of a path, from above. */
 function missingOf(path: string): string[] {
   const missing: string[] = [];

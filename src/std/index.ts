@@ -14,7 +14,7 @@ export {
   ringEvery,
   withSteadyDate,
 } from "./clock.ts";
-export { DATABASE_FILE, keepPrivate, makeOwnDirectory, makeOwnFile, OWN_FILE_MODE } from "./data-directory.ts";
+export { DATABASE_FILE, ifThere, keepPrivate, makeOwnDirectory, makeOwnFile, OWN_FILE_MODE } from "./data-directory.ts";
 export { createHandClock, type HandClock, type HandClockOptions, type Moves, type TestClock } from "./hand-clock.ts";
 export { isLoopback } from "./loopback.ts";
 export { type JsonFault, jsonFault, kindInWords, present, RESULT_BYTES_MAX } from "./plain-json.ts";

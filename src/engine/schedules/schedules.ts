@@ -18,7 +18,7 @@ import { withInstantsAsText } from "../tasks/task-view.ts";
 import { canonical } from "../writer/canonical-json.ts";
 import { accepted, DroverError, isStop, refused } from "../writer/drover-error.ts";
 import { CHANGE_BYTES, type StorageGuard } from "../writer/storage-guard.ts";
-import type { Writer } from "../writer/writer.ts";
+import { onceDurable, type Writer } from "../writer/writer.ts";
 import {
   bodyOf,
   dueInstants,
@@ -93,11 +93,7 @@ export function createSchedules(deps: Deps): ScheduleService {
     return schedule;
   }
 
-  async function read<Value>(view: () => Value): Promise<Value> {
-    const value = view();
-    await writer.settled();
-    return value;
-  }
+  const read = <Value>(view: () => Value): Promise<Value> => onceDurable(writer, view);
 
   return {
     put,

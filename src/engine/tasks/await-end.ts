@@ -33,12 +33,7 @@ export type EndWatch = {
 };
 
 /** All who wait for one task. */
-type Waiting = {
-  readonly end: Promise<EndPhase>;
-  readonly resolve: (phase: EndPhase) => void;
-  readonly reject: (error: Error) => void;
-  count: number;
-};
+type Waiting = PromiseWithResolvers<EndPhase> & { count: number };
 
 export function createEndWatch(max: number = WAITERS_MAX): EndWatch {
   const waiting = new Map<string, Waiting>();
@@ -48,8 +43,7 @@ export function createEndWatch(max: number = WAITERS_MAX): EndWatch {
   function join(task: string): Waiting {
     const known = waiting.get(task);
     if (known !== undefined) return known;
-    const { promise: end, resolve, reject } = Promise.withResolvers<EndPhase>();
-    const first: Waiting = { end, resolve, reject, count: 0 };
+    const first: Waiting = { ...Promise.withResolvers<EndPhase>(), count: 0 };
     waiting.set(task, first);
     return first;
   }
@@ -63,7 +57,7 @@ export function createEndWatch(max: number = WAITERS_MAX): EndWatch {
         reject(signal.reason);
       };
       const stay = (): void => signal.removeEventListener("abort", giveUp);
-      others.end.then(resolve, reject).finally(stay);
+      others.promise.then(resolve, reject).finally(stay);
       signal.addEventListener("abort", giveUp, { once: true });
     });
   }
@@ -76,7 +70,7 @@ export function createEndWatch(max: number = WAITERS_MAX): EndWatch {
       const others = join(task);
       others.count++;
       count++;
-      return signal === undefined ? others.end : unlessAborted(task, others, signal);
+      return signal === undefined ? others.promise : unlessAborted(task, others, signal);
     },
     isIdle: () => waiting.size === 0,
     onCommitted(batch) {

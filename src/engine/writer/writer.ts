@@ -230,6 +230,13 @@ export function startWriter(options: WriterOptions): Writer {
   };
 }
 
+/** A view of what is applied now, answered when that is durable. */
+export async function onceDurable<Value>(writer: Pick<Writer, "settled">, view: () => Value): Promise<Value> {
+  const value = view();
+  await writer.settled();
+  return value;
+}
+
 /** Executes what reports a fact. A writer that has stopped has rejected every caller already, and takes no more. */
 export function notify(writer: Pick<Writer, "execute">, command: Command, payload?: string): void {
   try {

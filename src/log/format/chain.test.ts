@@ -7,8 +7,8 @@ import { createHash } from "node:crypto";
 import { test } from "node:test";
 import fc from "fast-check";
 import { seq } from "../../core/base/brand.ts";
-import { checkpointSeal } from "../integrity/checkpoint.ts";
 import { createMemorySigner } from "../integrity/signing-key.ts";
+import { checkpointSeal } from "../integrity/snapshot-rules.ts";
 import type { Checkpoint } from "../log.ts";
 import { chainBatch, hashOf, postHash, toHex, ZERO_HASH, ZERO_HASH_HEX } from "./chain.ts";
 

@@ -2,4 +2,5 @@
 
 export { batchOf, createGathering, emptied, type Gathering, gather, gatheredBytes } from "./batch-builder.ts";
 export { unpackRow } from "./batch-row.ts";
+export { toHex } from "./chain.ts";
 export { decodeEvent, hashOfPayload, payloadHashOf } from "./codec.ts";

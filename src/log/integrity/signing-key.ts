@@ -1,7 +1,7 @@
 /**
  * The key of a data directory, and what is signed with it: lines of text, never a structure.
  *
- * It is an ed25519 key in a file that only its owner can read. Checkpoints (`checkpoint.ts`) and heads
+ * It is an ed25519 key in a file that only its owner can read. Checkpoints (`snapshot-rules.ts`) and heads
  * (`signed-head.ts`) are signed with it, so that nobody without it can write another history. Whoever holds the file
  * can; and whoever can write the directory can put another key there. So the key has a fingerprint, for those who check
  * to compare.
@@ -22,6 +22,7 @@ import {
 } from "node:crypto";
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { ifThere } from "../../std/index.ts";
 import { LogFailure } from "../log.ts";
 
 export const PRIVATE_KEY_FILE = "signing-key.pem";
@@ -72,7 +73,7 @@ export type OwnKey = {
 export function openKey(directory: string): OwnKey {
   const path = join(directory, PRIVATE_KEY_FILE);
   const publicPath = join(directory, PUBLIC_KEY_FILE);
-  const stored = readIfThere(path);
+  const stored = ifThere(() => readFileSync(path, "utf8"));
   const hasPublic = existsSync(publicPath);
   if (stored === null && hasPublic) throw keyFailure(`${path} is missing, and ${PUBLIC_KEY_FILE} is there`);
   const privateKey = stored === null ? makeKey(path) : keyOf(path, stored, createPrivateKey);
@@ -98,7 +99,7 @@ const pemOf = (privateKey: KeyObject): string => privateKey.export({ type: "pkcs
 /** Checks what this directory signed; the public half of the key is enough. */
 export function openVerifier(directory: string): Verifier {
   const path = join(directory, PUBLIC_KEY_FILE);
-  const pem = readIfThere(path);
+  const pem = ifThere(() => readFileSync(path, "utf8"));
   if (pem === null) return { holds: () => false, fingerprint: null };
   return verifierOf(keyOf(path, pem, createPublicKey));
 }
@@ -131,15 +132,6 @@ const verifierOf = (publicKey: KeyObject): Verifier => ({
   holds: (text, signature) =>
     SIGNATURE.test(signature) && verify(null, Buffer.from(text, "utf8"), publicKey, Buffer.from(signature, "hex")),
 });
-
-function readIfThere(path: string): string | null {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw error;
-  }
-}
 
 /** A key that is half there would be worse than none: it appears under its name only when whole. */
 function writeWhole(path: string, text: string, mode: number): void {

@@ -1,5 +1,5 @@
 /**
- * Where a snapshot may stand in the log.
+ * Where a snapshot may stand in the log, and the checkpoint that is signed for it.
  *
  * It is the state after one event of this very chain, so its hash must be the chain's hash there; it is
  * not older than the one before; and a snapshot of events the log does not have means that the log lost
@@ -8,6 +8,7 @@
 import { invariant, type Seq } from "../../core/base/index.ts";
 import { seqAt } from "../format/chain.ts";
 import { type Anchor, type Checkpoint, corruptAt, type VerifyProblem } from "../log.ts";
+import { type Seal, sealOf } from "./signing-key.ts";
 
 /** How many snapshots are kept: the newest, and one to fall back on. */
 export const SNAPSHOTS_KEPT = 2;
@@ -45,3 +46,12 @@ export function snapshotProblem({ seq, snapshotHash }: Checkpoint, found: string
 }
 
 const nextSeq = (at: Seq): Seq => seqAt(at, 1);
+
+/**
+ * A signed word that the chain had this hash at this event, and that this snapshot is the state there. A pruned log can
+ * no longer be checked from its first event; it is checked from a checkpoint instead, so the checkpoint must be
+ * something that nobody else can write (`signing-key.ts`).
+ */
+export const checkpointSeal: Seal<Omit<Checkpoint, "signature">> = sealOf(
+  ({ seq, hash, snapshotHash }) => `drover checkpoint 1 ${seq} ${hash} ${snapshotHash}`,
+);

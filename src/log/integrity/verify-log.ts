@@ -20,10 +20,10 @@ import {
   type VerifyProblem,
   type VerifyReport,
 } from "../log.ts";
-import { checkpointSeal } from "./checkpoint.ts";
 import { payloadProblem } from "./kept-list.ts";
 import { headProblem, headSeal, type SignedHead } from "./signed-head.ts";
 import type { Verifier } from "./signing-key.ts";
+import { checkpointSeal } from "./snapshot-rules.ts";
 
 const PROBLEMS_MAX = 100;
 

@@ -15,12 +15,24 @@ import { packedOf } from "../format/batch-builder.ts";
 import { type BatchRow, checkAppend, checkSeq, recordBytes, unpackRow } from "../format/batch-row.ts";
 import { GENESIS, toHex } from "../format/chain.ts";
 import { collectPayloads } from "../format/payload-blocks.ts";
-import { checkpointSeal } from "../integrity/checkpoint.ts";
 import { planAppend } from "../integrity/compare-and-set.ts";
-import { hashAt, type RowPage, type RowSource, readPage } from "../integrity/page.ts";
-import { type FetchPage, type Page, readBatches } from "../integrity/read-log.ts";
+import {
+  type FetchPage,
+  hashAt,
+  type Page,
+  type RowPage,
+  type RowSource,
+  readBatches,
+  readPage,
+} from "../integrity/page.ts";
 import { createMemorySigner } from "../integrity/signing-key.ts";
-import { checkSnapshotPlace, isReachable, SNAPSHOTS_KEPT, snapshotProblem } from "../integrity/snapshot-rules.ts";
+import {
+  checkpointSeal,
+  checkSnapshotPlace,
+  isReachable,
+  SNAPSHOTS_KEPT,
+  snapshotProblem,
+} from "../integrity/snapshot-rules.ts";
 import { verifyLog } from "../integrity/verify-log.ts";
 import {
   type Anchor,
@@ -57,10 +69,8 @@ export function createMemoryStore(): MemoryStore {
   };
 }
 
-export type MemoryLogOptions = { readonly store?: MemoryStore };
-
 /** A log in memory. */
-export function createMemoryLog({ store = createMemoryStore() }: MemoryLogOptions = {}): Log {
+export function createMemoryLog({ store = createMemoryStore() }: { readonly store?: MemoryStore } = {}): Log {
   let isClosed = false;
   /** Everything goes through here: a closed handle does nothing, and what throws rejects. */
   async function whileOpen<Answer>(work: () => Answer | Promise<Answer>): Promise<Answer> {

@@ -68,13 +68,11 @@ function steadyBreak(path: string): WalBreak | null {
 /** Where the log ends for SQLite. Reading changes nothing of the write-ahead file. */
 function recoveredEnd(path: string): number {
   if (!existsSync(path)) return 0;
-  const database = new DatabaseSync(path, { readOnly: true });
+  using database = new DatabaseSync(path, { readOnly: true });
   try {
     return Number(database.prepare("SELECT seq FROM head WHERE id = 1").get()?.seq ?? 0);
   } catch {
     return 0; // What cannot be read ends nowhere; what is wrong with it is being said.
-  } finally {
-    database.close();
   }
 }
 
@@ -107,11 +105,9 @@ function schemaProblems(database: DatabaseSync): VerifyProblem[] {
 }
 
 function schemaFrom(statements: string): string {
-  const database = new DatabaseSync(":memory:");
+  using database = new DatabaseSync(":memory:");
   database.exec(statements);
-  const schema = schemaOf(database);
-  database.close();
-  return schema;
+  return schemaOf(database);
 }
 
 const schemaOf = (database: DatabaseSync): string =>

@@ -18,10 +18,9 @@ import { invariant, type Seq } from "../../core/base/index.ts";
 import { unhashedOf } from "../format/batch-builder.ts";
 import { checkAppend, checkSeq, unpackRow } from "../format/batch-row.ts";
 import { collectStored } from "../format/payload-blocks.ts";
-import { checkpointSeal } from "../integrity/checkpoint.ts";
-import { type FetchPage, readBatches } from "../integrity/read-log.ts";
+import { type FetchPage, readBatches } from "../integrity/page.ts";
 import { openKey, openVerifier, type Signer } from "../integrity/signing-key.ts";
-import { checkSnapshotPlace, isReachable, SNAPSHOTS_KEPT } from "../integrity/snapshot-rules.ts";
+import { checkpointSeal, checkSnapshotPlace, isReachable, SNAPSHOTS_KEPT } from "../integrity/snapshot-rules.ts";
 import { verifyLog } from "../integrity/verify-log.ts";
 import {
   type AppendResult,

@@ -15,6 +15,7 @@
  * only if all that follows it is there, up to the commit.
  */
 import { closeSync, openSync, readSync } from "node:fs";
+import { ifThere } from "../../std/index.ts";
 
 export const HEADER_BYTES = 32;
 const HEADER_SUMMED_BYTES = 24;
@@ -45,7 +46,7 @@ type Frame = { readonly number: number; readonly view: DataView; readonly salt: 
 
 /** Where the file breaks off before its end, or null if all that was committed will be read. */
 export function findWalBreak(path: string, pageBytes: number): WalBreak | null {
-  const file = openIfThere(path);
+  const file = ifThere(() => openSync(path, "r"));
   if (file === null) return null;
   try {
     const header = Buffer.alloc(HEADER_BYTES);
@@ -241,13 +242,4 @@ function bitsApart(left: Pair, right: Pair): number {
     for (let rest = left[index] ^ right[index]; rest !== 0; rest &= rest - 1) count++;
   }
   return count;
-}
-
-function openIfThere(path: string): number | null {
-  try {
-    return openSync(path, "r");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw error;
-  }
 }
