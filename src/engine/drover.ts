@@ -10,20 +10,8 @@
  * arrives. This file only joins the parts: the writer decides, the log keeps, workers run.
  */
 import { randomUUID } from "node:crypto";
-import {
-  badField,
-  fail,
-  flag,
-  isRecord,
-  milliseconds,
-  name,
-  ok,
-  type ProjectId,
-  type Reader,
-  readSection,
-  seq,
-  whole,
-} from "../core/base/index.ts";
+import type { ProjectId, Reader } from "../core/base/index.ts";
+import { badField, fail, flag, isRecord, milliseconds, name, ok, readSection, seq, whole } from "../core/base/index.ts";
 import { type Config, projectFields, readConfig, settingsFor } from "../core/config/index.ts";
 import type { State } from "../core/model/index.ts";
 import { type Why, why } from "../core/why/index.ts";

@@ -23,13 +23,7 @@ export type { TaskFilter } from "./tasks/read-tasks.ts";
 export type { BatchInput } from "./tasks/submit.ts";
 export type { TaskInput } from "./tasks/task-body.ts";
 export type { GateView, GateWithCalls } from "./views/gate-view.ts";
-export {
-  type AssignedTask,
-  type Handler,
-  type LocalWorker,
-  type TaskContext,
-  TaskRequeue,
-  type WorkerOptions,
-} from "./workers/local-workers.ts";
+export type { AssignedTask, Handler, LocalWorker, TaskContext, WorkerOptions } from "./workers/local-workers.ts";
+export { TaskRequeue } from "./workers/local-workers.ts";
 export type { RemoteWorkers } from "./workers/remote-workers.ts";
 export { DroverError, type DroverErrorCode } from "./writer/drover-error.ts";

@@ -5,13 +5,8 @@
  * limit that is silently ignored is found out only when the provider complains. `Infinity` for a count means no limit.
  */
 import { isRecord } from "../core/base/index.ts";
-import {
-  CLASS_RANK,
-  DEFAULT_GATE_SETTINGS,
-  GATE_CLASSES,
-  type GateClass,
-  type GateSettings,
-} from "../core/gate/index.ts";
+import type { GateClass, GateSettings } from "../core/gate/index.ts";
+import { CLASS_RANK, DEFAULT_GATE_SETTINGS, GATE_CLASSES } from "../core/gate/index.ts";
 import type { Clock } from "../std/index.ts";
 import { GateInputError } from "./gate-error.ts";
 

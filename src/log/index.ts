@@ -1,14 +1,4 @@
 /** What other layers may use of this room. */
 
-export {
-  type Anchor,
-  corruptAt,
-  type Head,
-  type Log,
-  LogFailure,
-  type LogRecord,
-  type ReadBatch,
-  type SignRule,
-  type Snapshot,
-  type VerifyReport,
-} from "./log.ts";
+export type { Anchor, Head, Log, LogRecord, ReadBatch, SignRule, Snapshot, VerifyReport } from "./log.ts";
+export { corruptAt, LogFailure } from "./log.ts";

@@ -1,19 +1,8 @@
 /** What other layers may use of this room. */
 
 export { remember } from "./bounded-map.ts";
-export {
-  type AlarmOptions,
-  type CancelAlarm,
-  type Clock,
-  clockFrom,
-  isoTime,
-  isReading,
-  nextTurn,
-  realClock,
-  ringAfter,
-  ringEvery,
-  withSteadyDate,
-} from "./clock.ts";
+export type { AlarmOptions, CancelAlarm, Clock } from "./clock.ts";
+export { clockFrom, isoTime, isReading, nextTurn, realClock, ringAfter, ringEvery, withSteadyDate } from "./clock.ts";
 export { DATABASE_FILE, ifThere, keepPrivate, makeOwnDirectory, makeOwnFile, OWN_FILE_MODE } from "./data-directory.ts";
 export { createHandClock, type HandClock, type HandClockOptions, type Moves, type TestClock } from "./hand-clock.ts";
 export { isLoopback } from "./loopback.ts";

@@ -6,17 +6,8 @@
  * takes the ticket out. `withPermit` releases on every path; a 429 or 529 throttles the gate, and
  * the call goes back into the queue with its age, a bounded number of times.
  */
-import {
-  type Fields,
-  type GateId,
-  type Instant,
-  name,
-  oneOf,
-  type PermitId,
-  type ProjectId,
-  type TaskId,
-  whole,
-} from "../../core/base/index.ts";
+import type { Fields, GateId, Instant, PermitId, ProjectId, TaskId } from "../../core/base/index.ts";
+import { name, oneOf, whole } from "../../core/base/index.ts";
 import type { GateClass } from "../../core/gate/index.ts";
 import type { Event } from "../../core/model/index.ts";
 import type { Usage } from "../../protocol/index.ts";

@@ -6,17 +6,8 @@
  * like any (permits are logged behind). A permit that is never settled comes back by itself when its time is over. A
  * caller never gets at the permits of callers in this process, whatever id it names.
  */
-import {
-  type Fields,
-  flag,
-  type GateId,
-  type Instant,
-  name,
-  type PermitId,
-  type ProjectId,
-  type TaskId,
-  whole,
-} from "../../core/base/index.ts";
+import type { Fields, GateId, Instant, PermitId, ProjectId, TaskId } from "../../core/base/index.ts";
+import { flag, name, whole } from "../../core/base/index.ts";
 import { waitingOf } from "../../core/gate/index.ts";
 import { THROTTLED_MS_MAX } from "../../core/lifecycle/index.ts";
 import type { Event, State } from "../../core/model/index.ts";

@@ -3,22 +3,8 @@
  * instants the pattern has, by the time zone and within the schedule's life. croner knows the patterns.
  */
 import { Cron } from "croner";
-import {
-  badField,
-  errorText,
-  type Fields,
-  fail,
-  type Instant,
-  instant,
-  isRecord,
-  name,
-  ok,
-  orNull,
-  type Reader,
-  type Refusal,
-  readSection,
-  type ScheduleId,
-} from "../../core/base/index.ts";
+import type { Fields, Instant, Reader, Refusal, ScheduleId } from "../../core/base/index.ts";
+import { badField, errorText, fail, instant, isRecord, name, ok, orNull, readSection } from "../../core/base/index.ts";
 import type { Schedule } from "../../core/model/index.ts";
 import type { ScheduleBody } from "../../protocol/index.ts";
 import { readShape, type Schema } from "../../protocol/schema/index.ts";

@@ -6,15 +6,8 @@
  * bodies; the last tenth of both is kept for projects and agents that have little of it. As with all that is stored, it
  * is judged here and not in the core: what is refused was never put, so a replay needs no knowledge of it.
  */
-import {
-  isKeptForOthers,
-  isRecord,
-  keptOf,
-  name,
-  type Refusal,
-  type ScheduleId,
-  whole,
-} from "../../core/base/index.ts";
+import type { Refusal, ScheduleId } from "../../core/base/index.ts";
+import { isKeptForOthers, isRecord, keptOf, name, whole } from "../../core/base/index.ts";
 import { SCHEDULES_MAX } from "../../core/lifecycle/index.ts";
 import type { Schedule } from "../../core/model/index.ts";
 import { PAGE_DEFAULT } from "../../protocol/shapes/index.ts";

@@ -19,16 +19,8 @@ import { canonical } from "../writer/canonical-json.ts";
 import { accepted, DroverError, isStop, refused } from "../writer/drover-error.ts";
 import { CHANGE_BYTES, type StorageGuard } from "../writer/storage-guard.ts";
 import { onceDurable, type Writer } from "../writer/writer.ts";
-import {
-  bodyOf,
-  dueInstants,
-  neverDue,
-  nextOf,
-  type ReadSchedule,
-  readSchedule,
-  type ScheduleInput,
-  scheduleId,
-} from "./schedule-body.ts";
+import type { ReadSchedule, ScheduleInput } from "./schedule-body.ts";
+import { bodyOf, dueInstants, neverDue, nextOf, readSchedule, scheduleId } from "./schedule-body.ts";
 import { createScheduleRoom, factsOf, type ScheduleFilter, schedulePart } from "./schedule-list.ts";
 
 /** Recurring tasks. */

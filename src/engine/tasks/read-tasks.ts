@@ -7,17 +7,8 @@
  * event loop for all others between two of them. A page ends by its bytes as well as by its
  * count: a thousand bodies of the largest kind are more than one text can hold.
  */
-import {
-  isRecord,
-  name,
-  oneOf,
-  type Reader,
-  readSection,
-  type Seq,
-  setOf,
-  type TaskId,
-  whole,
-} from "../../core/base/index.ts";
+import type { Reader, Seq, TaskId } from "../../core/base/index.ts";
+import { isRecord, name, oneOf, readSection, setOf, whole } from "../../core/base/index.ts";
 import { front } from "../../core/collections/index.ts";
 import type { State, Task } from "../../core/model/index.ts";
 import { decodeEvent } from "../../log/format/index.ts";

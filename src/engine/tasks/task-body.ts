@@ -25,15 +25,8 @@ import type { AnyParams, Inputs, PriorityName, TaskBody } from "../../protocol/i
 import * as s from "../../protocol/schema/index.ts";
 import { Checked } from "../../protocol/schema/index.ts";
 import { taskFields } from "../../protocol/shapes/index.ts";
-import {
-  canonical,
-  escapedUntilNow,
-  hashOf,
-  type SpelledKey,
-  sizeOf,
-  spelledKey,
-  withField,
-} from "../writer/canonical-json.ts";
+import type { SpelledKey } from "../writer/canonical-json.ts";
+import { canonical, escapedUntilNow, hashOf, sizeOf, spelledKey, withField } from "../writer/canonical-json.ts";
 import { badInput, faultOfReading, refused } from "../writer/drover-error.ts";
 
 export const BODY_BYTES_MAX: number = 1024 * 1024;

@@ -6,15 +6,8 @@
  */
 import type { GateId } from "../../core/base/index.ts";
 import { gateSettings } from "../../core/config/index.ts";
-import {
-  type GateStanding,
-  type GateTotals,
-  gateStanding,
-  newGate,
-  queuedTickets,
-  type ReadonlyGate,
-  type Ticket,
-} from "../../core/gate/index.ts";
+import type { GateStanding, GateTotals, ReadonlyGate, Ticket } from "../../core/gate/index.ts";
+import { gateStanding, newGate, queuedTickets } from "../../core/gate/index.ts";
 import { isConfigured } from "../../core/lifecycle/index.ts";
 import type { State } from "../../core/model/index.ts";
 import type { GateCall } from "../../protocol/index.ts";

@@ -23,13 +23,8 @@ import type { ReadInputs } from "../tasks/inputs.ts";
 import { accepted, badInput, DroverError, isStop, reading } from "../writer/drover-error.ts";
 import type { Applied } from "../writer/group-commit.ts";
 import { notify, type Writer } from "../writer/writer.ts";
-import {
-  createHandlerRunner,
-  type Handler,
-  type HandlerWorker,
-  type RunningAttempt,
-  stopAttempt,
-} from "./handler-runner.ts";
+import type { Handler, HandlerWorker, RunningAttempt } from "./handler-runner.ts";
+import { createHandlerRunner, stopAttempt } from "./handler-runner.ts";
 import { readWorker } from "./sync.ts";
 
 export { TaskRequeue } from "../../std/index.ts";

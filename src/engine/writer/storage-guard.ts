@@ -14,14 +14,8 @@
  * needs no knowledge of it. What this process has booked is forgotten when it ends; how large the log is, is asked of
  * the log itself from time to time.
  */
-import {
-  type AgentId,
-  isKeptForOthers,
-  keptOf,
-  type ProjectId,
-  type Refusal,
-  type TaskId,
-} from "../../core/base/index.ts";
+import type { AgentId, ProjectId, Refusal, TaskId } from "../../core/base/index.ts";
+import { isKeptForOthers, keptOf } from "../../core/base/index.ts";
 import { settingsFor } from "../../core/config/index.ts";
 import { RollingSum } from "../../core/gate/index.ts";
 import type { Command, Project, State } from "../../core/model/index.ts";

@@ -6,18 +6,8 @@ import fc from "fast-check";
 import { seconds, seq } from "../../core/base/index.ts";
 import { packedOf } from "../format/batch-builder.ts";
 import { ZERO_HASH_HEX } from "../format/chain.ts";
-import {
-  batchOf,
-  collect,
-  each,
-  eventsOf,
-  fill,
-  namesOf,
-  payloadAt,
-  referenceHash,
-  type Stories,
-  text,
-} from "./vocabulary.ts";
+import type { Stories } from "./vocabulary.ts";
+import { batchOf, collect, each, eventsOf, fill, namesOf, payloadAt, referenceHash, text } from "./vocabulary.ts";
 
 function sharedCopy(bytes: Uint8Array): Uint8Array {
   const copy = new Uint8Array(new SharedArrayBuffer(bytes.length));

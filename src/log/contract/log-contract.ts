@@ -14,18 +14,8 @@ import type { Log, LogRecord } from "../log.ts";
 import { appendAndRead } from "./append-and-read.ts";
 import { deferredHashes } from "./deferred-hashes.ts";
 import { snapshotsAndPruning } from "./snapshots-and-pruning.ts";
-import {
-  batchOf,
-  collect,
-  eventsOf,
-  failsWith,
-  fill,
-  isBug,
-  namesOf,
-  type OpenSubject,
-  type Stories,
-  text,
-} from "./vocabulary.ts";
+import type { OpenSubject, Stories } from "./vocabulary.ts";
+import { batchOf, collect, eventsOf, failsWith, fill, isBug, namesOf, text } from "./vocabulary.ts";
 
 /** Each story has a log of its own, so they need not wait for each other's disk. */
 const STORIES_AT_ONCE = 4;

@@ -5,15 +5,8 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { type Seq, seq } from "../../core/base/index.ts";
-import {
-  type Batch,
-  type Head,
-  type Log,
-  LogFailure,
-  type LogFailureCode,
-  type LogRecord,
-  type ReadBatch,
-} from "../log.ts";
+import type { Batch, Head, Log, LogFailureCode, LogRecord, ReadBatch } from "../log.ts";
+import { LogFailure } from "../log.ts";
 
 type Subject = {
   readonly log: Log;

@@ -11,15 +11,8 @@
 import { invariant, type Seq } from "../../core/base/index.ts";
 import { hashOf, isHash, seqAt, toHex } from "../format/chain.ts";
 import { factsOf } from "../format/codec.ts";
-import {
-  type Anchor,
-  type Checkpoint,
-  type Head,
-  LogFailure,
-  type ReadBatch,
-  type VerifyProblem,
-  type VerifyReport,
-} from "../log.ts";
+import type { Anchor, Checkpoint, Head, ReadBatch, VerifyProblem, VerifyReport } from "../log.ts";
+import { LogFailure } from "../log.ts";
 import { payloadProblem } from "./kept-list.ts";
 import { headProblem, headSeal, type SignedHead } from "./signed-head.ts";
 import type { Verifier } from "./signing-key.ts";

@@ -16,15 +16,8 @@ import { type BatchRow, checkAppend, checkSeq, recordBytes, unpackRow } from "..
 import { GENESIS, toHex } from "../format/chain.ts";
 import { collectPayloads } from "../format/payload-blocks.ts";
 import { planAppend } from "../integrity/compare-and-set.ts";
-import {
-  type FetchPage,
-  hashAt,
-  type Page,
-  type RowPage,
-  type RowSource,
-  readBatches,
-  readPage,
-} from "../integrity/page.ts";
+import type { FetchPage, Page, RowPage, RowSource } from "../integrity/page.ts";
+import { hashAt, readBatches, readPage } from "../integrity/page.ts";
 import { createMemorySigner } from "../integrity/signing-key.ts";
 import {
   checkpointSeal,

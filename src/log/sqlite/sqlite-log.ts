@@ -22,15 +22,8 @@ import { type FetchPage, readBatches } from "../integrity/page.ts";
 import { openKey, openVerifier, type Signer } from "../integrity/signing-key.ts";
 import { checkpointSeal, checkSnapshotPlace, isReachable, SNAPSHOTS_KEPT } from "../integrity/snapshot-rules.ts";
 import { verifyLog } from "../integrity/verify-log.ts";
-import {
-  type AppendResult,
-  type Checkpoint,
-  type Log,
-  LogFailure,
-  type PruneReport,
-  type Snapshot,
-  type SnapshotInput,
-} from "../log.ts";
+import type { AppendResult, Checkpoint, Log, PruneReport, Snapshot, SnapshotInput } from "../log.ts";
+import { LogFailure } from "../log.ts";
 import { hashSnapshot, readSnapshot, sweepSnapshots, writeSnapshot } from "./snapshot-files.ts";
 import { storageFailure } from "./storage-failure.ts";
 import { type StoreThread, startStoreThread } from "./thread-client.ts";
