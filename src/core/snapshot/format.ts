@@ -109,19 +109,20 @@ export type RejectedRow = [tag: "rejected", agent: string, count: number];
 export type EndOfFileRow = [tag: "end", lines: number];
 
 export type Row =
-  | (HeaderRow | ConfigRow | SpentRow | ProjectRow | AgentRow | WorkerRow | GateRow | TabRow)
   | (
+      | HeaderRow
+      | ConfigRow
+      | SpentRow
+      | ProjectRow
+      | AgentRow
+      | WorkerRow
+      | GateRow
+      | TabRow
       | RequirementsRow
       | TaskRow
-      | AttemptRow
-      | HoldRow
-      | ArtifactRow
-      | StoneRow
-      | CallbackRow
-      | ScheduleRow
-      | RejectedRow
-      | EndOfFileRow
-    );
+    )
+  | (AttemptRow | HoldRow | ArtifactRow | StoneRow | CallbackRow | ScheduleRow | RejectedRow | EndOfFileRow);
+export type RowOf<Tag extends Row[0]> = Extract<Row, readonly [Tag, ...unknown[]]>;
 
 /** Fewest and most values of each kind of line. */
 export const LENGTHS: Readonly<Record<Row[0], readonly [least: number, most: number]>> = {

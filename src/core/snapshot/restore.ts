@@ -124,30 +124,39 @@ function parse(loading: Loading, line: string): format.Row {
   throw corrupt(loading, "it is not a JSON array");
 }
 
+const LOADERS: { readonly [Tag in format.Row[0]]: (loading: Loading, row: format.RowOf<Tag>) => void } = {
+  drover: loadHeader,
+  config: loadConfig,
+  spent: ({ state }, [, spent]) => {
+    state.spent = RollingSum.fromFacts(spent);
+  },
+  project: loadProject,
+  agent: loadAgent,
+  worker: loadWorker,
+  gate: loadGate,
+  tab: ({ state }, [, id, seq, ownerlessSince]) => state.tabs.set(id, newTab(id, seq, ownerlessSince)),
+  ask: loadRequirements,
+  task: loadTask,
+  attempt: loadAttempt,
+  hold: (loading, [, task, worker]) => takeHold(loading.state, taskAt(loading, task), workerAt(loading, worker)),
+  artifact: (loading, [, name, seqs]) => {
+    for (const seq of seqs) awaitArtifact(loading.state, taskAt(loading, seq), name);
+  },
+  tombstone: loadStone,
+  callback: loadCallback,
+  schedule: loadSchedule,
+  rejected: ({ state }, [, agent, times]) => state.rejected.set(agent as AgentId, times),
+  end: (loading, [, lines]) => {
+    if (lines !== loading.line - 1) throw new SnapshotUnreadable("cut", loading.line, "lines before it are missing");
+    loading.isWhole = true;
+  },
+};
+
 function load(loading: Loading, row: format.Row): void {
-  if (!Object.hasOwn(format.LENGTHS, row[0])) throw corrupt(loading, "no such kind of line");
-  if (row[0] === "drover") return loadHeader(loading, row);
-  checkLength(loading, row);
-  switch (row[0]) {
-    case "task":
-      return loadTask(loading, row);
-    case "ask":
-      return loadRequirements(loading, row);
-    case "tombstone":
-      return loadStone(loading, row);
-    case "project":
-      return loadProject(loading, row);
-    case "agent":
-      return loadAgent(loading, row);
-    case "attempt":
-      return loadAttempt(loading, row);
-    case "end":
-      if (row[1] !== loading.line - 1) throw new SnapshotUnreadable("cut", loading.line, "lines before it are missing");
-      loading.isWhole = true;
-      return;
-    default:
-      return loadWorld(loading, row);
-  }
+  if (!Object.hasOwn(LOADERS, row[0])) throw corrupt(loading, "no such kind of line");
+  // A header of a later format may well be longer: it says so by itself.
+  if (row[0] !== "drover") checkLength(loading, row);
+  LOADERS[row[0]](loading, row as never);
 }
 
 function checkLength(loading: Loading, row: format.Row): void {
@@ -155,43 +164,11 @@ function checkLength(loading: Loading, row: format.Row): void {
   if (row.length < least || row.length > most) throw corrupt(loading, `a line ${row[0]} with ${row.length} values`);
 }
 
-type WorldRow =
-  | (format.ConfigRow | format.SpentRow | format.WorkerRow | format.GateRow | format.TabRow)
-  | (format.HoldRow | format.ArtifactRow | format.CallbackRow | format.ScheduleRow | format.RejectedRow);
-
-function loadWorld(loading: Loading, row: WorldRow): void {
-  const { state } = loading;
-  switch (row[0]) {
-    case "config":
-      state.base = completed(row[1]);
-      state.patch = row[2] ?? null;
-      state.config = withPatch(state.base, state.patch);
-      return setRoom(state.fleet, state.shapes, state.config.scheduler.placement.maxQueuePerWorker);
-    case "spent":
-      state.spent = RollingSum.fromFacts(row[1]);
-      return;
-    case "worker":
-      return loadWorker(state, row);
-    case "gate":
-      return loadGate(state, row);
-    case "tab": {
-      const [, id, seq, ownerlessSince] = row;
-      state.tabs.set(id, newTab(id, seq, ownerlessSince));
-      return;
-    }
-    case "hold":
-      return takeHold(state, taskAt(loading, row[1]), workerAt(loading, row[2]));
-    case "artifact":
-      for (const seq of row[2]) awaitArtifact(state, taskAt(loading, seq), row[1]);
-      return;
-    case "callback":
-      return loadCallback(state, row);
-    case "schedule":
-      return loadSchedule(state, row);
-    case "rejected":
-      state.rejected.set(row[1] as AgentId, row[2]);
-      return;
-  }
+function loadConfig({ state }: Loading, [, base, patch = null]: format.ConfigRow): void {
+  state.base = completed(base);
+  state.patch = patch;
+  state.config = withPatch(state.base, patch);
+  setRoom(state.fleet, state.shapes, state.config.scheduler.placement.maxQueuePerWorker);
 }
 
 function loadHeader(loading: Loading, row: format.HeaderRow): void {
@@ -246,7 +223,7 @@ function loadAgent(loading: Loading, [, id, lastServed, totals]: format.AgentRow
   loading.agents.push(agent);
 }
 
-function loadWorker(state: State, row: format.WorkerRow): void {
+function loadWorker({ state }: Loading, row: format.WorkerRow): void {
   const [, id, kind, session, slots, capabilities, cpu, memory, zone, status, joinedAt] = row;
   const [, , , , , , , , , , , offered = slots, endpoint = null, path = null, takes = null, note = null] = row;
   countFilter(state.fleet, takes, 1);
@@ -256,7 +233,7 @@ function loadWorker(state: State, row: format.WorkerRow): void {
   addWorker(state.fleet, state.shapes, newWorker(joined, offer));
 }
 
-function loadGate(state: State, [, id, held, facts]: format.GateRow): void {
+function loadGate({ state }: Loading, [, id, held, facts]: format.GateRow): void {
   const gate: Gate = gateFromFacts(gateSettings(state.config, id as GateId), facts);
   state.gates.set(id as GateId, gate);
   for (const ticket of [...facts.held, ...facts.tickets]) {
@@ -451,7 +428,8 @@ function loadStone(loading: Loading, row: format.StoneRow): void {
 }
 
 /** Tasks are there already. */
-function loadCallback({ callbacks, tasks }: State, row: format.CallbackRow): void {
+function loadCallback({ state }: Loading, row: format.CallbackRow): void {
+  const { callbacks, tasks } = state;
   const [, task, end = null, phase, ended = null, host = ""] = row;
   if (end === null) {
     callbacks.wanted.set(task as TaskId, host);
@@ -482,10 +460,10 @@ const endOf = ([at, seq, error, resultHash, resultSize, resultSeq]: format.EndRo
   resultSeq,
 });
 
-function loadSchedule({ schedules }: State, [, name, body, nextAt, lastAt, lastTask]: format.ScheduleRow): void {
+function loadSchedule({ state }: Loading, [, name, body, nextAt, lastAt, lastTask]: format.ScheduleRow): void {
   const id = name as ScheduleId;
   const times = { nextAt: nextAt as Instant | null, lastAt: lastAt as Instant | null };
-  schedules.set(id, { id, body, ...times, lastTask: lastTask as TaskId | null });
+  state.schedules.set(id, { id, body, ...times, lastTask: lastTask as TaskId | null });
 }
 
 /** What needs all lines: ties between tasks, the order of ends, the queues, the clocks of tabs. */

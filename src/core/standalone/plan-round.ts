@@ -11,10 +11,10 @@
  * whether they are used up.
  *
  * The task is chosen first and the worker for it second, by the strategies of the scheduler's own placement. So a
- * worker with a rare capability is not given away to a task that any worker could run: least-loaded spares a worker that
- * is the last one another ready task fits and that would have no room for it afterwards, then takes the lightest load,
- * then the fewest capabilities the task does not need. Where ranks tie the order of the list decides. Pure: the same
- * snapshot always gives the same plan, and nothing handed in is changed.
+ * worker with a rare capability is not given away to a task that any worker could run: least-loaded spares a worker
+ * that is the last one another ready task fits and that would have no room for it afterwards, then takes the lightest
+ * load, then the fewest capabilities the task does not need. Where ranks tie the order of the list decides. Pure: the
+ * same snapshot always gives the same plan, and nothing handed in is changed.
  */
 import { invariant } from "../base/result.ts";
 import { DEFAULT_CONFIG, type Strategy } from "../config/config.ts";
