@@ -49,8 +49,9 @@ async function main(given: readonly string[]): Promise<number> {
     }
     return await runAll(options);
   } catch (error) {
-    if (!(error instanceof BadFlag)) throw error;
-    console.error(`error: ${error.message}\n\n${USAGE}`);
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (!(error instanceof BadFlag) && !code?.startsWith("ERR_PARSE_ARGS")) throw error;
+    console.error(`error: ${message}\n\n${USAGE}`);
     return 2;
   }
 }
@@ -59,13 +60,7 @@ function readFlags(given: readonly string[]): Options | null {
   const text = { type: "string" } as const;
   const flag = { type: "boolean" } as const;
   const options = { seed: text, steps: text, runs: text, faults: text, "every-crash": flag, help: flag };
-  const values = (() => {
-    try {
-      return parseArgs({ args: [...given], options, strict: true, allowPositionals: false }).values;
-    } catch (error) {
-      throw new BadFlag((error as Error).message);
-    }
-  })();
+  const { values } = parseArgs({ args: [...given], options });
   if (values.help) return null;
   return {
     seed: readCount("--seed", values.seed ?? String(Date.now() % 1_000_000_000), 0, Number.MAX_SAFE_INTEGER - 1e9),

@@ -25,8 +25,7 @@ import { createEventReader, type LineReader } from "../../src/worker/output/even
 import { createLineSplitter } from "../../src/worker/output/lines.ts";
 import { createRedactor } from "../../src/worker/output/redact.ts";
 import type { Report } from "../../src/worker/pull/messages.ts";
-import { reportOfError, reportOfOutcome } from "../../src/worker/pull/outcome.ts";
-import { tokensOf } from "../../src/worker/pull/usage.ts";
+import { reportOfError, reportOfOutcome, tokensOf } from "../../src/worker/pull/outcome.ts";
 import { holdsInTime } from "../kits/laws/cases.ts";
 
 const NEWLINE = Buffer.from("\n");

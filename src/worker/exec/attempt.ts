@@ -204,10 +204,12 @@ async function runCommand(work: Work, scene: Scene): Promise<ExecOutcome> {
   const { tools, task, context, stopper, redact, ear, log } = work;
   const { argv, stdin = scene.document } = scene.invocation;
   if (stopper.cause !== null) return outcomeOf({ ...UNSTARTED, stop: stopper.cause });
-  const onSession = (sessionId: string): void => noteSession(tools, task.taskId, sessionId);
+  const { taskId } = task;
+  const onSession = (sessionId: string): void =>
+    orWarn(tools, `the session of ${taskId} is not kept`, () => tools.sessions.note(taskId, sessionId));
   const onProblem = (problem: string): void => {
     log.note(problem);
-    tools.setup.onWarning(`${task.taskId}: ${redact.line(problem)}`);
+    tools.setup.onWarning(`${taskId}: ${redact.line(problem)}`);
   };
   const listener = createListener({ read: scene.invocation.createReader(), context, redact, onSession, onProblem });
   ear.listener = listener;
@@ -298,21 +300,17 @@ function noteEnd({ log, task, tools }: Work, { code, signal, leftovers }: Proces
   tools.setup.onWarning(`${task.taskId}: processes ${leftovers.remaining.join(", ")} would not die`);
 }
 
-function noteSession({ sessions, setup }: AttemptTools, taskId: string, sessionId: string): void {
-  try {
-    sessions.note(taskId, sessionId);
-  } catch (error) {
-    setup.onWarning(`the session of ${taskId} is not kept: ${(error as Error).message}`);
-  }
+/** It is over, or its session is lost: then the next attempt, if there is one, begins anew. */
+function settleSession({ tools, task: { taskId }, ear }: Work, { outcome, permanent }: ExecOutcome): void {
+  if (outcome !== "done" && permanent !== true && !ear.listener?.heard.isSessionGone) return;
+  orWarn(tools, `the session of ${taskId} stays`, () => tools.sessions.forget(taskId));
 }
 
-/** It is over, or its session is lost: then the next attempt, if there is one, begins anew. */
-function settleSession({ tools, task, ear }: Work, { outcome, permanent }: ExecOutcome): void {
-  if (outcome !== "done" && permanent !== true && !ear.listener?.heard.isSessionGone) return;
+function orWarn({ setup }: AttemptTools, otherwise: string, action: () => void): void {
   try {
-    tools.sessions.forget(task.taskId);
+    action();
   } catch (error) {
-    tools.setup.onWarning(`the session of ${task.taskId} stays: ${(error as Error).message}`);
+    setup.onWarning(`${otherwise}: ${(error as Error).message}`);
   }
 }
 

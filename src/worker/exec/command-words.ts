@@ -36,8 +36,7 @@ export function splitCommand(line: string): string[] {
     else word = (word ?? "") + char;
   }
   if (word !== null) words.push(word);
-  if (words.length === 0 || words[0] === "") throw new CommandError("the command is empty; give a program to run");
-  return words;
+  return notEmpty(words);
 }
 
 function quoted(line: string, start: number): { text: string; end: number } {
@@ -61,12 +60,13 @@ const refused = (line: string, char: string, why: string): CommandError =>
 
 /** The words to run: as they are, as a line is split, or by a shell. */
 export function argvOf(command: string | readonly string[], shell: boolean = false): readonly string[] {
-  if (typeof command !== "string") {
-    if (shell) throw new CommandError("a shell takes a command line, not a list of words");
-    if (command.length === 0 || command[0] === "")
-      throw new CommandError("the command is empty; give a program to run");
-    return command;
-  }
-  if (command.trim() === "") throw new CommandError("the command is empty; give a program to run");
-  return shell ? ["/bin/sh", "-c", command] : splitCommand(command);
+  if (typeof command === "string")
+    return shell && command.trim() !== "" ? ["/bin/sh", "-c", command] : splitCommand(command);
+  if (shell) throw new CommandError("a shell takes a command line, not a list of words");
+  return notEmpty(command);
+}
+
+function notEmpty<Words extends readonly string[]>(words: Words): Words {
+  if (words.length === 0 || words[0] === "") throw new CommandError("the command is empty; give a program to run");
+  return words;
 }

@@ -61,7 +61,8 @@ export function promptOf({ params, payload, action }: ExecTask): string {
 }
 
 /** A session knows the task already, but not that it was interrupted. */
-function promptToContinue(task: ExecTask): string {
+function promptIn(task: ExecTask, sessionId: string | undefined): string {
+  if (sessionId === undefined) return promptOf(task);
   return `Your work on this was interrupted. Look at what is there, then go on and finish it.\n\n${promptOf(task)}`;
 }
 
@@ -74,7 +75,7 @@ function claude(task: ExecTask, { args, sessionId }: InvocationFacts): Invocatio
   const resume = sessionId === undefined ? [] : ["--resume", sessionId];
   return {
     argv: ["claude", "-p", "--output-format", "stream-json", "--verbose", ...modelArgs(task), ...resume, ...args],
-    stdin: sessionId === undefined ? promptOf(task) : promptToContinue(task),
+    stdin: promptIn(task, sessionId),
     createReader: createClaudeReader,
   };
 }
@@ -124,7 +125,7 @@ function codex(task: ExecTask, { args, sessionId }: InvocationFacts): Invocation
   const resume = sessionId === undefined ? [] : ["resume", sessionId];
   return {
     argv: ["codex", "exec", "--json", ...modelArgs(task), ...args, ...resume, "-"],
-    stdin: sessionId === undefined ? promptOf(task) : promptToContinue(task),
+    stdin: promptIn(task, sessionId),
     createReader: createCodexReader,
   };
 }

@@ -10,10 +10,9 @@
 import type { AnyParams, AssignedView, AttemptRef, Inputs, TaskView, Usage } from "../../protocol/index.ts";
 import { type Clock, ringAfter } from "../../std/index.ts";
 import { type AttemptStopCause, type FromHandlers, type Handed, keyOf, type Report, type Stop } from "./messages.ts";
-import { reportOfError } from "./outcome.ts";
+import { largerUsage, reportOfError, tokensOf } from "./outcome.ts";
 import type { HeldPermit, PermitOptions, WorkerPermits } from "./permits.ts";
 import type { ProgressReports } from "./progress.ts";
-import { largerUsage, tokensOf } from "./usage.ts";
 
 /** A task as it was submitted, and which attempt of it this is. */
 export type AssignedTask<Params extends object = AnyParams, Needed extends object = Inputs> = Omit<

@@ -9,8 +9,8 @@
 import { cutError, errorText } from "../../core/base/index.ts";
 import type { Usage } from "../../protocol/index.ts";
 import { jsonFault, present, RESULT_BYTES_MAX, rateLimitOf, spanOf, TaskRequeue } from "../../std/index.ts";
+import { TOKENS_MAX, USAGE_FIELDS } from "../output/events.ts";
 import type { Outcome, Report } from "./messages.ts";
-import { isUsage, largerUsage } from "./usage.ts";
 
 const OUTCOMES: readonly unknown[] = ["done", "failed", "cancelled", "requeue"];
 
@@ -21,8 +21,7 @@ export function reportOfValue(value: unknown, used: Usage | null): Report {
 
 export function reportOfOutcome(given: unknown, used: Usage | null): Report {
   const { outcome, result, error, usage: said, retryAfterMs, rateLimited, permanent } = (given ?? {}) as Outcome;
-  if (!OUTCOMES.includes(outcome))
-    throw Object.assign(new TypeError(`outcome must be one of ${OUTCOMES.join(", ")}`), { permanent: true });
+  if (!OUTCOMES.includes(outcome)) throw permanentError(`outcome must be one of ${OUTCOMES.join(", ")}`);
   const usage = largerUsage(used, isUsage(said) ? said : null);
   return {
     outcome,
@@ -76,6 +75,41 @@ export function jsonText(value: unknown, path: string): string | undefined {
   if (value === undefined) return undefined;
   const fault = jsonFault(value, path);
   if (fault === null) return JSON.stringify(value);
-  const said = `${fault.field} must be ${fault.expected}, not ${fault.value}`;
-  throw Object.assign(new TypeError(said), { permanent: true });
+  throw permanentError(`${fault.field} must be ${fault.expected}, not ${fault.value}`);
+}
+
+/** What a handler or its caller got wrong: another attempt would, too. */
+export const permanentError = (message: string): Error => Object.assign(new TypeError(message), { permanent: true });
+
+/**
+ * The tokens that are charged for a usage. A misspelt count would be a call that is never paid for, so it is refused
+ * where it is made and the task fails for good.
+ */
+export function tokensOf(usage: Usage): number {
+  if (typeof usage !== "object" || usage === null || Array.isArray(usage))
+    throw permanentError("usage must be an object with inputTokens and outputTokens");
+  const unknown = Object.keys(usage).find((key) => !USAGE_FIELDS.some((field) => field === key));
+  if (unknown !== undefined)
+    throw permanentError(`usage.${unknown} is not known; known are ${USAGE_FIELDS.join(", ")}`);
+  return USAGE_FIELDS.reduce((sum, field) => sum + countOf(usage[field] ?? 0, field), 0);
+}
+
+function countOf(count: unknown, field: string): number {
+  if (Number.isSafeInteger(count) && (count as number) >= 0 && (count as number) <= TOKENS_MAX) return count as number;
+  throw permanentError(`usage.${field} is ${String(count)}, and must be a whole number from 0 to ${TOKENS_MAX}`);
+}
+
+/** Whichever says more. */
+export function largerUsage(first: Usage | null, second: Usage | null): Usage | null {
+  if (first === null || second === null) return first ?? second;
+  return tokensOf(second) >= tokensOf(first) ? second : first;
+}
+
+function isUsage(value: unknown): value is Usage {
+  try {
+    tokensOf(value as Usage);
+    return true;
+  } catch {
+    return false;
+  }
 }

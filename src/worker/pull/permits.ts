@@ -11,7 +11,7 @@
 import { type Client, ClientError } from "../../client/index.ts";
 import type { PermitBody, PriorityName, SettleBody, Usage } from "../../protocol/index.ts";
 import { type Clock, present, rateLimitOf, ringAfter } from "../../std/index.ts";
-import { largerUsage, tokensOf } from "./usage.ts";
+import { largerUsage, permanentError, tokensOf } from "./outcome.ts";
 import { restMs } from "./wire.ts";
 
 const TRIES_MAX = 10;
@@ -180,12 +180,11 @@ const isPassing = (error: unknown): boolean =>
   error instanceof ClientError && (error.status === 0 || error.status >= 500) && error.code !== "bad_request";
 
 function checked(call: unknown, options: PermitOptions = {}): PermitOptions {
-  const fail = (message: string): never => {
-    throw Object.assign(new TypeError(message), { permanent: true });
-  };
-  if (typeof call !== "function") fail("call must be a function that makes the call");
+  if (typeof call !== "function") throw permanentError("call must be a function that makes the call");
   const unknown = Object.keys(options).find((key) => !KNOWN.has(key));
-  if (unknown !== undefined) fail(`options.${unknown} is not known; known are ${[...KNOWN].join(", ")}`);
-  if (options.signal !== undefined && !(options.signal instanceof AbortSignal)) fail("signal must be an AbortSignal");
+  if (unknown !== undefined)
+    throw permanentError(`options.${unknown} is not known; known are ${[...KNOWN].join(", ")}`);
+  if (options.signal !== undefined && !(options.signal instanceof AbortSignal))
+    throw permanentError("signal must be an AbortSignal");
   return options;
 }

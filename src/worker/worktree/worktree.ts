@@ -18,8 +18,7 @@ import type { ProcessTable } from "../process/table.ts";
 import { GitError, git } from "./git.ts";
 import { copyIncluded, includedIn } from "./include.ts";
 import { withRepositoryLock } from "./lock.ts";
-import { dropNote, readNotes, type TreeNote, writeNote } from "./note.ts";
-import { stateOfTree, type TreeState } from "./state.ts";
+import { dropNote, readNotes, stateOfTree, type TreeNote, type TreeState, writeNote } from "./state.ts";
 
 export type Workspace = {
   /** Where the child runs: the same place inside the worktree as `cwd` has inside the repository. */
