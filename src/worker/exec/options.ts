@@ -72,10 +72,10 @@ export type ExecOptions = {
   /** The processes of the machine, for tests. */
   readonly table?: ProcessTable;
 };
-type Kept = "args" | "data" | "cwd" | "inherited" | "runToken" | "idleTimeoutMs" | "startTimeoutMs" | "isolation";
-type AlsoKept = "base" | "maxWorktrees" | "worktreeRoot" | "logBytesMax" | "logBytesTotalMax";
+/** Options that are read into something else. */
+type Reshaped = "command" | "shell" | "preset" | "workerId" | "env" | "url" | "killGraceMs" | "interruptGraceMs";
 /** The options as they hold, defaults included. */
-export type ExecSetup = Required<Pick<ExecOptions, Kept | AlsoKept | "onWarning" | "clock" | "table">> & {
+export type ExecSetup = Required<Omit<ExecOptions, Reshaped | "setup" | "cleanup">> & {
   readonly argv: readonly string[] | null;
   readonly preset: Preset | null;
   /** By which sessions are told apart: another tool cannot continue them. */
