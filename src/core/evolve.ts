@@ -81,7 +81,7 @@ function apply(state: State, event: Exclude<Event, TaskSubmitted>, task: Task | 
     case "permit-settled":
       return evolvePermit(state, event);
     case "gate-throttled":
-      return throttle(state, event.gate, event);
+      return throttle(state, event);
     case "gate-opened":
       return openGate(state, event.gate);
     case "gate-reset":

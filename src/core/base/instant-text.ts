@@ -28,12 +28,8 @@ export function instantText(at: number): string {
   const days = Math.floor(at / DAY_MS);
   const [year, month, day] = civilDay(days);
   const clock = at - days * DAY_MS;
-  const [hours, minutes, seconds] = [
-    Math.floor(clock / 3_600_000),
-    Math.floor(clock / 60_000),
-    Math.floor(clock / 1000),
-  ];
-  const time = [padded(hours, 2), padded(minutes % 60, 2), padded(seconds % 60, 2)].join(":");
+  const parts = [clock / 3_600_000, (clock / 60_000) % 60, (clock / 1000) % 60];
+  const time = parts.map((part) => padded(Math.floor(part), 2)).join(":");
   return `${padded(year, 4)}-${padded(month, 2)}-${padded(day, 2)}T${time}.${padded(clock % 1000, 3)}Z`;
 }
 

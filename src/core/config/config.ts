@@ -315,7 +315,7 @@ export const priority: Reader<number> = (value, field) => {
 };
 
 /** An entry of such a table. What every object inherits is none: a type may be called `constructor`. */
-export const entryOf = (entries: Readonly<Record<string, number>>, key: string): number | undefined =>
+export const entryOf = <Value>(entries: Readonly<Record<string, Value>>, key: string): Value | undefined =>
   Object.hasOwn(entries, key) ? entries[key] : undefined;
 
 /** How many of a type may run at once. */
@@ -576,12 +576,11 @@ export function readConfig(value: unknown): Result<Config, Refusal> {
 
 /** The settings the config gives a project that was not put by hand. */
 export function settingsFor(config: Config, id: string): [ProjectSettings, "named" | "default"] {
-  const named = Object.hasOwn(config.projects.named, id) ? config.projects.named[id] : undefined;
+  const named = entryOf(config.projects.named, id);
   return named === undefined ? [config.projects.default, "default"] : [named, "named"];
 }
 
 /** The settings the config gives a gate. */
 export function gateSettings(config: Config, id: string): GateSettings {
-  const named = Object.hasOwn(config.gates.named, id) ? config.gates.named[id] : undefined;
-  return named ?? config.gates.default;
+  return entryOf(config.gates.named, id) ?? config.gates.default;
 }

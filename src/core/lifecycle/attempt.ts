@@ -55,16 +55,3 @@ function book(state: State, attempt: Attempt, by: 1 | -1, served: number | null)
   use.inFlight += by;
   if (wasShut !== use.inFlight >= limit) setTypeShut(state.shapes, use, !wasShut);
 }
-
-/** How long a task rests before its next attempt: doubling, capped, spread by its own id. */
-export function restAfter(
-  failures: number,
-  spreadBy: number,
-  rules: { readonly base: number; readonly max: number },
-): number {
-  let rest = rules.base;
-  for (let index = 1; index < failures && rest < rules.max; index++) rest *= 2;
-  rest = Math.min(rules.max, rest);
-  const quarter = Math.floor(rest / 4);
-  return rest + (quarter === 0 ? 0 : spreadBy % quarter);
-}

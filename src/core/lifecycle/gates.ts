@@ -6,7 +6,7 @@
  * its provider starts.
  */
 
-import type { GateId, Instant, PermitId } from "../base/brand.ts";
+import type { GateId, Instant } from "../base/brand.ts";
 import type { Refusal } from "../base/refusal.ts";
 import { isKeptForOthers, keptOf } from "../base/reserve.ts";
 import { fail, ok, type Result } from "../base/result.ts";
@@ -16,7 +16,7 @@ import { resetGate, throttleGate } from "../gate/gate.ts";
 import { isHeld } from "../gate/limits.ts";
 import { type Gate, newGate, type ReadonlyGate } from "../gate/state.ts";
 import { type CommandOf, type Decided, REPEATED } from "../model/commands.ts";
-import type { Event } from "../model/events.ts";
+import type { Event, EventOf } from "../model/events.ts";
 import type { ReadonlyState } from "../model/read-only.ts";
 import type { Attempt, State } from "../model/state.ts";
 
@@ -33,14 +33,10 @@ export function ensureGate(state: State, id: GateId): Gate {
   return gate;
 }
 
-export function throttle(
-  state: State,
-  id: GateId,
-  event: { readonly at: Instant; readonly permit: PermitId | null; readonly retryAfterMs: number },
-): void {
+export function throttle(state: State, { at, gate: id, permit, retryAfterMs }: EventOf<"gate-throttled">): void {
   const gate = ensureGate(state, id);
-  throttleGate(gate, { at: event.at, retryAfterMs: event.retryAfterMs, id: event.permit ?? undefined });
-  setGateHeld(state.shapes, gateUse(state.shapes, id), isHeld(gate, event.at));
+  throttleGate(gate, { at, retryAfterMs, id: permit ?? undefined });
+  setGateHeld(state.shapes, gateUse(state.shapes, id), isHeld(gate, at));
 }
 
 /**

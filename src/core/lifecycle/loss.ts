@@ -18,7 +18,6 @@ import type { AttemptReport } from "../model/commands.ts";
 import type { Event, EventOf, LossCause } from "../model/events.ts";
 import type { ReadonlyAttempt, ReadonlyState } from "../model/read-only.ts";
 import { usedBy } from "../turn/budget.ts";
-import { restAfter } from "./attempt.ts";
 import { roomForGate } from "./gates.ts";
 
 /** A provider that does not say for how long is left alone for so long at least. */
@@ -107,8 +106,15 @@ function isOldNews(
   return gate.blockedUntil !== null && attempt.assignedAt < gate.blockedUntil;
 }
 
-export const restOf = (state: ReadonlyState, { task, number }: ReadonlyAttempt, times: number): number =>
-  restAfter(times, fnv1a(`${task.id}#${number}`), state.config.scheduler.retry);
+/** How long a task rests before its next attempt: doubling, capped, spread by its own id. */
+export function restOf(state: ReadonlyState, { task, number }: ReadonlyAttempt, times: number): number {
+  const { base, max } = state.config.scheduler.retry;
+  let rest = base;
+  for (let index = 1; index < times && rest < max; index++) rest *= 2;
+  rest = Math.min(max, rest);
+  const quarter = Math.floor(rest / 4);
+  return rest + (quarter === 0 ? 0 : fnv1a(`${task.id}#${number}`) % quarter);
+}
 
 type Back = { readonly cause: LossCause; readonly tokens: number | null; readonly reason: string | null };
 

@@ -64,16 +64,10 @@ export function planRound(snapshot: RoundSnapshot, policy: RoundPolicy = {}): Ro
 }
 
 function byProject(tasks: readonly ReadyTask[]): Map<string, ReadyTask[]> {
-  const ready = new Map<string, ReadyTask[]>();
-  const sorted = [...tasks].sort(
+  const sorted = tasks.toSorted(
     (left, right) => left.priority - right.priority || left.runnableAt - right.runnableAt || left.index - right.index,
   );
-  for (const task of sorted) {
-    const mine = ready.get(task.project);
-    if (mine === undefined) ready.set(task.project, [task]);
-    else mine.push(task);
-  }
-  return ready;
+  return Map.groupBy(sorted, ({ project }) => project);
 }
 
 /** The next start, recorded, or null when nothing more can be given. */

@@ -23,13 +23,9 @@ import { projectPosition, reseatProject } from "./queue.ts";
 import { compareProjects } from "./total-orders.ts";
 
 const HALVINGS_MAX = 512;
-const POWERS: readonly number[] = Array.from({ length: HALVINGS_MAX + 1 }, (_, exponent) => powerOfTwo(exponent));
-
-function powerOfTwo(exponent: number): number {
-  let power = 1;
-  for (let index = 0; index < exponent; index++) power *= 2;
-  return power;
-}
+/** Of two, by their exponent. */
+const POWERS: number[] = [1];
+while (POWERS.length <= HALVINGS_MAX) POWERS.push((POWERS.at(-1) as number) * 2);
 
 /** How many stored units one unit of level is at this moment. */
 function unitAt(state: ReadonlyState, at: number): number {

@@ -97,8 +97,7 @@ function roomiest(state: ReadonlyState, group: ReadonlyGroup): ReadonlyWorker | 
 }
 
 function hasMoreRoom(left: ReadonlyWorker, right: ReadonlyWorker): boolean {
-  const cpu = freeCpu(left) === freeCpu(right) ? 0 : freeCpu(left) - freeCpu(right);
-  if (cpu !== 0) return cpu > 0;
+  if (freeCpu(left) !== freeCpu(right)) return freeCpu(left) > freeCpu(right);
   if (freeMemory(left) !== freeMemory(right)) return freeMemory(left) > freeMemory(right);
   return left.slots - left.attempts.size > right.slots - right.attempts.size;
 }
