@@ -23,7 +23,7 @@ export class PollEnded extends Error {
   }
 }
 
-export type PollKind = "sync" | "other";
+type PollKind = "sync" | "other";
 /** Who waits, and on which connection. */
 export type Polled = { readonly caller: Caller; readonly request: IncomingMessage; readonly response: ServerResponse };
 export type LongPolls = {

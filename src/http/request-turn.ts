@@ -21,7 +21,7 @@ export type PipelineLimits = {
 };
 export type InTurn = (request: IncomingMessage, response: ServerResponse, begin: () => void) => void;
 /** Says no, as the last answer of its connection; the answer may have to wait for its turn. */
-export type Refuse = (request: IncomingMessage, response: ServerResponse, why: ServerRefusal) => void;
+type Refuse = (request: IncomingMessage, response: ServerResponse, why: ServerRefusal) => void;
 
 export function createRequestTurns({ pipelinedMax, pipelinedInAllMax }: PipelineLimits, refuse: Refuse): InTurn {
   const waiting = new Map<Socket, number>();

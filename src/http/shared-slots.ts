@@ -7,7 +7,7 @@
 import { isKeptForOthers } from "../core/base/index.ts";
 import type { Holder } from "./tokens.ts";
 
-export type SharedSlots = {
+type SharedSlots = {
   /** Answers how to give the slot back; null if there is none for this holder. */
   take(holder: Holder, options?: { readonly isNeeded?: boolean }): (() => void) | null;
   count(): number;

@@ -8,7 +8,7 @@
 import { ServerRefusal } from "./problem.ts";
 
 /** Lets go of what it holds, and says why. */
-export type CutOff = (why: ServerRefusal) => void;
+type CutOff = (why: ServerRefusal) => void;
 export type UnfinishedBodies = {
   /** So many bytes more are held for this one. */
   add(body: CutOff, bytes: number): void;

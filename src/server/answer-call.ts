@@ -43,7 +43,7 @@ export type CallParts = SendParts &
   };
 /** What path and query hold, as text. */
 export type Target = { readonly params: unknown; readonly query: RawQuery };
-export type AnswerCall = (request: IncomingMessage, response: ServerResponse, target: Target) => void;
+type AnswerCall = (request: IncomingMessage, response: ServerResponse, target: Target) => void;
 type Underway = Exchange & RequestContext & { readonly target: Target };
 type AnyHandler = (asked: unknown, exchange: Exchange) => unknown;
 

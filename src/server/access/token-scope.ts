@@ -19,7 +19,7 @@ import { badInput, refused } from "../../engine/writer/index.ts";
 import { type Caller, forbidden, isScoped } from "../../http/index.ts";
 import type { CallName } from "../../protocol/index.ts";
 
-export const FOR_SCOPED: Readonly<Record<CallName, "own" | "common" | "refused">> = {
+const FOR_SCOPED: Readonly<Record<CallName, "own" | "common" | "refused">> = {
   submit: "own",
   submitBatch: "own",
   tasks: "own",

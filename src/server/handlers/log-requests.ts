@@ -42,7 +42,7 @@ export type LogOutcome =
   | { readonly kind: "tail"; readonly text: string; readonly truncated: boolean }
   | { readonly kind: "none" | "silent" | "gone" | "keeps-none" }
   | { readonly kind: "failed"; readonly error: string };
-export type LogRequest = AttemptRef & { readonly worker: string; readonly lines: number; readonly taskAgeMs?: number };
+type LogRequest = AttemptRef & { readonly worker: string; readonly lines: number; readonly taskAgeMs?: number };
 export type Keeper = { readonly worker: string } | { readonly anyOf: readonly string[] } | "gone" | "keeps-none";
 export type LogRequests = {
   /** A worker has synced; a folder if it keeps logs. */
@@ -143,12 +143,10 @@ export function createLogRequests(deps: {
     const own = wantedOf(worker);
     const same = own.find((one) => one.listedAt === Number.NEGATIVE_INFINITY && isSame(one, request));
     if (same !== undefined && same.waiting.size >= SHARING_MAX)
-      throw new ServerRefusal("overloaded", `${same.waiting.size} others wait for this log already; try again`);
+      throw tooMany(`${same.waiting.size} others wait for this log`);
     if (same !== undefined) return same;
-    if (own.length >= WANTED_PER_WORKER_MAX)
-      throw new ServerRefusal("overloaded", `${own.length} logs are wanted of worker ${worker} already; try again`);
-    if (wanted.size >= WANTED_MAX)
-      throw new ServerRefusal("overloaded", `${wanted.size} logs are wanted of workers already; try again`);
+    if (own.length >= WANTED_PER_WORKER_MAX) throw tooMany(`${own.length} logs are wanted of worker ${worker}`);
+    if (wanted.size >= WANTED_MAX) throw tooMany(`${wanted.size} logs are wanted of workers`);
     const stopWaiting = ringAfter(clock, LOG_WAIT_MS, () => close(one, { kind: "silent" }), { keepAlive: false });
     const stopSaying = ringEvery(clock, LIST_AGAIN_MS, () => ring(worker), { keepAlive: false });
     const one: Wanted = {
@@ -257,6 +255,8 @@ export function createLogRequests(deps: {
     },
   };
 }
+
+const tooMany = (what: string): ServerRefusal => new ServerRefusal("overloaded", `${what} already; try again`);
 
 const isConnected = (worker: Worker | undefined): boolean =>
   worker !== undefined && worker.kind === "pull" && worker.status !== "unreachable";

@@ -22,7 +22,7 @@ import { isoTime } from "../../std/index.ts";
 import { ownQueue, ownStats } from "../access/scoped-views.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
 
-export type ServerParts = {
+type ServerParts = {
   readonly streams: Streams;
   /** The numbers for Prometheus, as text. */
   readonly metrics: () => Promise<string>;

@@ -17,7 +17,7 @@ type Line = { readonly level: "debug" | "info" | "warn"; readonly message: strin
 const REASON_SHOWN_MAX = 200;
 
 export type TurnedAway = { readonly taskId: string; readonly agentId: string; readonly code: string };
-export type LifecycleLog = {
+type LifecycleLog = {
   onCommitted(batch: readonly Applied[]): void;
   onWebhook(outcome: WebhookOutcome): void;
   onRejected(rejected: TurnedAway): void;

@@ -14,7 +14,7 @@ const HELP = "From the head of a request to its answer.";
 
 type Cell = { readonly counts: number[]; sumMs: number };
 /** Adds the time of one answer of a route. */
-export type Timing = (status: number, ms: number) => void;
+type Timing = (status: number, ms: number) => void;
 type Values = MetricObjectWithValues<MetricValueWithName<string>>;
 export type AnswerTimes = { readonly name: string; of(method: string, route: string): Timing; get(): Promise<Values> };
 

@@ -17,11 +17,11 @@ import type { PushWorker } from "./session.ts";
 /** What is used of a worker as the engine shows it. */
 type KnownWorker = Pick<WorkerView, "id" | "kind" | "status" | "slots" | "endpoint" | "path" | keyof WorkerOptions>;
 /** What is used of the engine. */
-export type PushEngine = {
+type PushEngine = {
   workers(): Promise<readonly KnownWorker[]>;
   readonly remote: Pick<RemoteWorkers, "join" | "sync" | "lastWord">;
 };
-export type PushOptions = {
+type PushOptions = {
   readonly drover: PushEngine;
   /** Of Drover, for the User-Agent. */
   readonly version: string;

@@ -45,7 +45,7 @@ export type PushTask = {
   readonly params?: Readonly<Record<string, unknown>>;
   readonly inputs?: Inputs;
 };
-export type PushRequest = Pick<OutboundRequest, "url" | "method" | "headers"> & { readonly body: string };
+type PushRequest = Pick<OutboundRequest, "url" | "method" | "headers"> & { readonly body: string };
 
 /** Throws, naming the field, unless a worker can be posted to there. Addresses of the own network are welcome. */
 export function checkPushTarget({ endpoint, path }: { readonly endpoint: unknown; readonly path?: unknown }): void {

@@ -17,7 +17,7 @@ import { badField, fail, ok, type Refusal, type Result } from "../../core/base/i
 
 const URL_LENGTH_MAX = 2048;
 
-export type CallbackRules = { readonly allowPrivate: boolean };
+type CallbackRules = { readonly allowPrivate: boolean };
 
 /** For submit time: the URL in its one spelling, or why it is refused. Repeat it before sending: rules change. */
 export function checkCallbackUrl(text: unknown, rules: CallbackRules, field = "callbackUrl"): Result<URL, Refusal> {

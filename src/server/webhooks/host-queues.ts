@@ -42,7 +42,7 @@ type HostQueue<Item> = {
 };
 /** The hosts of a project that wait and may have another under way, in the order of their turn. */
 type Hosts<Item> = Map<string, HostQueue<Item>>;
-export type HostQueues<Item> = {
+type HostQueues<Item> = {
   add(host: string, project: string, item: Item): void;
   /** One of the project's at this host has ended; whether the host answered, null if it was not asked. */
   release(host: string, project: string, answered: boolean | null): void;
