@@ -42,7 +42,7 @@ import { type ArtifactExists, type ArtifactWatch, artifactSourceFor, watchArtifa
 import { createEndWatch, isEnd } from "./tasks/await-end.ts";
 import { createBodyStore } from "./tasks/body-store.ts";
 import { createInputs } from "./tasks/inputs.ts";
-import { createRejectedCounts, createRejectedRing } from "./tasks/rejected.ts";
+import { createRejectedCounter, createRejectedRing } from "./tasks/rejected.ts";
 import { createTaskApi, type TaskApi } from "./tasks/task-api.ts";
 import { type GateView, type GateWithCalls, gateDetail, gateViews } from "./views/gate-view.ts";
 import { queueView } from "./views/queue-view.ts";
@@ -254,7 +254,7 @@ async function startParts(options: OpenOptions, log: Log, config: Config | null)
     onFailure: (error) => onWarning(snapshotWarning(error, state.config.log.snapshotEvery)),
     onPruned: feed.onPruned,
   });
-  const rejections = createRejectedCounts(writer, steady);
+  const rejections = createRejectedCounter(writer, steady);
   const sources = { writer, log, bodies, ends, rejected, rejections, artifacts: artifactSource, progressOf };
   const { api: tasks, submitNow } = createTaskApi(sources);
   const forSchedules = { submit: submitNow, artifacts: artifactSource, storage, onWarning };

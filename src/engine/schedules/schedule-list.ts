@@ -35,7 +35,7 @@ export type ScheduleFacts = { readonly bytes: number; readonly project: string; 
 
 /** To read a body costs much; a schedule put anew is a new one. */
 const known = new WeakMap<Schedule, ScheduleFacts>();
-export function factsOf(schedule: Schedule): ScheduleFacts {
+export function scheduleFactsOf(schedule: Schedule): ScheduleFacts {
   const had = known.get(schedule);
   if (had !== undefined) return had;
   const facts = readFacts(schedule.body);
@@ -57,7 +57,7 @@ export function schedulePart(
   const found: Schedule[] = [];
   let bytes = 0;
   for (const schedule of rest) {
-    const facts = factsOf(schedule);
+    const facts = scheduleFactsOf(schedule);
     if (!isWanted(facts)) continue;
     bytes += facts.bytes;
     const last = found.at(-1);
@@ -100,7 +100,7 @@ export function createScheduleRoom(schedules: ReadonlyMap<ScheduleId, Schedule>)
     let [ofProject, ofAgent] = [0, 0];
     for (const schedule of schedules.values()) {
       if (schedule.id === id) continue;
-      const facts = factsOf(schedule);
+      const facts = scheduleFactsOf(schedule);
       if (facts.project === owner.project) ofProject += weigh(facts);
       if (facts.agentId === owner.agentId) ofAgent += weigh(facts);
     }
@@ -110,7 +110,7 @@ export function createScheduleRoom(schedules: ReadonlyMap<ScheduleId, Schedule>)
   return {
     refusalFor(id, facts) {
       const former = schedules.get(id);
-      const had = former === undefined ? 0 : factsOf(former).bytes;
+      const had = former === undefined ? 0 : scheduleFactsOf(former).bytes;
       if (former !== undefined && facts.bytes <= had) return null;
       const ofCount = (): number => mostOf(id, facts, () => 1);
       const ofBytes = (): number => mostOf(id, facts, ({ bytes }) => bytes);

@@ -21,7 +21,7 @@ import { CHANGE_BYTES, type StorageGuard } from "../writer/storage-guard.ts";
 import { onceDurable, type Writer } from "../writer/writer.ts";
 import type { ReadSchedule, ScheduleInput } from "./schedule-body.ts";
 import { bodyOf, dueInstants, neverDue, nextOf, readSchedule, scheduleId } from "./schedule-body.ts";
-import { createScheduleRoom, factsOf, type ScheduleFilter, schedulePart } from "./schedule-list.ts";
+import { createScheduleRoom, type ScheduleFilter, scheduleFactsOf, schedulePart } from "./schedule-list.ts";
 
 /** Recurring tasks. */
 export type Schedules = {
@@ -72,7 +72,7 @@ export function createSchedules(deps: Deps): ScheduleService {
       : (room.refusalFor(id, { bytes: size, project, agentId }) ?? deps.storage.room(keeper, bytes, writer.now()));
     if (full !== null) throw refused(full);
     accepted(writer.execute({ type: "put-schedule", schedule: id, body: text, nextAt }));
-    if (!isSame) room.changed(size - (known === undefined ? 0 : factsOf(known).bytes));
+    if (!isSame) room.changed(size - (known === undefined ? 0 : scheduleFactsOf(known).bytes));
     deps.storage.book(keeper, bytes, writer.now());
     runner.watch();
     return read(() => viewOf(find(id)));
@@ -98,7 +98,7 @@ export function createSchedules(deps: Deps): ScheduleService {
     async remove(id) {
       const schedule = find(id);
       await writer.run({ type: "remove-schedule", schedule: schedule.id });
-      room.changed(-factsOf(schedule).bytes);
+      room.changed(-scheduleFactsOf(schedule).bytes);
       runner.book(schedule, eventBytes(schedule.id));
       runner.watch();
     },
@@ -184,7 +184,7 @@ function createRunner(deps: Deps) {
 
   /** Books bytes that a schedule takes, for its owner. */
   function book(schedule: Schedule, bytes: number): void {
-    const { project, agentId } = factsOf(schedule);
+    const { project, agentId } = scheduleFactsOf(schedule);
     deps.storage.book({ project: project as ProjectId, agent: agentId as AgentId }, bytes, writer.now());
   }
 

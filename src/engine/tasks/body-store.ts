@@ -23,13 +23,13 @@ const placeOf = (seq: number): number => Math.imul(seq, SPREAD) >>> (32 - RELEAS
 const decoder = new TextDecoder();
 
 /** A text, and what it says where that is known and no caller has it yet: one that has it may change it. */
-export type Kept = { readonly text: string; plain: PlainBody | null };
+export type KeptBody = { readonly text: string; plain: PlainBody | null };
 export type BodyStore = {
   keep(seq: number, text: string, plain: PlainBody | null): void;
   /** The task has ended: its body is the first to go when room is needed. */
   release(seq: number): void;
   /** What is at hand of it. */
-  peek(seq: Seq): Kept | undefined;
+  peek(seq: Seq): KeptBody | undefined;
   /**
    * The text, from the log if need be: so to be asked once the event it is stored with is durable. Null if it was
    * pruned; rejects with a `DamagedBody` if it is not what was written. `hash` is what it must have, where that is
@@ -54,17 +54,17 @@ export const damagedReason = (seq: number): string =>
   `its stored body is damaged (event ${seq}); submit it again under another id, and run drover verify`;
 
 export function createBodyStore(log: Log): BodyStore {
-  const kept = new NumberTable<Kept>();
+  const kept = new NumberTable<KeptBody>();
   /** Those of ended tasks, each in the one place its number has: who ends later takes it. */
-  const released: (Kept | undefined)[] = new Array(RELEASED_MAX).fill(undefined);
+  const released: (KeptBody | undefined)[] = new Array(RELEASED_MAX).fill(undefined);
   const releasedSeqs = new Float64Array(RELEASED_MAX);
   /** An old one was not used for long: its size is read without touching it. */
   const releasedSizes = new Float64Array(RELEASED_MAX);
   let keptSize = 0;
   let releasedSize = 0;
 
-  const sizeOf = ({ text }: Kept): number => text.length + ENTRY_OVERHEAD;
-  const find = (seq: number): Kept | undefined =>
+  const sizeOf = ({ text }: KeptBody): number => text.length + ENTRY_OVERHEAD;
+  const find = (seq: number): KeptBody | undefined =>
     kept.get(seq) ?? (releasedSeqs[placeOf(seq)] === seq ? released[placeOf(seq)] : undefined);
 
   function dropReleased(): void {

@@ -89,7 +89,7 @@ const AGENTS_MAX = 100;
 /** No agent has a name with a blank. */
 const OTHERS = "other agents" as AgentId;
 
-export type RejectedCounts = {
+export type RejectedCounter = {
   count(agent: AgentId): void;
   /** Writes what has been counted, unless that was done within the last second. */
   flushIfDue(): void;
@@ -97,7 +97,7 @@ export type RejectedCounts = {
   flush(): void;
 };
 
-export function createRejectedCounts(writer: Writer, clock: Clock): RejectedCounts {
+export function createRejectedCounter(writer: Writer, clock: Clock): RejectedCounter {
   const counts = new Map<AgentId, number>();
   let flushedAt = Number.NEGATIVE_INFINITY;
   let cancel: (() => void) | null = null;

@@ -18,10 +18,10 @@ import { readBody } from "../writer/call-options.ts";
 import { badInput, DroverError, faultOfReading, refused } from "../writer/drover-error.ts";
 import { type ArtifactSource, askWhetherThere } from "./artifacts.ts";
 import type { TaskSources } from "./read-tasks.ts";
-import type { RejectedCounts } from "./rejected.ts";
+import type { RejectedCounter } from "./rejected.ts";
 import { type ItemReader, itemReader, type ReadTask, type TaskInput } from "./task-body.ts";
 
-export type SubmitParts = TaskSources & { readonly artifacts: ArtifactSource; readonly rejections: RejectedCounts };
+export type SubmitParts = TaskSources & { readonly artifacts: ArtifactSource; readonly rejections: RejectedCounter };
 
 /** Whether the input artifact is there already is part of what is decided. */
 export async function lookForArtifact({ artifacts }: SubmitParts, read: ReadTask): Promise<ReadTask> {

@@ -26,7 +26,7 @@ import * as s from "../../protocol/schema/index.ts";
 import { Checked } from "../../protocol/schema/index.ts";
 import { taskFields } from "../../protocol/shapes/index.ts";
 import type { SpelledKey } from "../writer/canonical-json.ts";
-import { canonical, escapedUntilNow, hashOf, sizeOf, spelledKey, withField } from "../writer/canonical-json.ts";
+import { canonical, escapedUntilNow, hashOfText, sizeOf, spelledKey, withField } from "../writer/canonical-json.ts";
 import { badInput, faultOfReading, refused } from "../writer/drover-error.ts";
 
 export const BODY_BYTES_MAX: number = 1024 * 1024;
@@ -290,7 +290,7 @@ function toSubmission(values: readonly unknown[], text: string, size: number): S
     id: id === undefined ? null : taskId(id),
     project: projectId(at(values, AT.project) ?? "default"),
     agent: agentId(at(values, AT.agentId) as string),
-    bodyHash: id === undefined ? "" : hashOf(text),
+    bodyHash: id === undefined ? "" : hashOfText(text),
     bodySize: size,
     type: at(values, AT.type) ?? "other",
     capabilities: at(values, AT.capabilities) ?? NO_NAMES,

@@ -10,7 +10,7 @@ import type { Task, WorkerSettings } from "../../core/model/index.ts";
 import type { AnyParams, Inputs, Usage } from "../../protocol/index.ts";
 import type { Clock } from "../../std/index.ts";
 import { type LocalPermits, tokensOf, type WithPermit } from "../permits/local-permits.ts";
-import { type BodyStore, DamagedBody, damagedReason, type Kept } from "../tasks/body-store.ts";
+import { type BodyStore, DamagedBody, damagedReason, type KeptBody } from "../tasks/body-store.ts";
 import { done, failedSafely, type Report } from "../tasks/handler-outcome.ts";
 import { hasInputs, type ReadInputs } from "../tasks/inputs.ts";
 import { type AssignedTask, assignedTask, parseStored } from "../tasks/task-body.ts";
@@ -113,7 +113,7 @@ export function createHandlerRunner(deps: RunnerParts): HandlerRunner {
   }
 
   /** Calls the handler. One that answers at once is finished at once: no promise is made for it. */
-  function perform(entry: RunningAttempt, body: Kept | null): void {
+  function perform(entry: RunningAttempt, body: KeptBody | null): void {
     let result: unknown;
     let isLater = false;
     try {
@@ -184,7 +184,7 @@ export function createHandlerRunner(deps: RunnerParts): HandlerRunner {
 }
 
 /** What is stored of its task; and if that needs others, what it sees of them is noted. */
-async function readBody({ writer, bodies, inputs }: BodySources, entry: RunningAttempt): Promise<Kept | null> {
+async function readBody({ writer, bodies, inputs }: BodySources, entry: RunningAttempt): Promise<KeptBody | null> {
   const text = await bodies.read(entry.seq);
   const record = entry.inputs === null ? undefined : writer.state.tasks.get(entry.task);
   if (text === null || record === undefined) return text === null ? null : { text, plain: null };

@@ -30,14 +30,14 @@ export type Payload = { readonly text: string; readonly size: number; readonly h
 export function payloadOf(value: unknown, path: string): Payload {
   const since = escapedSoFar;
   const text = canonical(value, path);
-  return { text, size: sizeOf(text, since), hash: hashOf(text) };
+  return { text, size: sizeOf(text, since), hash: hashOfText(text) };
 }
 
 /** Of a text that was spelled since then: if nothing had to be escaped it is ASCII, and a character is a byte. */
 export const sizeOf = (text: string, since: number): number =>
   escapedSoFar === since ? text.length : Buffer.byteLength(text);
 
-export const hashOf = (text: string): string => hash("sha256", text, "hex");
+export const hashOfText = (text: string): string => hash("sha256", text, "hex");
 
 export function canonical(value: unknown, path: string): string {
   try {

@@ -7,7 +7,14 @@
  */
 import { errorText, type Seq, seq } from "../../core/base/index.ts";
 import type { Event, State } from "../../core/model/index.ts";
-import { batchOf, createGathering, emptied, type Gathering, gather, gatheredBytes } from "../../log/format/index.ts";
+import {
+  createGathering,
+  emptied,
+  type Gathering,
+  gather,
+  gatheredBatch,
+  gatheredBytes,
+} from "../../log/format/index.ts";
 import { type Head, type Log, LogFailure, type SignRule } from "../../log/index.ts";
 import { DroverError } from "./drover-error.ts";
 import type { HeadSigning } from "./head-signing.ts";
@@ -105,7 +112,7 @@ export function createGroupCommit(deps: {
 
   async function appendForSure(bytes: Gathering, sign: SignRule | null): Promise<Head> {
     const firstSeq = seq(committed + 1);
-    const batch = batchOf(bytes, firstSeq, sign);
+    const batch = gatheredBatch(bytes, firstSeq, sign);
     const batchId = newId();
     for (let tries = 1; tries <= REPEATS_MAX; tries++) {
       const answer = await log.append(seq(committed), epoch, batch, batchId);

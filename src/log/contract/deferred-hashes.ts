@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { instant, type Seq, seconds, seq } from "../../core/base/index.ts";
 import type { Event, TaskSubmitted } from "../../core/model/index.ts";
-import { batchOf, createGathering, emptied, type Gathering, gather } from "../format/batch-builder.ts";
+import { createGathering, emptied, type Gathering, gather, gatheredBatch } from "../format/batch-builder.ts";
 import { decodeEvent } from "../format/codec.ts";
 import { USUAL } from "../format/compact-events.ts";
 import type { Log } from "../log.ts";
@@ -71,13 +71,15 @@ async function storeTwice(log: Log): Promise<void> {
   const { epoch } = await log.acquireLead("node", seconds(1));
   const gathering = createGathering();
   const one = gatherDeferred(gathering, 1);
-  const { head } = (await log.append(seq(0), epoch, batchOf(gathering, seq(1)), "one")) as { head: { seq: number } };
+  const { head } = (await log.append(seq(0), epoch, gatheredBatch(gathering, seq(1)), "one")) as {
+    head: { seq: number };
+  };
   // Said again, it is the same batch; and what is gathered next does not remember it.
-  assert.equal((await log.append(seq(0), epoch, batchOf(gathering, seq(1)), "one")).type, "appended");
+  assert.equal((await log.append(seq(0), epoch, gatheredBatch(gathering, seq(1)), "one")).type, "appended");
   const again = emptied(gathering);
   assert.equal(again, gathering);
   const two = gatherDeferred(gathering, head.seq + 1);
-  const next = await log.append(seq(head.seq), epoch, batchOf(gathering, seq(head.seq + 1)), "two");
+  const next = await log.append(seq(head.seq), epoch, gatheredBatch(gathering, seq(head.seq + 1)), "two");
   assert.equal(next.type, "appended");
   await checkStored(log, new Map([...one, ...two]));
 }

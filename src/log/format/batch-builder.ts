@@ -10,7 +10,7 @@ import { type Seq, seq } from "../../core/base/index.ts";
 import type { Event } from "../../core/model/index.ts";
 import type { Batch, LogRecord, PackedBatch, SignRule, UnhashedBatch } from "../log.ts";
 import { LENGTH_BYTES, packedSize, packRecords, spansOf } from "./batch-row.ts";
-import { type Block, createSharedBlock, emptyBlock, makeRoom, writeText } from "./byte-block.ts";
+import { appendText, type Block, createSharedBlock, emptyBlock, makeRoom } from "./byte-block.ts";
 import { HASH_BYTES } from "./chain.ts";
 import { writeEvent } from "./codec.ts";
 import { COMPACT } from "./compact-events.ts";
@@ -63,13 +63,13 @@ export function gather(
   const entry = payloads.length;
   makeRoom(payloads, ENTRY_FRAME_BYTES);
   payloads.length += ENTRY_FRAME_BYTES;
-  writeText(payloads, payload);
+  appendText(payloads, payload);
   payloads.view.setFloat64(entry, at);
   payloads.view.setUint32(entry + LENGTH_AT, payloads.length - entry - ENTRY_FRAME_BYTES);
 }
 
 /** What was gathered, as a batch. It lies in the gathering's own bytes: good until that is emptied or added to. */
-export function batchOf(
+export function gatheredBatch(
   { count, records, payloads, deferred }: Gathering,
   firstSeq: Seq,
   sign: SignRule | null = null,

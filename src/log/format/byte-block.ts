@@ -53,7 +53,7 @@ const ASCII_END = 128;
 /** Up to here a loop is done before the call that would do it for any text. */
 const SHORT_MAX = 128;
 
-export function writeText(block: Block, text: string): void {
+export function appendText(block: Block, text: string): void {
   makeRoom(block, text.length * UTF8_BYTES_MAX);
   if (text.length <= SHORT_MAX && writeAscii(block, text)) return;
   block.length += block.bytes.write(text, block.length, "utf8");

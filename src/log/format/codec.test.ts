@@ -8,7 +8,7 @@ import { type Instant, instant, seq, taskId } from "../../core/base/brand.ts";
 import { BrokenInvariant } from "../../core/base/result.ts";
 import { ADDED, FIELDS } from "../../core/model/event-fields.ts";
 import { LogFailure, type LogRecord } from "../log.ts";
-import { batchOf, createGathering, gather, packedOf } from "./batch-builder.ts";
+import { createGathering, gather, gatheredBatch, packedOf } from "./batch-builder.ts";
 import { decodeEvent, encodeEvent } from "./codec.ts";
 
 const started = (at: Instant) => ({ kind: "engine-started", at, coreVersion: "1", policyHash: "" }) as const;
@@ -64,7 +64,7 @@ test("what is gathered is the batch that would be packed record by record", () =
         const bytes = new Uint8Array(encodeEvent(event, null));
         return payload === undefined ? { bytes } : { bytes, payload: new TextEncoder().encode(payload) };
       });
-      const batch = batchOf(gathering, seq(7));
+      const batch = gatheredBatch(gathering, seq(7));
       const packed = packedOf({ firstSeq: seq(7), records });
       assert.equal(batch.packed?.count, records.length);
       assert.deepEqual(new Uint8Array(batch.packed.bytes), packed.bytes);

@@ -14,7 +14,7 @@ import { hash } from "node:crypto";
 import { invariant, type Seq, seq } from "../../core/base/index.ts";
 import { ADDED, type Event, type EventKind, FIELDS, RENAMED } from "../../core/model/index.ts";
 import { corruptAt, LogFailure } from "../log.ts";
-import { type Block, createBlock, writeText } from "./byte-block.ts";
+import { appendText, type Block, createBlock } from "./byte-block.ts";
 import { COMPACT, eventFrom, readCompact, writeCompact } from "./compact-events.ts";
 
 const FORMAT = 1;
@@ -37,7 +37,7 @@ export function writeEvent(block: Block, event: Event, cause: Seq | null): void 
   if (!Number.isSafeInteger(event.at) || event.at < 0) {
     invariant(false, `${event.kind} happens at an instant, not ${event.at}`);
   }
-  if (!writeCompact(block, event, cause)) writeText(block, JSON.stringify(allValues(event, cause)));
+  if (!writeCompact(block, event, cause)) appendText(block, JSON.stringify(allValues(event, cause)));
 }
 
 function allValues(event: Event, cause: Seq | null): unknown[] {

@@ -18,7 +18,7 @@ export const BLOCK_BYTES = 16_384;
 export const ENTRY_FRAME_BYTES = 12;
 export const LENGTH_AT = 8;
 
-export type Block = { readonly firstSeq: Seq; readonly bytes: Uint8Array };
+export type PayloadBlock = { readonly firstSeq: Seq; readonly bytes: Uint8Array };
 
 export function payloadsSize(records: readonly LogRecord[]): number {
   let size = 0;
@@ -41,8 +41,8 @@ export function packPayloads({ firstSeq, records }: Batch, target: Uint8Array): 
 }
 
 /** Cuts packed payloads into blocks; an entry is never split. */
-export function cutBlocks(packed: Uint8Array): Block[] {
-  const blocks: Block[] = [];
+export function cutBlocks(packed: Uint8Array): PayloadBlock[] {
+  const blocks: PayloadBlock[] = [];
   let start = 0;
   let first: Seq | null = null;
   for (const entry of entries(packed, seq(0))) {
@@ -55,13 +55,13 @@ export function cutBlocks(packed: Uint8Array): Block[] {
   return blocks;
 }
 
-export function findPayload({ firstSeq, bytes }: Block, wanted: Seq): Uint8Array | null {
+export function findPayload({ firstSeq, bytes }: PayloadBlock, wanted: Seq): Uint8Array | null {
   for (const entry of entries(bytes, firstSeq)) if (entry.seq === wanted) return bytes.subarray(entry.start, entry.end);
   return null;
 }
 
 /** The block with only the entries that are kept; null if there are none left. */
-export function keepEntries({ firstSeq, bytes }: Block, isKept: (seq: Seq) => boolean): Block | null {
+export function keepEntries({ firstSeq, bytes }: PayloadBlock, isKept: (seq: Seq) => boolean): PayloadBlock | null {
   const kept: Uint8Array[] = [];
   let first: Seq | null = null;
   for (const { seq, start, end } of entries(bytes, firstSeq)) {
@@ -72,7 +72,7 @@ export function keepEntries({ firstSeq, bytes }: Block, isKept: (seq: Seq) => bo
   return first === null ? null : { firstSeq: first, bytes: Buffer.concat(kept) };
 }
 
-export function collectPayloads(blocks: readonly Block[]): Map<Seq, Uint8Array> {
+export function collectPayloads(blocks: readonly PayloadBlock[]): Map<Seq, Uint8Array> {
   const found = new Map<Seq, Uint8Array>();
   for (const { firstSeq, bytes } of blocks) {
     for (const { seq, start, end } of entries(bytes, firstSeq)) found.set(seq, bytes.subarray(start, end));
@@ -84,7 +84,7 @@ export function collectPayloads(blocks: readonly Block[]): Map<Seq, Uint8Array> 
  * The same of blocks as a database has them, in their order, as whoever looks for one payload finds it: in the last
  * block that begins at or before it. What cannot be read of one is left out: whoever needs it, misses it.
  */
-export function collectStored(blocks: readonly Block[]): Map<Seq, Uint8Array> {
+export function collectStored(blocks: readonly PayloadBlock[]): Map<Seq, Uint8Array> {
   const found = new Map<Seq, Uint8Array>();
   for (const [index, { firstSeq, bytes }] of blocks.entries()) {
     const end = blocks[index + 1]?.firstSeq ?? Number.POSITIVE_INFINITY;

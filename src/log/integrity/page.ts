@@ -14,7 +14,7 @@ import { type BatchRow, checkRow, checkSeq } from "../format/batch-row.ts";
 import { fromHex, hashOf, toHex } from "../format/chain.ts";
 import { type Anchor, corruptAt, type Head, LogFailure, type ReadBatch, type VerifyProblem } from "../log.ts";
 
-export const PAGE_BYTES: number = 1024 * 1024;
+const PAGE_BYTES: number = 1024 * 1024;
 
 /** The end of a row: what the next one must be linked to. */
 export type RowEnd = Pick<BatchRow, "epoch" | "batchId"> & { readonly seq: Seq; readonly hash: Uint8Array };

@@ -29,13 +29,13 @@ import { checkList, listAsFound } from "./kept-check.ts";
 import { SCHEMA_3 } from "./signed-tables.ts";
 import { newestSnapshot } from "./snapshot-files.ts";
 import { SQLITE_CANTOPEN, sqliteCode, storageFailure } from "./storage-failure.ts";
-import { createTables, type LogTables, PAGE_BYTES, SCHEMA } from "./tables.ts";
+import { createTables, type LogTables, SCHEMA, SQLITE_PAGE_BYTES } from "./tables.ts";
 
 const WAL_PAGES_BEFORE_CHECKPOINT = 2000;
 const BUSY_TIMEOUT_MS = 5000;
 const ENTRIES_PER_PAGE = 1024;
 
-export type OpenOptions = {
+export type DatabaseOptions = {
   readonly directory: string;
   readonly readOnly: boolean;
   /** The most the database may grow to; its write-ahead file comes on top. */
@@ -52,7 +52,7 @@ export type Database = LogTables & {
   close(): void;
 };
 
-export function openDatabase(options: OpenOptions): Database {
+export function openDatabase(options: DatabaseOptions): Database {
   const { directory, readOnly } = options;
   const path = join(directory, DATABASE_FILE);
   let lock: DataLock | undefined;
@@ -90,7 +90,7 @@ function meterOf(database: DatabaseSync): () => number {
   const pages = database.prepare(
     "SELECT page_count - freelist_count AS count FROM pragma_page_count(), pragma_freelist_count()",
   );
-  return () => Number((pages.get() as { count: number }).count) * PAGE_BYTES;
+  return () => Number((pages.get() as { count: number }).count) * SQLITE_PAGE_BYTES;
 }
 
 /** SQLite says of a directory only that it cannot open a file in it; what is wrong with it is found out here. */
@@ -131,16 +131,17 @@ function openForReading(path: string): DatabaseSync {
   }
 }
 
-function prepareFile(database: DatabaseSync, { directory, readOnly, maxBytes }: OpenOptions): void {
+function prepareFile(database: DatabaseSync, { directory, readOnly, maxBytes }: DatabaseOptions): void {
   const { tables } = database.prepare("SELECT count(*) AS tables FROM sqlite_schema").get() as { tables: number };
   if (tables > 0) checkFormat(database, directory);
   else if (readOnly || existsSync(join(directory, PRIVATE_KEY_FILE))) {
     throw corruptAt(seq(1), `${join(directory, DATABASE_FILE)} is missing or empty, though ${directory} held a log`);
   }
   if (readOnly) return;
-  database.exec(`PRAGMA page_size = ${PAGE_BYTES}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;`);
+  database.exec(`PRAGMA page_size = ${SQLITE_PAGE_BYTES}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;`);
   database.exec(`PRAGMA wal_autocheckpoint = ${WAL_PAGES_BEFORE_CHECKPOINT};`);
-  if (maxBytes !== null) database.exec(`PRAGMA max_page_count = ${Math.max(1, Math.floor(maxBytes / PAGE_BYTES))}`);
+  if (maxBytes !== null)
+    database.exec(`PRAGMA max_page_count = ${Math.max(1, Math.floor(maxBytes / SQLITE_PAGE_BYTES))}`);
   if (tables === 0) createLog(database);
   else upgrade(database);
 }

@@ -14,7 +14,7 @@ import { FORMAT } from "../format/batch-row.ts";
 import { blockProblem } from "../format/payload-blocks.ts";
 import { corruptAt, type Head, type LogFailure, type VerifyProblem } from "../log.ts";
 import { SCHEMA_3 } from "./signed-tables.ts";
-import { PAGE_BYTES, SCHEMA } from "./tables.ts";
+import { SCHEMA, SQLITE_PAGE_BYTES } from "./tables.ts";
 import { FRAME_HEADER_BYTES, findWalBreak, HEADER_BYTES, type WalBreak } from "./wal-frames.ts";
 
 const FINDINGS_MAX = 20;
@@ -42,7 +42,7 @@ export function examineDatabase({ database, path, head, newestSnapshot }: Examin
 
 /** Why a database may not be opened as its write-ahead file stands; null if it may. */
 export function walFailure(path: string): LogFailure | null {
-  const found = findWalBreak(`${path}-wal`, PAGE_BYTES);
+  const found = findWalBreak(`${path}-wal`, SQLITE_PAGE_BYTES);
   if (found === null) return null;
   const end = recoveredEnd(path);
   return corruptAt(seq(end + 1), walSentence(path, found, end));
@@ -55,13 +55,13 @@ const walSentence = (path: string, { damaged, recovered, found }: WalBreak, end:
 
 /** A write-ahead file without a frame needs no header either. */
 const sizeUpTo = (frame: number): number =>
-  frame === 0 ? 0 : HEADER_BYTES + frame * (FRAME_HEADER_BYTES + PAGE_BYTES);
+  frame === 0 ? 0 : HEADER_BYTES + frame * (FRAME_HEADER_BYTES + SQLITE_PAGE_BYTES);
 
 /** A writer may be at work: what it had half written is whole at the next look, and damage stays. */
 function steadyBreak(path: string): WalBreak | null {
-  const first = findWalBreak(`${path}-wal`, PAGE_BYTES);
+  const first = findWalBreak(`${path}-wal`, SQLITE_PAGE_BYTES);
   if (first === null) return null;
-  const second = findWalBreak(`${path}-wal`, PAGE_BYTES);
+  const second = findWalBreak(`${path}-wal`, SQLITE_PAGE_BYTES);
   return second !== null && second.damaged === first.damaged ? second : null;
 }
 

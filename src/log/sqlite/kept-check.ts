@@ -8,12 +8,12 @@ import { collectStored, findPayload } from "../format/payload-blocks.ts";
 import { createListHash, type KeptClaim, keptListSeal, payloadProblem } from "../integrity/kept-list.ts";
 import type { Verifier } from "../integrity/signing-key.ts";
 import { corruptAt, LogFailure, type VerifyProblem } from "../log.ts";
-import type { Kept, KeptRange } from "./signed-tables.ts";
+import type { KeptEntry, KeptRange } from "./signed-tables.ts";
 import { type LogTables, NO_LIMIT } from "./tables.ts";
 
 const BLOCKS_PER_PAGE = 64;
 
-export type KeptCheck = { readonly kept: readonly Kept[]; readonly problems: readonly VerifyProblem[] };
+export type KeptCheck = { readonly kept: readonly KeptEntry[]; readonly problems: readonly VerifyProblem[] };
 
 export const LIST_NOT_SIGNED = "the list of payloads that outlived their events is not the one that was signed";
 

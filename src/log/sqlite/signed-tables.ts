@@ -25,7 +25,7 @@ export const SCHEMA_3 = `
   ) STRICT;
 `;
 
-export type Kept = { readonly seq: Seq; readonly hash: string };
+export type KeptEntry = { readonly seq: Seq; readonly hash: string };
 export type KeptRange = { readonly run: number; readonly after: Seq; readonly limit: number };
 
 export type SignedTables = {
@@ -37,9 +37,9 @@ export type SignedTables = {
   keptList(): KeptList | null;
   putKeptList(list: KeptList): void;
   /** The payloads that a list names, in their order. */
-  kept(range: KeptRange): Kept[];
+  kept(range: KeptRange): KeptEntry[];
   keptHash(run: number, seq: Seq): string | null;
-  putKept(run: number, kept: Kept): void;
+  putKept(run: number, kept: KeptEntry): void;
   /** Drops a few entries of lists other than this; answers how many. */
   dropKeptBut(run: number, limit: number): number;
 };
@@ -120,7 +120,7 @@ function parseList(raw: Raw | undefined): KeptList | null {
   return { run, upTo: seq(upTo), hash, signature };
 }
 
-function parseKept({ seq: at, hash }: Raw): Kept {
+function parseKept({ seq: at, hash }: Raw): KeptEntry {
   if (!isCount(at) || !isHashText(hash)) {
     throw corruptAt(seq(isCount(at) ? at : 1), "its entry among the kept payloads is unreadable");
   }

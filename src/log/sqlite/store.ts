@@ -13,7 +13,7 @@
 import { invariant, type Seq } from "../../core/base/index.ts";
 import { fillDeferredHashes } from "../format/batch-builder.ts";
 import { checkSeq, recordBytes } from "../format/batch-row.ts";
-import { type Block, cutBlocks, findPayload } from "../format/payload-blocks.ts";
+import { cutBlocks, findPayload, type PayloadBlock } from "../format/payload-blocks.ts";
 import { type AppendAsk, planAppend } from "../integrity/compare-and-set.ts";
 import type { KeptList } from "../integrity/kept-list.ts";
 import { type Cursor, hashAt, type RowPage, readPage } from "../integrity/page.ts";
@@ -31,7 +31,7 @@ import {
   type SignRule,
   type VerifyProblem,
 } from "../log.ts";
-import { type Database, type OpenOptions, openDatabase } from "./database.ts";
+import { type Database, type DatabaseOptions, openDatabase } from "./database.ts";
 import { checkKept, type KeptCheck } from "./kept-check.ts";
 import { createPruning, type PruneAsk, type PruneStep } from "./prune.ts";
 import type { KeptRange } from "./signed-tables.ts";
@@ -44,7 +44,7 @@ type AppendInput = AppendAsk & {
 };
 
 type PageInput = { readonly cursor: Cursor; readonly payloads: boolean; readonly bytesMax?: number | undefined };
-export type StoredPage = RowPage & { readonly blocks: readonly Block[] };
+export type StoredPage = RowPage & { readonly blocks: readonly PayloadBlock[] };
 export type StoreState = {
   readonly head: Head;
   readonly base: Anchor;
@@ -72,7 +72,7 @@ export type SqliteStore = {
   checkKept(range: KeptRange): KeptCheck;
 };
 
-export function openSqliteStore(options: OpenOptions): SqliteStore & { close(): void } {
+export function openSqliteStore(options: DatabaseOptions): SqliteStore & { close(): void } {
   const database = openDatabase(options);
   const { signer } = database;
   const signing = createSigning(database, signer);

@@ -8,13 +8,13 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type Seq, seq } from "../../core/base/index.ts";
 import type { BatchRow } from "../format/batch-row.ts";
-import type { Block } from "../format/payload-blocks.ts";
+import type { PayloadBlock } from "../format/payload-blocks.ts";
 import type { RowEnd, RowSource } from "../integrity/page.ts";
 import { type Anchor, type Checkpoint, corruptAt, type Head } from "../log.ts";
 import { createSignedTables, isCount, isHashText, prepareAll, type Raw, type SignedTables } from "./signed-tables.ts";
 import { storageFailure } from "./storage-failure.ts";
 
-export const PAGE_BYTES = 8192;
+export const SQLITE_PAGE_BYTES = 8192;
 export const SCHEMA = `
   CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
   CREATE TABLE head (
@@ -50,10 +50,10 @@ export type LogTables = {
   dropRow(firstSeq: Seq): void;
   putHead(head: Head): void;
   putBase(base: Anchor): void;
-  blocks(range: { readonly from: Seq; readonly to: Seq; readonly limit?: number }): Block[];
+  blocks(range: { readonly from: Seq; readonly to: Seq; readonly limit?: number }): PayloadBlock[];
   /** The block that holds the payload of `wanted`, if any does. */
-  blockBefore(wanted: Seq): Block | null;
-  putBlock(block: Block): void;
+  blockBefore(wanted: Seq): PayloadBlock | null;
+  putBlock(block: PayloadBlock): void;
   dropBlock(firstSeq: Seq): void;
   checkpoints(): Checkpoint[];
   putCheckpoint(checkpoint: Checkpoint): null;
@@ -203,7 +203,7 @@ function parseEnd({ last_seq: last, post_hash: hash, batch_id: batchId, epoch }:
   return { seq: seq(last), hash, batchId, epoch };
 }
 
-function parseBlock({ first_seq: first, bytes }: Raw): Block {
+function parseBlock({ first_seq: first, bytes }: Raw): PayloadBlock {
   if (!isCount(first) || !isBlob(bytes)) throw corruptAt(seq(isCount(first) ? first : 1), "its payload is unreadable");
   return { firstSeq: seq(first), bytes };
 }

@@ -9,7 +9,7 @@
 import { Worker } from "node:worker_threads";
 import { BrokenInvariant, seq } from "../../core/base/index.ts";
 import { closedFailure, LogFailure, type LogFailureCode } from "../log.ts";
-import type { OpenOptions } from "./database.ts";
+import type { DatabaseOptions } from "./database.ts";
 import type { SqliteStore } from "./store.ts";
 
 type Operation = keyof SqliteStore;
@@ -41,7 +41,7 @@ export type StoreThread = {
 
 type Waiting = { resolve(value: unknown): void; reject(failure: Error): void };
 
-export async function startStoreThread(options: OpenOptions): Promise<StoreThread> {
+export async function startStoreThread(options: DatabaseOptions): Promise<StoreThread> {
   const worker = new Worker(threadFile(), { workerData: options, execArgv: [] });
   const ended = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
   const line = createLine(worker);

@@ -9,7 +9,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { BrokenInvariant, invariant } from "../../core/base/index.ts";
 import { LogFailure } from "../log.ts";
-import type { OpenOptions } from "./database.ts";
+import type { DatabaseOptions } from "./database.ts";
 import { openSqliteStore, type StoredPage } from "./store.ts";
 import { OPENING_ID, type PostedFailure, type Reply, type Request } from "./thread-client.ts";
 
@@ -25,7 +25,7 @@ function serve(): void {
     }
   };
   reply(OPENING_ID, () => {
-    const store = openSqliteStore(workerData as OpenOptions);
+    const store = openSqliteStore(workerData as DatabaseOptions);
     port.on("message", ({ id, op, input }: Request) => {
       if (op !== "close") return reply(id, () => (store[op] as (input: unknown) => unknown)(input));
       reply(id, () => store.close());
