@@ -7,14 +7,8 @@
  */
 import { errorText, type Seq, seq } from "../../core/base/index.ts";
 import type { Event, State } from "../../core/model/index.ts";
-import {
-  createGathering,
-  emptied,
-  type Gathering,
-  gather,
-  gatheredBatch,
-  gatheredBytes,
-} from "../../log/format/index.ts";
+import type { Gathering } from "../../log/format/index.ts";
+import { createGathering, emptied, gather, gatheredBatch, gatheredBytes } from "../../log/format/index.ts";
 import { type Head, type Log, LogFailure, type SignRule } from "../../log/index.ts";
 import { DroverError } from "./drover-error.ts";
 import type { HeadSigning } from "./head-signing.ts";
