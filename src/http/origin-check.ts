@@ -13,13 +13,16 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { isIP } from "node:net";
-import type { ServerSettings } from "../protocol/index.ts";
 import { isLoopback } from "../std/index.ts";
 import { badHeader, forbidden, type ServerRefusal } from "./problem.ts";
 
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-type OriginSettings = Pick<ServerSettings, "host" | "allowedHosts" | "allowedOrigins">;
+type OriginSettings = {
+  readonly host: string;
+  readonly allowedHosts: readonly string[];
+  readonly allowedOrigins: readonly string[];
+};
 export type OriginCheck = (headers: IncomingHttpHeaders) => ServerRefusal | null;
 
 /** A name as `Host` gives it: without the port, an IPv6 address in brackets. */
