@@ -16,7 +16,7 @@ import { AttemptSet } from "../collections/attempt-set.ts";
 import type { ReadonlyNumbers } from "../collections/bit-set.ts";
 import { lowerBound } from "../collections/sorted-list.ts";
 import type { ReadonlyDemand, ReadonlyFleet, ReadonlyWorker } from "../model/read-only.ts";
-import type { Attempt, Fleet, Hold, Shapes, Worker } from "../model/state.ts";
+import type { Attempt, Fleet, Hold, Shapes, TreeArrays, Worker } from "../model/state.ts";
 import { workerOf } from "./pin.ts";
 import { bloomOf, couldServe, hasRoomFor, setDemandFeasible } from "./shape.ts";
 import { keyOfTakes } from "./worker-filter.ts";
@@ -30,15 +30,23 @@ export const newFleet = (): Fleet => ({
   able: 0,
   leaves: [],
   width: 1,
-  lightest: new Float64Array(2).fill(Number.POSITIVE_INFINITY),
-  cpuMost: new Float64Array(2),
-  cpuLeast: new Float64Array(2).fill(Number.POSITIVE_INFINITY),
-  memoryMost: new Float64Array(2),
-  blooms: new Int32Array(2),
-  offers: new Int32Array(1),
+  ...emptyTree(1),
   offered: new Map(),
   filters: new Map(),
 });
+
+/** No leaf is open. */
+export function emptyTree(width: number): TreeArrays {
+  const numbers = (value: number): Float64Array => new Float64Array(width * 2).fill(value);
+  return {
+    lightest: numbers(Number.POSITIVE_INFINITY),
+    cpuMost: numbers(-1),
+    cpuLeast: numbers(Number.POSITIVE_INFINITY),
+    memoryMost: numbers(-1),
+    blooms: new Int32Array(width * 2),
+    offers: new Int32Array(width),
+  };
+}
 
 /** What a worker offers; null is room without a limit. */
 type Offered = Pick<Worker, "slots" | "capabilities" | "zone" | "status" | "note"> & {
@@ -188,12 +196,7 @@ function replant(fleet: Fleet): void {
   let leaves = 1;
   while (leaves < fleet.leaves.length) leaves *= 2;
   fleet.width = leaves;
-  fleet.lightest = new Float64Array(leaves * 2).fill(Number.POSITIVE_INFINITY);
-  fleet.cpuMost = new Float64Array(leaves * 2).fill(-1);
-  fleet.cpuLeast = new Float64Array(leaves * 2).fill(Number.POSITIVE_INFINITY);
-  fleet.memoryMost = new Float64Array(leaves * 2).fill(-1);
-  fleet.blooms = new Int32Array(leaves * 2);
-  fleet.offers = new Int32Array(leaves);
+  Object.assign(fleet, emptyTree(leaves));
   for (const [leaf, worker] of fleet.leaves.entries()) {
     worker.leaf = leaf;
     fleet.offers[leaf] = bloomOf(worker.capabilities);

@@ -13,7 +13,7 @@ import { typeLimit } from "../config/config.ts";
 import { isStray } from "../fleet/pin.ts";
 import { couldServe, hasRoomFor, newShapes } from "../fleet/shape.ts";
 import { keyOfTakes, refusalsOf } from "../fleet/worker-filter.ts";
-import { addWorker, newFleet } from "../fleet/worker-tree.ts";
+import { addWorker, emptyTree, newFleet } from "../fleet/worker-tree.ts";
 import { isTab, tabCapability } from "../lifecycle/browser-tab.ts";
 import { isMet } from "../lifecycle/transitions.ts";
 import type {
@@ -24,7 +24,7 @@ import type {
   ReadonlyState,
   ReadonlyTask,
 } from "../model/read-only.ts";
-import { hasEnded, type Worker } from "../model/state.ts";
+import { hasEnded, type TreeArrays, type Worker } from "../model/state.ts";
 import { EXPRESS_PRIORITY } from "../turn/priority.ts";
 import { fixedOf, isRunnable } from "../turn/queue.ts";
 import { compareTimers } from "../turn/total-orders.ts";
@@ -291,7 +291,7 @@ function checkFleet(state: ReadonlyState, complain: Check): void {
   complain(offers(fleet.offered) === offers(fresh.offered), "offered capabilities are counted");
   // A tree without workers may be older than the last one that left.
   if (fleet.order.length === 0) return;
-  for (const key of ["lightest", "cpuMost", "cpuLeast", "memoryMost", "blooms"] as const) {
+  for (const key of Object.keys(emptyTree(1)) as (keyof TreeArrays)[]) {
     complain(Array.from(fleet[key]).join() === fresh[key].join(), () => `the tree over workers knows ${key}`);
   }
 }

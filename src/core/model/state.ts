@@ -333,7 +333,18 @@ export type Worker = {
 /** A filter, and how many workers have it. */
 export type Filter = { readonly key: string; readonly takes: Takes; workers: number };
 
-export type Fleet = {
+/** What the tree over workers knows of all below a node, by the number of the node. */
+export type TreeArrays = {
+  lightest: Float64Array;
+  cpuMost: Float64Array;
+  cpuLeast: Float64Array;
+  memoryMost: Float64Array;
+  blooms: Int32Array;
+  /** What each leaf offers, by its index, as a bloom; in the tree only while it is open. */
+  offers: Int32Array;
+};
+
+export type Fleet = TreeArrays & {
   readonly byId: Map<WorkerId, Worker>;
   /** In the order of their ids. */
   order: Worker[];
@@ -345,13 +356,6 @@ export type Fleet = {
   able: number;
   /** How many leaves the tree has room for. */
   width: number;
-  lightest: Float64Array;
-  cpuMost: Float64Array;
-  cpuLeast: Float64Array;
-  memoryMost: Float64Array;
-  blooms: Int32Array;
-  /** What each leaf offers, by its index, as a bloom; in the tree only while it is open. */
-  offers: Int32Array;
   /** How many workers offer each capability: a tab without an owner is one that no worker offers. */
   readonly offered: Map<string, number>;
   /** What workers say of the tasks they take, by its key. */
