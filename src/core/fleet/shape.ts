@@ -1,17 +1,16 @@
 /**
  * Whether a kind of task can start.
  *
- * Tasks that ask for the same type, capabilities, resources, provider and locks, and that the same
- * workers take, can start under the same conditions, so they share one *shape*, and whether a shape is open
- * is kept up to date as the
- * world changes instead of being worked out for each task. There are four causes that close a shape,
- * and each has its own bit set, because one flag for several causes loses a wake-up when the first of
- * them ends: its type is at its limit, its gate is held, one of its locks is taken, no worker has room.
+ * Tasks that ask for the same type, capabilities, resources, provider and locks, and that the same workers take, can
+ * start under the same conditions, so they share one *shape*, and whether a shape is open is kept up to date as the
+ * world changes instead of being worked out for each task. There are four causes that close a shape, and each has its
+ * own bit set, because one flag for several causes loses a wake-up when the first of them ends: its type is at its
+ * limit, its gate is held, one of its locks is taken, no worker has room.
  *
- * The part of a shape that concerns workers (capabilities, resources, whom it waits for) is a *demand*.
- * A demand counts the workers that could ever serve it and those that can now; the count changes only
- * for the demands of the worker that changed. Shapes that no task queues for are kept for a while and then
- * swept, so that locks and tabs used once leave nothing behind.
+ * The part of a shape that concerns workers (capabilities, resources, whom it waits for) is a *demand*. A demand counts
+ * the workers that could ever serve it and those that can now; the count changes only for the demands of the worker
+ * that changed. Shapes that no task queues for are kept for a while and then swept, so that locks and tabs used once
+ * leave nothing behind.
  */
 
 import type { Pin } from "../base/brand.ts";

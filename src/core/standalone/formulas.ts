@@ -2,9 +2,8 @@
  * The small pure pieces on their own, for people who embed them.
  *
  * The same arithmetic the scheduler uses (turn/priority.ts, lifecycle/admission.ts) or that the share-and-budget spec
- * names, behind
- * checks: a value that cannot be (not a number, negative, of another kind) is refused by the name of its field
- * with an InputError, never computed with. Nothing here reads a clock or changes what it is given.
+ * names, behind checks: a value that cannot be (not a number, negative, of another kind) is refused by the name of its
+ * field with an InputError, never computed with. Nothing here reads a clock or changes what it is given.
  */
 
 import { finite, flag, isRecord, join, name, orNull, type Reader, whole } from "../base/readers.ts";
