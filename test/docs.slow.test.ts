@@ -23,13 +23,15 @@ import { VERBS } from "../src/cli/verbs.ts";
 import * as client from "../src/client/index.ts";
 import { sentence } from "../src/core/base/index.ts";
 import * as core from "../src/core/index.ts";
-import { DEFAULT_CONFIG, FIELDS, type Refusal } from "../src/core/index.ts";
+import { DEFAULT_CONFIG, FIELDS, type Reason, type Refusal, STRATEGIES } from "../src/core/index.ts";
 import type { WhyCode } from "../src/core/why/conditions.ts";
 import * as engine from "../src/engine/index.ts";
 import { type DroverErrorCode, refused } from "../src/engine/writer/drover-error.ts";
 import * as gate from "../src/gate/index.ts";
 import type { LogFailureCode } from "../src/log/log.ts";
 import { readSettings, settingsSchema, WIRE_CODES } from "../src/protocol/index.ts";
+import { taskFields } from "../src/protocol/shapes/index.ts";
+import { type ExecTask, taskDocument } from "../src/worker/exec/contract.ts";
 import * as worker from "../src/worker/index.ts";
 import { cliReferenceFile, withVerbs } from "../tools/cli-reference.ts";
 import { httpReferenceFile, withTables } from "../tools/http-reference.ts";
@@ -168,6 +170,42 @@ test("docs/reference/config.md has every knob with its default", () => {
   for (const path of rows.keys()) assert.ok(known.has(path), `${path} is in the table and is no knob`);
 });
 
+type Allowed = {
+  readonly properties?: Readonly<Record<string, Allowed>>;
+  readonly anyOf?: readonly Allowed[];
+  readonly enum?: readonly string[];
+  readonly minimum?: number;
+  readonly maximum?: number;
+};
+function* knobSchemas(schema: Allowed, path: readonly string[] = []): Generator<[path: string, schema: Allowed]> {
+  if (schema.properties === undefined) yield [path.join("."), schema];
+  else for (const [key, inner] of Object.entries(schema.properties)) yield* knobSchemas(inner, [...path, key]);
+}
+const wordsOf = ({ enum: own = [], anyOf = [] }: Allowed): string[] => [...own, ...anyOf.flatMap(wordsOf)];
+
+test("docs/reference/config.md has the words and the ranges that each knob allows", () => {
+  const rows = rowsOf(read("docs/reference/config.md"));
+  let compared = 0;
+  for (const [path, schema] of knobSchemas(settingsSchema as Allowed)) {
+    const limits = rows.get(path)?.split(" | ")[1] ?? "";
+    const words = wordsOf(schema);
+    if (words.length > 0) {
+      const shown = [...limits.matchAll(/`([^`]+)`/g)].map(([, word]) => word);
+      assert.deepEqual(shown, words, path);
+      compared++;
+    }
+    const range = /^(−?[\d ]+) to (−?[\d ]+)/
+      .exec(limits)
+      ?.slice(1)
+      .map((bound) => bound.replace("−", "-"));
+    if (range === undefined) continue;
+    const bounds = range.map((bound) => Number(bound.replaceAll(" ", "")));
+    assert.deepEqual(bounds, [schema.minimum, schema.maximum], path);
+    compared++;
+  }
+  assert.ok(compared > 20, `${compared} compared`);
+});
+
 test("docs/reference/http.md has every call, field, answer and code as the protocol has them", () => {
   const text = httpReferenceFile();
   assert.equal(text, withTables(text), "npx node tools/http-reference.ts writes it anew");
@@ -204,6 +242,19 @@ test("docs/reference/events.md has every event with its fields", () => {
     for (const field of fields) assert.ok(row.includes(`\`${field}\``), `${kind} has a field ${field}`);
   }
   for (const kind of rows.keys()) assert.ok(Object.hasOwn(FIELDS, kind), `${kind} is no event`);
+});
+
+const REASONS: Record<Reason["type"], true> = {
+  ...{ "only-worker-available": true, "round-robin": true, random: true },
+  ...{ "least-loaded": true, "resource-fit": true, affinity: true },
+};
+
+test("docs/reference/events.md has every reason of a start, and limits.md what each strategy costs", () => {
+  const [, reasons = ""] = /`reason` is one of\n([\s\S]*?)\.\n/.exec(read("docs/reference/events.md")) ?? [];
+  const names = [...reasons.matchAll(/`([a-z-]+)(?: \{[^}]*\})?`/g)].map(([, name]) => name);
+  for (const reason of Object.keys(REASONS)) assert.ok(names.includes(reason), `${reason} is not in the list`);
+  const costs = read("docs/reference/limits.md").toLowerCase();
+  for (const strategy of STRATEGIES) assert.ok(costs.includes(strategy), `${strategy} is not named`);
 });
 
 /** One of each: a refusal that is missing here does not compile. */
@@ -315,6 +366,20 @@ test("docs/reference/embed.md names every method, every exported name and every 
   const names = [core, engine, gate].flatMap((entry) => Object.keys(entry));
   const missing = [...methods, ...names, ...Object.keys(WHY_CODES)].filter((name) => !isNamed(text, name));
   assert.deepEqual(missing, []);
+});
+
+test("docs/reference/embed.md has every field of a task, and docs/guide/workers.md those that a command reads", () => {
+  const [, section = ""] = /\nThe body of a task:\n\n([\s\S]*?)\n\n/.exec(read("docs/reference/embed.md")) ?? [];
+  const cells = [...section.matchAll(/^\| (`.*?) +\|/gm)].map(([, cell = ""]) => cell);
+  const fields = cells.flatMap((cell) => [...cell.matchAll(/`(\w+)`/g)].map(([, field]) => field));
+  assert.deepEqual(fields.toSorted(), Object.keys(taskFields).sort());
+  const [, stdin = ""] = /\*\*In\.\*\* [^:]*:([^.]*)\./.exec(read("docs/guide/workers.md")) ?? [];
+  const every = new Proxy({} as ExecTask, { get: () => 1 });
+  const document = Object.keys(JSON.parse(taskDocument(every, 1, "/")));
+  assert.deepEqual(
+    [...stdin.matchAll(/`(\w+)`/g)].map(([, field]) => field),
+    document,
+  );
 });
 
 /** Named as code: `name`, `name(…)` or the like. */

@@ -32,16 +32,18 @@ const rank: fc.Arbitrary<Rank> = fc.record<Rank>({
   ...{ express: fc.boolean(), hold: fc.boolean(), level: amount, weight: amount, agentInFlight: amount },
   ...{ priority: amount, overdue: fc.boolean(), score: amount },
 });
-const reasonOf = <Type extends Reason["type"]>(type: Type, said: Said<Extract<Reason, { type: Type }>>) =>
-  fc.record({ type: fc.constant(type), ...said });
 type Said<Of> = { [Field in Exclude<keyof Of, "type">]: fc.Arbitrary<Of[Field]> };
+/** What each reason says: one that is missing here does not compile. */
+const REASONS: { [Type in Reason["type"]]: Said<Extract<Reason, { type: Type }>> } = {
+  "only-worker-available": {},
+  "round-robin": {},
+  random: {},
+  "least-loaded": { queueDepth: amount },
+  "resource-fit": { availableCpu: orNull(amount), requiredCpu: amount },
+  affinity: { reason: fc.constantFrom("data-locality", "previously-executed", "same-zone") },
+};
 const reason: fc.Arbitrary<unknown> = fc.oneof(
-  reasonOf("only-worker-available", {}),
-  reasonOf("round-robin", {}),
-  reasonOf("random", {}),
-  reasonOf("least-loaded", { queueDepth: amount }),
-  reasonOf("resource-fit", { availableCpu: orNull(amount), requiredCpu: amount }),
-  reasonOf("affinity", { reason: fc.constantFrom("data-locality", "previously-executed", "same-zone") }),
+  ...Object.entries(REASONS).map(([type, said]) => fc.record({ type: fc.constant(type), ...said })),
   fc.record({ type: fc.constant("affinity"), reason: name }),
   fc.record({ type: name, more: amount }),
 );

@@ -24,7 +24,7 @@ export type AssignedView<
   readonly tabId?: string;
   /** What in the tab it is about. */
   readonly ref?: string;
-  /** What in the tab it is about, as a selector. */
+  /** Where in the tab, such as `#buy`. */
   readonly selector?: string;
   /** Arguments of the action. */
   readonly params?: Params;
