@@ -326,7 +326,7 @@ test("after a restart nobody waits, what was out stays out, and the gate begins 
   for (const id of ["a", "b"]) ask(gate, id);
   pump(gate, 0);
   ask(gate, "waiting");
-  restartGate(gate, 5);
+  restartGate(gate);
   assert.deepEqual([gate.held.size, queuedTickets(gate, 5).length, ticketPosition(gate, "waiting", 5)], [2, 0, null]);
   for (const id of ["c", "d"]) ask(gate, id);
   assert.deepEqual(pump(gate, 5), ["c"]);

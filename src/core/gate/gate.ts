@@ -105,10 +105,9 @@ export function throttleGate(
 
 /**
  * After a restart no call waits any more, what is out may still be out, and how the provider feels is unknown. Held
- * permits stay until they are settled or run out; the gate begins with a probe. (The instant is not needed: a block
- * ends when it ends.)
+ * permits stay until they are settled or run out; the gate begins with a probe, and a block ends when it ends.
  */
-export function restartGate(gate: Gate, _now: number): void {
+export function restartGate(gate: Gate): void {
   clearQueue(gate.queue);
   beginEpisode(gate);
   gate.slowStart = 1;

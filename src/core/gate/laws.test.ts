@@ -194,7 +194,7 @@ function play(world: World, next: Step): void {
     }
     case "restart":
       naive.queue = [];
-      return restartGate(gate, world.now);
+      return restartGate(gate);
     case "pause":
       world.now += next.ms;
   }

@@ -91,11 +91,8 @@ function checkGroups(state: ReadonlyState, agent: ReadonlyAgent, complain: Check
   complain(queued === agent.queued, say("all its runnable tasks are in groups"));
 }
 
-function isOfShape(
-  { fleet }: ReadonlyState,
-  { requirements, pin, project }: ReadonlyTask,
-  shape: ReadonlyShape,
-): boolean {
+function isOfShape({ fleet }: ReadonlyState, task: ReadonlyTask, shape: ReadonlyShape): boolean {
+  const { requirements, pin, project } = task;
   const { demand, gate, locks } = shape;
   return (
     shape.type.type === requirements.type &&

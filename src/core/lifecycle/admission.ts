@@ -77,11 +77,8 @@ function loadOf(state: ReadonlyState): Load {
   return { queued, inFlight: state.inFlight, workers, maxQueue, perWorker, rejectThreshold, throttleAt };
 }
 
-export function decideSubmit(
-  state: ReadonlyState,
-  { submission: task }: CommandOf<"submit-task">,
-  now: Instant,
-): Decided {
+export function decideSubmit(state: ReadonlyState, command: CommandOf<"submit-task">, now: Instant): Decided {
+  const { submission: task } = command;
   const known = task.id === null ? undefined : (state.tasks.get(task.id) ?? state.tombstones.get(task.id));
   if (known !== undefined) {
     return known.bodyHash === task.bodyHash

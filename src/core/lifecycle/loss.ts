@@ -90,19 +90,13 @@ export function throttleAttempt(
   }
   const throttled: Event = { kind: "gate-throttled", at: now, gate, permit: null, retryAfterMs };
   const again = lost(attempt, back, now, now);
-  return isOldNews(state, attempt, gate, retryAfterMs, now) ? [again] : [...room.value, throttled, again];
+  return retryAfterMs === 0 && isOldNews(state, attempt, gate, now) ? [again] : [...room.value, throttled, again];
 }
 
-/** It went out before the block that is over by now, with those that brought it about, and asks for nothing more. */
-function isOldNews(
-  state: ReadonlyState,
-  attempt: ReadonlyAttempt,
-  id: GateId,
-  retryAfterMs: number,
-  now: Instant,
-): boolean {
+/** It went out before the block that is over by now, with those that brought it about. */
+function isOldNews(state: ReadonlyState, attempt: ReadonlyAttempt, id: GateId, now: Instant): boolean {
   const gate = state.gates.get(id);
-  if (gate === undefined || isHeld(gate, now) || retryAfterMs > 0) return false;
+  if (gate === undefined || isHeld(gate, now)) return false;
   return gate.blockedUntil !== null && attempt.assignedAt < gate.blockedUntil;
 }
 

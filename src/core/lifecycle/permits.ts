@@ -117,7 +117,7 @@ function attemptOf<Live extends { readonly number: number }>(
 export function restartGates(state: State): void {
   for (const gate of state.gates.values()) {
     for (const { ticket } of gate.queue.entries.values()) releaseCall(state, ticket);
-    restartGate(gate, state.at);
+    restartGate(gate);
   }
   for (const [permit, id] of state.permits) {
     if (state.gates.get(id)?.held.has(permit) !== true) state.permits.delete(permit);

@@ -31,22 +31,17 @@ export function nextRankChange(state: ReadonlyState, project: ReadonlyProject, n
   if (!isTight) return next;
   for (const agent of items(project.turn)) {
     for (const group of agent.groups) {
-      next = Math.min(next, nextStep(state, project, group, now), nextGain(state, group, oldest, now));
+      next = Math.min(next, nextStep(state, group, now), nextGain(state, group, oldest, now));
     }
   }
   return next;
 }
 
 /** When the head of a group becomes overdue or rises by a step, if it still can. */
-function nextStep(
-  state: ReadonlyState,
-  project: ReadonlyProject,
-  { headAt, priority }: ReadonlyGroup,
-  now: number,
-): number {
+function nextStep(state: ReadonlyState, { agent, headAt, priority }: ReadonlyGroup, now: number): number {
   const { starvationAfter } = state.config.scheduler.priority;
   const steps = Math.floor(Math.max(0, now - headAt) / starvationAfter);
-  const isAtTop = steps > 0 && priority - PRIORITY_STEP * steps <= project.settings.maxPriority;
+  const isAtTop = steps > 0 && priority - PRIORITY_STEP * steps <= agent.project.settings.maxPriority;
   return isAtTop ? NEVER : headAt + (steps + 1) * starvationAfter;
 }
 
