@@ -330,7 +330,7 @@ test("createTestDrover refuses options that are none", () =>
   refuses(() => createTestDrover(wrong(null)), { field: "options is null" }));
 
 test("a misspelt filter is refused with every field there is", async () => {
-  const known = "known here: agentId, project, state, type, label";
+  const known = "known here: agentId, project, state, type, label, group";
   await refuses(() => drover.tasks(wrong({ stat: "done" })), { field: `${known}, limit, cursor` });
   await refuses(() => drover.cancelWhere(wrong({ stat: "done" })), { field: `${known}, all` });
 });

@@ -266,6 +266,7 @@ const REFUSALS: { readonly [Type in Refusal["type"]]: Omit<Extract<Refusal, { ty
   "dependency-unknown": { field: "f", dependency: "d" },
   "dependency-refused": { field: "f", dependency: "d" },
   "task-unknown": { task: "t" },
+  "group-unknown": { group: "g" },
   "task-exists": { task: "t" },
   "task-ended": { task: "t", state: "done" },
   "task-not-ended": { task: "t", state: "queued" },

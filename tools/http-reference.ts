@@ -17,6 +17,7 @@ const BEGIN = "<!-- written by tools/http-reference.ts: begin -->";
 const END = "<!-- written by tools/http-reference.ts: end -->";
 const TITLES: Readonly<Record<Tag, string>> = {
   tasks: "Tasks",
+  groups: "Groups",
   scheduler: "The scheduler",
   projects: "Projects",
   workers: "Workers",

@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { notesOf, oneOf, type Schema } from "../src/protocol/schema/schema.ts";
 import { coreSections } from "../src/protocol/settings/schema.ts";
 import * as events from "../src/protocol/shapes/events.ts";
+import * as groups from "../src/protocol/shapes/groups.ts";
 import * as permits from "../src/protocol/shapes/permits.ts";
 import * as projects from "../src/protocol/shapes/projects.ts";
 import * as scheduler from "../src/protocol/shapes/scheduler.ts";
@@ -147,6 +148,7 @@ function configInput(): string {
 const MODULES = {
   tasks,
   "task-calls": taskCalls,
+  groups,
   workers,
   permits,
   projects,
@@ -212,6 +214,9 @@ const ABOUT: Readonly<Record<string, string>> = {
   CancelFilter: "Which tasks to cancel.",
   CancelWhereBody: "Which tasks to cancel.",
   CancelledMany: "Tasks were cancelled.",
+  GroupView: "A group as Drover shows it.",
+  GroupCancelled: "What lived of a group was cancelled.",
+  GroupRetried: "What did not go well of a group runs again.",
   WhyQuery: "As of which event.",
   WaitQuery: "How long to wait.",
   LogsQuery: "What of the output.",

@@ -281,14 +281,11 @@ describe("tasks", () => {
     assert.match(out, /^tsk_12 .*…/m);
   });
   test("asks for what was filtered", async () => {
-    const args = "tasks -p web -a ann -t code --state queued,running --label a=b,c --label d=e -n 5 --cursor 9".split(
-      " ",
-    );
+    const args = "tasks -p web -a ann --state queued,running --label a=b,c --label d=e -n 5 --cursor 9".split(" ");
     const { asked } = await drover(args, { "GET /tasks": { tasks: [], count: 0 } });
     assert.equal(
       asked[0]?.call,
-      "GET /tasks?project=web&agentId=ann&type=code&state=queued&state=running" +
-        "&label=a%3Db%2Cc&label=d%3De&limit=5&cursor=9",
+      "GET /tasks?project=web&agentId=ann&state=queued&state=running&label=a%3Db%2Cc&label=d%3De&limit=5&cursor=9",
     );
   });
   test("--all reads every page, --json answers one", async () => {
@@ -309,6 +306,34 @@ describe("tasks", () => {
   test("nothing there", async () => {
     const { out } = await drover(["tasks"], { "GET /tasks": { tasks: [], count: 0 } });
     assert.match(out, /^No tasks here\. Ended ones leave the list after scheduler\.resultTtl .*\n$/);
+  });
+});
+
+describe("group", () => {
+  const group = {
+    ...{ id: "grp_7", projects: ["web"], total: 3, counts: { queued: 0, done: 2, failed: 1 } },
+    ...{ createdAt: "2026-01-31T10:00:00.000Z", endedAt: "2026-01-31T11:00:00.000Z" },
+  };
+  test("shows how many of its tasks are where", async () => {
+    const { out } = await drover(["group", "grp_7"], { "GET /groups/grp_7": group });
+    assert.match(out, /^tasks +3: 2 done, 1 failed$/m);
+    assert.match(out, /^ended +2026-01-31T11:00:00\.000Z \(1h ago\)$/m);
+  });
+  test("--retry --wait runs again what did not go well, and fails unless all are done", async () => {
+    const answers = {
+      "POST /groups/grp_7/retry": { status: "submitted", groupId: "grp_7", count: 1, refused: 0 },
+      "GET /groups/grp_7/wait": group,
+    };
+    const { asked, code } = await drover(["group", "grp_7", "--retry", "--wait"], answers);
+    assert.deepEqual([asked.length, code], [2, 1]);
+    const done = { ...group, counts: { done: 3 } };
+    assert.equal((await drover(["group", "grp_7", "-w"], { "GET /groups/grp_7/wait": done })).code, 0);
+  });
+  test("--cancel cancels what has not ended; both at once are refused", async () => {
+    const answers = { "POST /groups/grp_7/cancel": { status: "cancelled", groupId: "grp_7", count: 1 } };
+    const { asked } = await drover(["group", "grp_7", "--cancel"], { ...answers, "GET /groups/grp_7": group });
+    assert.equal(asked[0]?.call, "POST /groups/grp_7/cancel");
+    assert.equal((await drover(["group", "grp_7", "--cancel", "--retry"], {})).code, 2);
   });
 });
 

@@ -286,6 +286,10 @@ const methods: { [Name in CallName]: (client: Client) => Promise<unknown> } = {
   why: (client) => client.why("x"),
   wait: (client) => client.wait("x"),
   logs: (client) => client.logs("x"),
+  group: (client) => client.group("x"),
+  waitGroup: (client) => client.waitGroup("x"),
+  cancelGroup: (client) => client.cancelGroup("x", { reason: "no" }),
+  retryGroup: (client) => client.retryGroup("x"),
   stats: (client) => client.stats(),
   queue: (client) => client.queue(),
   config: (client) => client.config(),
@@ -321,7 +325,7 @@ const methods: { [Name in CallName]: (client: Client) => Promise<unknown> } = {
 };
 for (const [name, call] of Object.entries(methods) as [CallName, (client: Client) => Promise<unknown>][])
   test(`${name} goes to its own place`, () =>
-    story([answers(200, { state: "done" })], async ({ client, server }) => {
+    story([answers(200, { state: "done", endedAt: "2026-01-31T10:00:00.000Z" })], async ({ client, server }) => {
       await call(client);
       const { method, path } = CALLS[name];
       const [heard] = server.heard;

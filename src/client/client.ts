@@ -53,6 +53,14 @@ export type Client = {
   ): Promise<wire.TaskView<Params, Result>>;
   /** The end of what an attempt wrote, as its exec worker keeps it. */
   logs(id: string, options?: Options & wire.LogsQuery): Reply<"logs">;
+  /** How far the tasks of a batch are. */
+  group(id: string, options?: Options): Reply<"group">;
+  /** Resolves when all tasks of a group have ended; with `withinMs`, fails with code `timeout` if not by then. */
+  waitGroup(id: string, options?: WaitOptions): Reply<"waitGroup">;
+  /** Cancels what has not ended of a group. */
+  cancelGroup(id: string, options?: Options & wire.CancelBody): Reply<"cancelGroup">;
+  /** Runs the failed, cancelled and skipped tasks of a group again. */
+  retryGroup(id: string, options?: Options): Reply<"retryGroup">;
   /** Queues, totals and the rules in force. */
   stats(options?: Options): Reply<"stats">;
   /** Who waits, by project and agent, with the head of each queue; bounded. */
@@ -121,9 +129,9 @@ export type Client = {
   openapi(options?: Options): Reply<"openapi">;
 };
 
-/** How long to wait for the end of a task. */
+/** How long to wait for the end of a task or a group. */
 export type WaitOptions = Options & {
-  /** Fails with code `timeout` if the task has not ended by then; absent: as long as it takes. */
+  /** Fails with code `timeout` if it has not ended by then; absent: as long as it takes. */
   readonly withinMs?: number;
 };
 
@@ -142,6 +150,7 @@ export function createClient(given: ClientOptions = {}): Client {
   return {
     url: address.base,
     ...taskMethods(ask),
+    ...groupMethods(ask),
     ...schedulerMethods(ask),
     ...fleetMethods(ask),
     ...permitMethods(ask),
@@ -165,23 +174,51 @@ const ifGone =
   ({ code }) =>
     code === "not_found" ? answer : undefined;
 
+/** Asks until it is over, or the time is; each look may hold its answer back for so long. */
+async function waited<Found>(
+  withinMs: number | undefined,
+  look: (timeoutMs: number) => Promise<Found>,
+  isOver: (found: Found) => boolean,
+): Promise<{ readonly found: Found; readonly isOver: boolean }> {
+  const until = withinMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + withinMs;
+  for (;;) {
+    const left = Math.max(0, until - performance.now());
+    const found = await look(Math.ceil(Math.min(left, WAIT_MS_DEFAULT)));
+    if (isOver(found) || performance.now() >= until) return { found, isOver: isOver(found) };
+  }
+}
+
+function groupMethods(ask: Ask): Pick<Client, keyof calls.GroupCalls> {
+  return {
+    group: (id, options) => ask("group", { params: { id } }, options),
+    waitGroup: async (id, { withinMs, ...options } = {}) => {
+      const look = (timeoutMs: number): Reply<"waitGroup"> =>
+        ask("waitGroup", { params: { id }, query: { timeoutMs } }, options);
+      const { found: group, isOver } = await waited(withinMs, look, ({ endedAt }) => endedAt !== undefined);
+      if (isOver) return group;
+      throw new ClientError("timeout", `group ${id} has not ended after ${withinMs} ms`, {
+        retryable: true,
+        details: { groupId: id, counts: group.counts },
+      });
+    },
+    cancelGroup: (id, { reason, ...options } = {}) =>
+      ask("cancelGroup", { params: { id }, body: reason === undefined ? {} : { reason } }, options),
+    retryGroup: (id, options) => ask("retryGroup", { params: { id } }, options),
+  };
+}
+
 function taskMethods(ask: Ask): Pick<Client, keyof calls.TaskCalls> {
   async function wait<Result, Params extends object>(
     id: string,
     { withinMs, ...options }: WaitOptions = {},
   ): Promise<wire.TaskView<Params, Result>> {
-    const until = withinMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + withinMs;
-    for (;;) {
-      const left = Math.max(0, until - performance.now());
-      const timeoutMs = Math.ceil(Math.min(left, WAIT_MS_DEFAULT));
-      const task = await ask("wait", { params: { id }, query: { timeoutMs } }, options);
-      if (isEnded(task.state)) return task as wire.TaskView<Params, Result>;
-      if (performance.now() >= until)
-        throw new ClientError("timeout", `task ${id} is ${task.state} after ${withinMs} ms`, {
-          retryable: true,
-          details: { taskId: id, state: task.state },
-        });
-    }
+    const look = (timeoutMs: number): Reply<"wait"> => ask("wait", { params: { id }, query: { timeoutMs } }, options);
+    const { found: task, isOver } = await waited(withinMs, look, ({ state }) => isEnded(state));
+    if (isOver) return task as wire.TaskView<Params, Result>;
+    throw new ClientError("timeout", `task ${id} is ${task.state} after ${withinMs} ms`, {
+      retryable: true,
+      details: { taskId: id, state: task.state },
+    });
   }
 
   return {

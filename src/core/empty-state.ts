@@ -32,6 +32,7 @@ export function emptyState(): State {
     gates: new Map(),
     permits: new Map(),
     labels: new Map(),
+    groups: new Map(),
     requirements: new Map(),
     shapes: newShapes(),
     artifacts: new Map(),
@@ -60,18 +61,20 @@ export function emptyState(): State {
     queued: 0,
     cursor: null,
     rejected: new Map(),
-    totals: {
-      submitted: 0,
-      completed: 0,
-      failed: 0,
-      cancelled: 0,
-      expired: 0,
-      skipped: 0,
-      rejected: 0,
-      starts: 0,
-      waitMs: 0,
-      runMs: 0,
-      ends: 0,
-    },
+    totals: noTotals(),
   };
 }
+
+const noTotals = (): State["totals"] => ({
+  submitted: 0,
+  completed: 0,
+  failed: 0,
+  cancelled: 0,
+  expired: 0,
+  skipped: 0,
+  rejected: 0,
+  starts: 0,
+  waitMs: 0,
+  runMs: 0,
+  ends: 0,
+});

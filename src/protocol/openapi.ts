@@ -19,6 +19,7 @@ export type OpenApiOptions = {
 
 const TAGS: Readonly<Record<Call["tag"], string>> = {
   tasks: "Units of work: submit, read, change, cancel, and ask why one is not running.",
+  groups: "Tasks that were submitted together: how far they are, to wait for, cancel and run again.",
   scheduler: "The whole: numbers, queues, rules, pauses.",
   projects: "Who pays: a weight, a token budget, a cap.",
   workers: "Who executes. One level-triggered sync carries assignments, results, leases and cancels.",

@@ -40,6 +40,26 @@ export type SharedCalls = {
   cancelWhere(filter: wire.CancelFilter): Promise<wire.CancelledMany>;
   /** Runs a failed, cancelled or skipped task again, as a new iteration. */
   retry(id: string): Promise<wire.Submitted>;
+  /** How far the tasks of a batch are. */
+  group(id: string): Promise<wire.GroupView>;
+  /** Resolves when all tasks of a group have ended. */
+  waitGroup(
+    id: string,
+    options?: {
+      /** Stops the waiting. */
+      readonly signal?: AbortSignal;
+    },
+  ): Promise<wire.GroupView>;
+  /** Cancels what has not ended of a group. */
+  cancelGroup(
+    id: string,
+    options?: {
+      /** For people; it becomes the error of each task. */
+      readonly reason?: string;
+    },
+  ): Promise<wire.GroupCancelled>;
+  /** Runs the failed, cancelled and skipped tasks of a group again. */
+  retryGroup(id: string): Promise<wire.GroupRetried>;
   /** Queues, totals and the rules in force. */
   stats(): Promise<wire.Stats>;
   /** Who waits, by project and agent, with the head of each queue; bounded. */

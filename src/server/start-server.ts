@@ -32,6 +32,7 @@ import { type Clock, isLoopback, realClock, versionText } from "../std/index.ts"
 import { createPhase } from "./access/phase.ts";
 import { knownTokens, StartRefusal } from "./access/tokens.ts";
 import { fleetHandlers } from "./handlers/fleet.ts";
+import { groupHandlers } from "./handlers/groups.ts";
 import type { Deps, Handlers, LogsOf } from "./handlers/handler.ts";
 import { createLogRequests } from "./handlers/log-requests.ts";
 import { schedulerHandlers, serverHandlers } from "./handlers/server.ts";
@@ -209,6 +210,7 @@ function partsOf(
 
 const handlersOf = (deps: Deps, streams: Ending["streams"], { metrics }: Observers): Handlers => ({
   ...taskHandlers(deps),
+  ...groupHandlers(deps),
   ...fleetHandlers(deps),
   ...schedulerHandlers(deps),
   ...serverHandlers(deps, { streams, metrics }),

@@ -35,6 +35,7 @@ const GOOD: Partial<Record<CallName, unknown>> = {
   submitBatch: { agentId: "ann", project: "p", tasks: [{ action: "x" }] },
   patch: { priority: 1, deadline: "2099-01-01T00:00:00Z" },
   cancel: { reason: "x" },
+  cancelGroup: { reason: "x" },
   cancelWhere: { filter: { agentId: "ann", state: ["queued"] } },
   putProject: { weight: 1, budget: { limit: 1, window: "1h" } },
   joinWorker: { id: "w", slots: 1, capabilities: ["a"], resources: { cpuMillicores: 1 }, zone: "z" },

@@ -23,6 +23,10 @@ before(async () => {
   await at.ask("submit", { body: { id: "t2", agentId: "ann", action: "x" } });
   await at.ask("submit", { body: { id: "t3", agentId: "ann", action: "x" } });
   await at.ask("cancel", { params: { id: "t3" }, body: {} });
+  const batch = await at.ask("submitBatch", {
+    body: { agentId: "ann", tasks: [{ action: "x", capabilities: ["none-has-it"] }] },
+  });
+  group.id = batch.json.groupId ?? "";
   await at.ask("joinWorker", { body: { id: "w1" } });
   await at.ask("joinWorker", { body: { id: "w2" } });
   await at.ask("putSchedule", { params: { id: "s1" }, body: { cron: "@daily", task: { agentId: "a", action: "b" } } });
@@ -48,6 +52,7 @@ async function wantLog(): Promise<void> {
 
 const wanted = { id: "", text: "far\n", truncated: false };
 const task = { params: { id: "t1" } };
+const group = { id: "" };
 const asked: { [Name in CallName]: Asked<Name> } = {
   submit: { body: { agentId: "ann", action: "build", params: { a: [1, { b: null }] }, needs: ["t1"], locks: ["l"] } },
   submitBatch: {
@@ -68,6 +73,10 @@ const asked: { [Name in CallName]: Asked<Name> } = {
   why: { ...task, query: { at: 5 } },
   wait: { ...task, query: { timeoutMs: 1 } },
   logs: { ...task, query: { attempt: 1, tail: 10 } },
+  group: { params: group },
+  waitGroup: { params: group, query: { timeoutMs: 1 } },
+  cancelGroup: { params: group, body: { reason: "enough" } },
+  retryGroup: { params: group },
   projects: {},
   project: { params: { id: "default" } },
   putProject: { params: { id: "site" }, body: { weight: 2, budget: { limit: 1000, window: "1h" } } },

@@ -178,6 +178,42 @@ test("of two projects a token sees both, and lists both at once", async () => {
     assert.equal((await at.ask("task", { params: { id } }, admin)).json.state, "queued", id);
 });
 
+test("of a group a token sees, waits for, cancels and retries the part that is its own", async () => {
+  const tasks = [
+    { id: "g-site", action: "x", project: "site" },
+    { id: "g-secret", action: "x", project: "secret" },
+  ];
+  const { json: batch } = await at.ask("submitBatch", { body: { agentId: "eve", tasks } }, admin);
+  const params = { id: batch.groupId ?? "" };
+  const more = { token: tokenOf("site") };
+  const { json: whole } = await at.ask("group", { params }, admin);
+  assert.deepEqual([whole.total, whole.projects], [2, ["secret", "site"]]);
+  const { json: own, text } = await at.ask("group", { params }, more);
+  assert.deepEqual([own.total, own.projects, own.counts.queued], [1, ["site"], 1]);
+  assert.doesNotMatch(text, /secret/);
+  const { json: cancelled } = await at.ask("cancelGroup", { params, body: {} }, more);
+  assert.equal(cancelled.count, 1);
+  const { json: ended } = await at.ask("waitGroup", { params, query: {} }, more);
+  assert.equal(ended.counts.cancelled, 1);
+  const { json: waited } = await at.ask("waitGroup", { params, query: { timeoutMs: 1 } }, admin);
+  assert.deepEqual([waited.counts.queued, waited.endedAt], [1, undefined]);
+  assert.equal((await at.ask("retryGroup", { params }, more)).json.count, 1);
+  assert.equal((await at.ask("cancelGroup", { params, body: {} }, more)).json.count, 1);
+  const secret = await at.ask(
+    "submitBatch",
+    { body: { agentId: "eve", tasks: [{ action: "x", project: "secret" }] } },
+    admin,
+  );
+  const hidden = { id: secret.json.groupId ?? "" };
+  const refused = [
+    await at.ask("group", { params: hidden }, more),
+    await at.ask("waitGroup", { params: hidden, query: {} }, more),
+    await at.ask("cancelGroup", { params: hidden, body: {} }, more),
+    await at.ask("retryGroup", { params: hidden }, more),
+  ];
+  for (const { status } of refused) assert.equal(status, 404);
+});
+
 test("an agent's token that lists no projects sees those its agent has tasks in", async () => {
   const seen = async (token: string): Promise<string[]> =>
     (await at.ask("projects", {}, { token })).json.projects.map(({ id }) => id).sort();

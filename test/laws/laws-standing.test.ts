@@ -53,6 +53,38 @@ test("the tasks of a label are those that were submitted with it and are still r
   });
 });
 
+test("a group counts every task that was submitted with it while it was known, and goes with its last record", () => {
+  holds(4000, history, (seeds) => {
+    /** By the group: its tasks by their numbers, each in the phase it was last seen in. */
+    const groups = new Map<string, Map<number, string>>();
+    const { state } = live(seeds, {
+      onEvent: (now, event) => {
+        if (event.kind === "task-submitted" && event.group !== null) {
+          if (!groups.has(event.group)) groups.set(event.group, new Map());
+          groups.get(event.group)?.set(now.seq, "waiting");
+        }
+        const known = new Map(Array.from(now.tasks.values(), ({ seq, phase }) => [seq, phase]));
+        for (const [id, tasks] of groups) {
+          for (const seq of tasks.keys()) tasks.set(seq, known.get(seq) ?? (tasks.get(seq) as string));
+          if (![...tasks.keys()].some((seq) => known.has(seq))) groups.delete(id);
+        }
+      },
+    });
+    for (const known of [state, restore(snapshotLines(state))]) {
+      assert.deepEqual([...known.groups.keys()].sort(), [...groups.keys()].sort());
+      for (const [id, tasks] of groups) {
+        const parts = [...(known.groups.get(id)?.parts.values() ?? [])];
+        for (const phase of Object.keys(parts[0]?.counts ?? {}))
+          assert.equal(
+            parts.reduce((sum, { counts }) => sum + counts[phase as "done"], 0),
+            [...tasks.values()].filter((one) => one === phase).length,
+            `${id} ${phase}`,
+          );
+      }
+    }
+  });
+});
+
 test("a task that has ended never moves again, unless somebody retries it", () => {
   holds(16_000, history, (seeds) => {
     const ended = new Map<string, string>();

@@ -99,6 +99,7 @@ export function taskDetails(task: TaskView, output: Output): string {
     ["deadline", instant(task.deadline, now)],
     ["not before", instant(task.notBefore, now)],
     ["parent", task.parent],
+    ["group", task.group],
     ["needs", needsOf(task)],
     ["artifact", task.inputArtifact],
     ["capabilities", names(task.capabilities)],

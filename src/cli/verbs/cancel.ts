@@ -24,6 +24,7 @@ const KEYS: ReadonlySet<string> = new Set([
   "type",
   "state",
   "label",
+  "group",
 ] satisfies (keyof CancelFilter)[]);
 
 export const cancelVerb: VerbBody<Flags> = {
@@ -32,7 +33,7 @@ export const cancelVerb: VerbBody<Flags> = {
   flags: [
     {
       flags: "--where <filter>",
-      about: "project=, agent=, type=, label=KEY=VALUE or state= (several with commas); may be given again; or all",
+      about: "project=, agent=, type=, label=KEY=VALUE, group= or state= (several with commas); given again; or all",
       read: each,
     },
     { flags: "--reason <text>", about: "for people; it becomes the task's error (not with --where)" },

@@ -17,6 +17,7 @@ type Flags = PageFlags & {
   readonly type?: string;
   readonly state?: readonly string[];
   readonly label?: readonly string[];
+  readonly group?: string;
 };
 
 const FILTER_FLAGS: readonly FlagSpec[] = [
@@ -30,6 +31,7 @@ const FILTER_FLAGS: readonly FlagSpec[] = [
     words: TASK_STATES,
   },
   { flags: "--label <key=value>", about: "only with this label; given again, with all of them", read: label },
+  { flags: "--group <id>", about: "only of this group: the tasks of one batch" },
 ];
 
 export const tasksVerb: VerbBody<Flags> = {
@@ -53,10 +55,10 @@ export const tasksVerb: VerbBody<Flags> = {
 };
 
 async function readTasks(client: Client, flags: Flags): Promise<TaskPage> {
-  const { project, agent, type, state, label: labels } = flags;
+  const { project, agent, type, state, label: labels, group } = flags;
   // An unknown state is refused by the server, which names those there are.
   const states = state as readonly TaskState[] | undefined;
-  const filter = given({ project, agentId: agent, type, state: states, label: labels });
+  const filter = given({ project, agentId: agent, type, state: states, label: labels, group });
   const read = (query: PageFlags): Promise<TaskPage> => client.tasks({ ...filter, ...query });
   const { items, ...more } = await readPages(flags, read, ({ tasks }) => tasks);
   return { tasks: items, count: items.length, ...more };

@@ -39,6 +39,8 @@ type Facts = {
   project: string;
   /** The id of the worker. */
   worker: string;
+  /** The id of the group. */
+  group: string;
   /** The name of the gate. */
   gate: string;
   /** The id of the permit. */
@@ -66,6 +68,7 @@ type RefusalFields = {
   "dependency-unknown": Of<"field" | "dependency">;
   "dependency-refused": Of<"field" | "dependency">;
   "task-unknown": Of<"task">;
+  "group-unknown": Of<"group">;
   "task-exists": Of<"task">;
   "task-ended": Of<"task" | "state" | "expired">;
   "task-not-ended": Of<"task" | "state">;
@@ -236,6 +239,7 @@ const SENTENCES: { readonly [Type in Refusal["type"]]: (refusal: RefusalOf<Type>
     `${field} names ${dependency}, which no task has; submit it first or in the same batch`,
   "dependency-refused": ({ field, dependency }) => `${field} names ${dependency}, which was refused in the same batch`,
   "task-unknown": ({ task }) => `no task has the id ${task}`,
+  "group-unknown": ({ group }) => `no group has the id ${group}, or the last record of its tasks has expired`,
   "task-exists": ({ task }) => `task ${task} exists with another body; use a new id, or send the same body again`,
   "task-ended": ({ task, state, expired }) => {
     if (state === "rejected") return `task ${task} was rejected and never let in; submit it again`;

@@ -24,7 +24,7 @@ import type {
   ReadonlyState,
   ReadonlyTask,
 } from "../model/read-only.ts";
-import { hasEnded, type TreeArrays, type Worker } from "../model/state.ts";
+import { hasEnded, isEndPhase, type Phase, type TreeArrays, type Worker } from "../model/state.ts";
 import { EXPRESS_PRIORITY } from "../turn/priority.ts";
 import { fixedOf, isRunnable } from "../turn/queue.ts";
 import { compareTimers } from "../turn/total-orders.ts";
@@ -46,6 +46,7 @@ export function checkIndices(state: ReadonlyState, complain: Check): void {
   checkTabsAndPins(state, complain);
   checkFleet(state, complain);
   checkLabels(state, complain);
+  checkGroupsOfTasks(state, complain);
 }
 
 const groupsOf = (state: ReadonlyState): ReadonlyGroup[] =>
@@ -219,6 +220,33 @@ function checkLabels(state: ReadonlyState, complain: Check): void {
   complain(state.labels.size === known.size, "a label is known only while a task has it");
   for (const { text, tasks } of state.labels.values())
     checkList(`the tasks with label ${text}`, tasks, known.get(text) ?? [], complain);
+}
+
+/** Which tasks a group has, and how far they are. */
+function checkGroupsOfTasks(state: ReadonlyState, complain: Check): void {
+  const tasks = [...state.tasks.values()];
+  const known = new Set(tasks.flatMap(({ extra }) => extra?.group?.group ?? []));
+  complain(
+    known.size === state.groups.size && [...known].every((group) => state.groups.get(group.id) === group),
+    "a group is known while it has a record, and no longer",
+  );
+  for (const group of state.groups.values()) {
+    const mine = tasks.filter(({ extra }) => extra?.group?.group === group);
+    checkList(`the tasks of group ${group.id}`, group.tasks, mine, complain);
+    for (const part of group.parts.values()) {
+      const say = (claim: string) => () => `group ${group.id}, what ${part.agent} has in ${part.project}, ${claim}`;
+      const some = mine.filter(({ extra }) => extra?.group === part);
+      const areOwn = some.every(({ project, agent }) => project.id === part.project && agent.id === part.agent);
+      complain(areOwn && part.extra.group === part && part.extra.labels === null, say("is its own"));
+      for (const phase of Object.keys(part.counts) as Phase[]) {
+        const counted = some.filter((task) => task.phase === phase).length;
+        const isRight = isEndPhase(phase) ? part.counts[phase] >= counted : part.counts[phase] === counted;
+        complain(isRight, say(`is counted in phase ${phase}`));
+      }
+      const live = some.filter((task) => !hasEnded(task)).length;
+      complain(part.live === live && part.endedAt < 0 === live > 0, say("has ended if nothing of it lives"));
+    }
+  }
 }
 
 const isIn = (list: ReadonlySortedList<ReadonlyTask> | undefined, task: ReadonlyTask): boolean =>

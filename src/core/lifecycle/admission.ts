@@ -97,7 +97,7 @@ export function decideSubmit(state: ReadonlyState, command: CommandOf<"submit-ta
   if (!ties.ok) return ties;
   const full = refusalForRoom(state, task);
   if (full !== null) return fail(full);
-  return ok(admit(state, task, settings.value, ties.value, now));
+  return ok(admit(state, command, settings.value, ties.value, now));
 }
 
 type ProjectPlan = {
@@ -214,12 +214,18 @@ function refusalForRoom(state: ReadonlyState, task: Submission): Refusal | null 
   return { type: "backpressure", usage: usage(load), rejectThreshold: backpressure.rejectThreshold, agent };
 }
 
-function admit(state: ReadonlyState, task: Submission, project: ProjectPlan, ties: Ties, now: Instant): Decision {
+function admit(
+  state: ReadonlyState,
+  { submission: task, group = null }: CommandOf<"submit-task">,
+  project: ProjectPlan,
+  ties: Ties,
+  now: Instant,
+): Decision {
   const { settings, source } = project;
   const asked = task.priority ?? ties.priority ?? 0;
   const priority = Math.max(settings.maxPriority, asked);
   const id = task.id ?? ownId(state.seq + (project.isNew ? 2 : 1));
-  const submitted = submittedEvent(state, task, { id, priority, settings, ties }, now);
+  const submitted = submittedEvent(state, task, { id, priority, settings, ties, group }, now);
   const warnings = warningsFor(state, task, submitted, { asked, settings });
   // Nearly every submit is just that: a list made with room to grow would be garbage ten times over.
   if (!project.isNew && typeof task.callback !== "string" && ties.failed === null)
@@ -267,6 +273,7 @@ type Admitted = {
   readonly priority: number;
   readonly settings: ProjectSettings;
   readonly ties: Ties;
+  readonly group: string | null;
 };
 
 const NO_LABELS: readonly string[] = [];
@@ -314,6 +321,7 @@ function submittedEvent(state: ReadonlyState, task: Submission, admitted: Admitt
     onLoss: task.onLoss ?? (task.tab === null ? "retry" : "fail"),
     action,
     labels: task.labels ?? NO_LABELS,
+    group: admitted.group,
   };
 }
 

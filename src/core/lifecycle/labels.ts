@@ -9,10 +9,14 @@ import { insert, remove, sortedList } from "../collections/sorted-list.ts";
 import type { Label, State, Task, TaskExtra } from "../model/state.ts";
 import { compareSeqs } from "../turn/total-orders.ts";
 
-/** What few tasks have, of one that has some of it from here on. */
+export const newExtra = (): TaskExtra => ({ labels: null, group: null });
+
+/** What few tasks have, of one that has some of it from here on: an object of its own, to be written. */
 export function extraOf(task: Task): TaskExtra {
-  task.extra ??= { labels: null };
-  return task.extra;
+  const { extra } = task;
+  if (extra === null) task.extra = newExtra();
+  else if (extra === extra.group?.extra) task.extra = { ...extra };
+  return task.extra as TaskExtra;
 }
 
 export function putLabels(state: State, task: Task, texts: readonly string[]): void {

@@ -24,6 +24,7 @@ import { settleQueue } from "../turn/queue.ts";
 import { compareSeqs } from "../turn/total-orders.ts";
 import { joinTab, leaveTab } from "./browser-tab.ts";
 import { noteEnd } from "./callbacks.ts";
+import { joinGroup, leaveGroup, moveInGroup } from "./groups.ts";
 import { dropLabels, putLabels } from "./labels.ts";
 import { setTimer } from "./timers.ts";
 
@@ -76,6 +77,7 @@ export function submitTask(state: State, event: TaskSubmitted): void {
   count(state, task, "waiting", 1);
   if (event.deadline !== null) setTimer(state, task, "deadline", event.deadline);
   if (event.labels.length > 0) putLabels(state, task, event.labels);
+  if (event.group !== null) joinGroup(state, task, event.group);
   tie(state, task, event);
   if (event.runnable) queueTask(state, task, event.at, event.pin);
   else armWake(state, task);
@@ -252,6 +254,7 @@ export function setPhase(state: State, task: Task, next: Phase): void {
   if (next === "queued" || next === "waiting") task.startedAt = -1;
   count(state, task, before, -1);
   count(state, task, next, 1);
+  if (task.extra !== null && task.extra.group !== null) moveInGroup(task.extra.group, before, next, state.at);
 }
 
 export function count(state: State, task: Task, phase: Phase, by: 1 | -1): void {
@@ -367,7 +370,10 @@ function bury(state: State, task: Task): void {
     due: false,
   };
   state.tasks.delete(task.id);
-  if (task.extra !== null) dropLabels(state, task);
+  if (task.extra !== null) {
+    dropLabels(state, task);
+    leaveGroup(state, task);
+  }
   if (state.callbacks.wanted.size > 0) state.callbacks.wanted.delete(task.id);
   state.tombstones.set(stone.id, stone);
   push(state.remembered, stone);

@@ -87,6 +87,8 @@ type CommandFields = {
   "submit-task": {
     /** The task as submitted. */
     submission: Submission;
+    /** The group it is submitted with; null or absent: none. */
+    group?: string | null;
   };
   "cancel-task": Of<"task"> & {
     /** Why, in the words of the caller; null if it gave no reason. */

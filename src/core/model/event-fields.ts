@@ -46,6 +46,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
     "onLoss",
     "action",
     "labels",
+    "group",
   ],
   "task-queued": ["task", "cause", "pin"],
   "task-assigned": ["task", "attempt", "worker", "reason", "rank", "charge", "reserve"],
@@ -116,7 +117,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
 /** Fields that older logs do not have, and what they mean where they are absent: the last of their kind, in order. */
 export const ADDED: { readonly [Kind in EventKind]?: Readonly<Record<string, unknown>> } = {
   "config-changed": { patch: null },
-  "task-submitted": { onLoss: "retry", action: "", labels: [] },
+  "task-submitted": { onLoss: "retry", action: "", labels: [], group: null },
   "attempt-lost": { reason: null },
   "callback-asked": { host: "" },
   "worker-joined": { endpoint: null, path: null, takes: null },

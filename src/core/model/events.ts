@@ -210,6 +210,8 @@ type Submitted = Of<"task" | "project" | "pin" | "runnable"> & {
   action: string;
   /** Its labels, each as `key=value`, in the order of their texts. */
   labels: readonly string[];
+  /** The group it was submitted with; null if none. */
+  group: string | null;
 };
 
 /** What becomes of a task whose attempt had begun and was lost: it runs again, or it ends, its outcome unknown. */

@@ -20,6 +20,7 @@ export type {
   ReadonlyProject as Project,
   ReadonlyState as State,
   ReadonlyTask as Task,
+  ReadonlyTaskGroup as TaskGroup,
   ReadonlyTombstone as Tombstone,
   ReadonlyWorker as Worker,
 } from "./read-only.ts";

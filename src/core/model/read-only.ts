@@ -12,6 +12,7 @@ import type * as written from "./state.ts";
 export type ReadonlyState = DeepReadonly<written.State>;
 export type ReadonlyTask = DeepReadonly<written.Task>;
 export type ReadonlyExtra = DeepReadonly<written.TaskExtra>;
+export type ReadonlyTaskGroup = DeepReadonly<written.TaskGroup>;
 export type ReadonlyAttempt = DeepReadonly<written.Attempt>;
 export type ReadonlyProject = DeepReadonly<written.Project>;
 export type ReadonlyAgent = DeepReadonly<written.Agent>;

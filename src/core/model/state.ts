@@ -136,10 +136,40 @@ export type End = {
 /** Tasks that have one label, as `key=value`, in the order of submission. */
 export type Label = { readonly text: string; readonly tasks: SortedList<Task> };
 
-/** What few tasks have. A task without any of it has no such object, and costs one pointer. */
+/** How many tasks are in each phase. */
+export type PhaseCounts = Record<Phase, number>;
+/** What an agent has of a group in a project. */
+export type GroupPart = {
+  readonly group: TaskGroup;
+  readonly project: ProjectId;
+  readonly agent: AgentId;
+  /** Its tasks by where they are or how they ended, also those whose records are gone; and how many have not ended. */
+  readonly counts: PhaseCounts;
+  live: number;
+  /** When the last of them ended; -1 while one has not. */
+  endedAt: number;
+  /** That of all its tasks that have nothing else that is rare. */
+  readonly extra: TaskExtra;
+};
+/** Tasks that were submitted together. */
+export type TaskGroup = {
+  readonly id: string;
+  readonly createdAt: Instant;
+  /** Those whose records are there, in the order of submission. */
+  readonly tasks: SortedList<Task>;
+  /** By project and agent. */
+  readonly parts: Map<string, GroupPart>;
+};
+
+/**
+ * What few tasks have. A task without any of it has no such object, and costs one pointer. Tasks may share one: it is
+ * written through `extraOf` (lifecycle/labels.ts) alone.
+ */
 export type TaskExtra = {
   /** Its labels, in the order of their texts. */
   labels: readonly Label[] | null;
+  /** What it was submitted together with. */
+  group: GroupPart | null;
 };
 
 export type Task = {
@@ -464,6 +494,8 @@ export type State = {
   readonly permits: Map<PermitId, GateId>;
   /** The labels of all tasks that are still readable, by their text. */
   readonly labels: Map<string, Label>;
+  /** Groups of tasks that are still readable, by their ids. */
+  readonly groups: Map<string, TaskGroup>;
   /** What tasks require, by its key. */
   readonly requirements: Map<string, Requirements>;
   /** The shapes of queued tasks, and which of them cannot start. */
@@ -535,6 +567,7 @@ export type State = {
 };
 
 const END_PHASES: ReadonlySet<Phase> = new Set<Phase>(["done", "failed", "cancelled", "skipped"]);
+export const isEndPhase = (phase: Phase): phase is EndPhase => END_PHASES.has(phase);
 export const hasEnded = (task: { readonly phase: Phase }): boolean => END_PHASES.has(task.phase);
 
 /** What a task's dependents go by: it is not over, it went well, or it did not. */

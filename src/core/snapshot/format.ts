@@ -23,6 +23,8 @@ export const PHASES: readonly (LivePhase | EndPhase)[] = [
   ...(["done", "failed", "cancelled", "skipped"] as const),
 ];
 
+export const END_PHASES: readonly EndPhase[] = ["done", "failed", "cancelled", "skipped"];
+
 export type Numbers = readonly number[];
 export type HeaderRow = [
   ...[tag: "drover", format: number, seq: number, at: number, paused: boolean, cursor: string | null],
@@ -59,8 +61,11 @@ export type EndRow = [
   ...[at: number, seq: number, error: string | null],
   ...[resultHash: string | null, resultSize: number, resultSeq: number | null],
 ];
+/** A group, and what each agent has of it in each project: when that ended, and those whose records are gone. */
+export type GroupRow = [tag: "group", id: string, createdAt: number, parts: readonly GroupPartRow[]];
+export type GroupPartRow = readonly [project: string, agent: string, endedAt: number, gone: Numbers];
 /** What few tasks have, by name: absent is what nearly all have. */
-export type ExtraRow = { labels?: readonly string[] };
+export type ExtraRow = { labels?: readonly string[]; group?: string };
 /** What few tasks have comes last, and is left out where nothing of it is there. */
 export type TaskRow = [
   ...[tag: "task", id: string, seq: number, agent: number, requirements: number, bodyHash: string, createdAt: number],
@@ -121,7 +126,7 @@ export type Row =
       | RequirementsRow
       | TaskRow
     )
-  | (AttemptRow | HoldRow | ArtifactRow | StoneRow | CallbackRow | ScheduleRow | RejectedRow | EndOfFileRow);
+  | (GroupRow | AttemptRow | HoldRow | ArtifactRow | StoneRow | CallbackRow | ScheduleRow | RejectedRow | EndOfFileRow);
 export type RowOf<Tag extends Row[0]> = Extract<Row, readonly [Tag, ...unknown[]]>;
 
 /** Fewest and most values of each kind of line. */
@@ -137,6 +142,7 @@ export const LENGTHS: Readonly<Record<Row[0], readonly [least: number, most: num
   ask: [13, 15],
   task: [14, 15],
   attempt: [15, 15],
+  group: [4, 4],
   hold: [3, 3],
   artifact: [3, 3],
   tombstone: [12, 14],

@@ -36,6 +36,7 @@ import { RollingSum } from "../gate/usage-window.ts";
 import { attach } from "../lifecycle/attempt.ts";
 import { newTab, watchTabs } from "../lifecycle/browser-tab.ts";
 import { endedOf } from "../lifecycle/callbacks.ts";
+import { count as countInGroup, groupFor, joinGroup, partFor } from "../lifecycle/groups.ts";
 import { putLabels } from "../lifecycle/labels.ts";
 import { bookCall } from "../lifecycle/permits.ts";
 import { setTimer } from "../lifecycle/timers.ts";
@@ -135,6 +136,7 @@ const LOADERS: { readonly [Tag in format.Row[0]]: (loading: Loading, row: format
   worker: loadWorker,
   gate: loadGate,
   tab: ({ state }, [, id, seq, ownerlessSince]) => state.tabs.set(id, newTab(id, seq, ownerlessSince)),
+  group: loadGroup,
   ask: loadRequirements,
   task: loadTask,
   attempt: loadAttempt,
@@ -332,8 +334,19 @@ function loadMore(loading: Loading, task: Task, more: format.TaskMore): void {
   if (extra !== null) loadExtra(state, task, extra);
 }
 
-function loadExtra(state: State, task: Task, { labels }: format.ExtraRow): void {
+function loadExtra(state: State, task: Task, { labels, group }: format.ExtraRow): void {
   if (labels !== undefined) putLabels(state, task, labels);
+  if (group !== undefined) joinGroup(state, task, group);
+}
+
+/** Its tasks come later, and count themselves. */
+function loadGroup({ state }: Loading, [, id, createdAt, parts]: format.GroupRow): void {
+  const group = groupFor(state, id, createdAt as Instant);
+  for (const [project, agent, endedAt, gone] of parts) {
+    const part = partFor(group, { project: project as ProjectId, agent: agent as AgentId });
+    part.endedAt = endedAt;
+    for (const [index, end] of format.END_PHASES.entries()) countInGroup(part, end, gone[index] ?? 0);
+  }
 }
 
 function loadLinks({ dependents: later }: Loading, task: Task, row: format.LinksRow): void {

@@ -1,7 +1,7 @@
 /**
  * The facts of a state as lines of JSON, and back.
  *
- *     header · config · spent · projects with their agents · workers · gates · tabs
+ *     header · config · spent · projects with their agents · workers · gates · tabs · groups
  *     requirements and tasks, in the order of submission · attempts · holds · artifacts · tombstones · callbacks
  *     schedules · end
  *
@@ -20,6 +20,7 @@
  */
 
 import { waiting } from "../collections/fifo.ts";
+import { items } from "../collections/sorted-list.ts";
 import { gateFacts } from "../gate/state.ts";
 import type {
   ReadonlyAgent,
@@ -29,10 +30,11 @@ import type {
   ReadonlyRequirements,
   ReadonlyState,
   ReadonlyTask,
+  ReadonlyTaskGroup,
   ReadonlyTombstone,
   ReadonlyWorker,
 } from "../model/read-only.ts";
-import type { End, EndedTask } from "../model/state.ts";
+import type { End, EndedTask, EndPhase } from "../model/state.ts";
 import * as format from "./format.ts";
 
 export { SNAPSHOT_FORMAT, SnapshotUnreadable } from "./format.ts";
@@ -67,6 +69,7 @@ function* rowsOf(state: ReadonlyState): Generator<format.Row> {
     yield ["gate", id, state.shapes.gates.get(id)?.held === true, gateFacts(gate)];
   }
   for (const tab of byId(state.tabs.values())) yield ["tab", tab.id, tab.seq, tab.ownerlessSince];
+  for (const group of byId(state.groups.values())) yield groupRow(group);
   yield* taskRows(state, agents);
   // By facts, not by the order in a table, which may hang on what is no longer there.
   for (const worker of state.fleet.order) for (const attempt of worker.attempts.inOrder()) yield attemptRow(attempt);
@@ -191,8 +194,28 @@ function moreOf(task: ReadonlyTask, links: format.LinksRow | null, extra: format
 }
 
 /** Null also where it is there and holds nothing. */
-function extraRow({ labels }: ReadonlyExtra): format.ExtraRow | null {
-  return labels === null ? null : { labels: labels.map(({ text }) => text) };
+function extraRow({ labels, group }: ReadonlyExtra): format.ExtraRow | null {
+  if (labels === null && group === null) return null;
+  return {
+    ...(labels === null ? {} : { labels: labels.map(({ text }) => text) }),
+    ...(group === null ? {} : { group: group.group.id }),
+  };
+}
+
+/** Of those whose records are there, the group is counted again. */
+function groupRow({ id, createdAt, tasks, parts }: ReadonlyTaskGroup): format.GroupRow {
+  const here = new Map([...parts.values()].map((part) => [part, format.END_PHASES.map(() => 0)]));
+  for (const { extra, phase } of items(tasks)) {
+    const index = format.END_PHASES.indexOf(phase as EndPhase);
+    const mine = extra?.group == null ? undefined : here.get(extra.group);
+    if (mine !== undefined && index >= 0) mine[index] = (mine[index] as number) + 1;
+  }
+  const sorted = [...parts].sort(([left], [right]) => (left < right ? -1 : 1));
+  const rows = sorted.map(([, part]): format.GroupPartRow => {
+    const gone = format.END_PHASES.map((end, index) => part.counts[end] - (here.get(part)?.[index] ?? 0));
+    return [part.project, part.agent, part.endedAt, gone];
+  });
+  return ["group", id, createdAt, rows];
 }
 
 const endRow = ({ at, seq, error, resultHash, resultSize, resultSeq }: End): format.EndRow => [

@@ -54,6 +54,8 @@ export type TaskFilter = {
   readonly type?: string;
   /** Only with this label, as `key=value`, or with all of these. */
   readonly label?: string | readonly string[];
+  /** Only of this group. */
+  readonly group?: string;
 };
 
 /** One look at the state; then, when all that was seen is durable, what the log holds of it. */
@@ -160,14 +162,21 @@ type Listed = {
   readonly agent: { readonly id: string };
   readonly project: { readonly id: string };
   readonly requirements: { readonly type: string };
-  readonly extra: { readonly labels: readonly { readonly text: string }[] | null } | null;
+  readonly extra: {
+    readonly labels: readonly { readonly text: string }[] | null;
+    readonly group?: { readonly group: { readonly id: string } } | null;
+  } | null;
 };
 
-/** Which tasks a filter names: by their labels, which are looked up, and by all else, which is asked of each. */
-export type Matcher = { readonly labels: readonly string[]; readonly matches: (task: Listed) => boolean };
+/** Which tasks a filter names: by group and labels, which are looked up, and by all else, which is asked of each. */
+export type Matcher = {
+  readonly labels: readonly string[];
+  readonly group: string | null;
+  readonly matches: (task: Listed) => boolean;
+};
 
 /** One name, or a list of them. */
-const namesOf: Reader<string | readonly string[]> = (value, field) =>
+export const namesOf: Reader<string | readonly string[]> = (value, field) =>
   Array.isArray(value) ? setOf(name(), PROJECTS_MAX)(value, field) : name()(value, field);
 const PROJECTS_MAX = 1000;
 
@@ -176,15 +185,15 @@ export function matcher(filter: TaskFilter, more: readonly string[] = []): Match
   if (!isRecord(filter)) throw badInput("filter", filter, "an object");
   const states = filter.state === undefined ? null : new Set([filter.state].flat());
   for (const state of states ?? []) accepted(oneOf(...STATES)(state, "state"));
-  const fields = { agentId: name(), project: namesOf, type: name(), label: readLabels };
+  const fields = { agentId: name(), project: namesOf, type: name(), label: readLabels, group: name() };
   const { state: _, ...names } = filter;
   const read = readSection<Omit<TaskFilter, "state">>(fields as never, {}, names, "");
   if (!read.ok) {
     const { failure } = read;
-    const known = ["agentId", "project", "state", "type", "label", ...more];
+    const known = ["agentId", "project", "state", "type", "label", "group", ...more];
     throw refused(failure.type === "unknown-field" ? { ...failure, known } : failure);
   }
-  const { agentId, project, type, label = [] } = read.value;
+  const { agentId, project, type, label = [], group = null } = read.value;
   const labels = [label].flat();
   const projects = project === undefined ? null : new Set<string>([project].flat());
   const matches = (task: Listed): boolean =>
@@ -192,8 +201,9 @@ export function matcher(filter: TaskFilter, more: readonly string[] = []): Match
     (agentId === undefined || task.agent.id === agentId) &&
     (projects === null || projects.has(task.project.id)) &&
     (type === undefined || task.requirements.type === type) &&
+    (group === null || task.extra?.group?.group.id === group) &&
     hasLabels(task, labels);
-  return { labels, matches };
+  return { labels, group, matches };
 }
 
 const LABELS = labelFilter();
@@ -225,10 +235,14 @@ export function labelledEvents(state: State, label: string | readonly string[]):
   };
 }
 
-/** What may match: all tasks, or, where labels are wanted, those of the rarest of them. */
-export function candidates({ tasks, labels }: State, wanted: readonly string[]): Iterable<Task> {
-  if (wanted.length === 0) return tasks.values();
-  const lists = wanted.map((text) => labels.get(text)?.tasks ?? null);
+/** What may match: all tasks, or, where labels or a group are wanted, those of the smallest of them. */
+export function candidates(
+  { tasks, labels, groups }: State,
+  wanted: Pick<Matcher, "labels" | "group">,
+): Iterable<Task> {
+  const lists = wanted.labels.map((text) => labels.get(text)?.tasks ?? null);
+  if (wanted.group !== null) lists.push(groups.get(wanted.group)?.tasks ?? null);
+  if (lists.length === 0) return tasks.values();
   const known = lists.filter((list) => list !== null);
   if (known.length < lists.length) return [];
   const rarest = known.reduce((least, list) => (list.size < least.size ? list : least));
@@ -250,12 +264,12 @@ export async function readPage(
     await parts.writer.settled();
     return page;
   }
-  const { size, after, labels, matches } = wanted;
+  const { size, after, matches } = wanted;
   const { state } = parts.writer;
   const now = parts.writer.now();
   const found: Seen[] = [];
   let looked = 0;
-  for (const task of candidates(state, labels)) {
+  for (const task of candidates(state, wanted)) {
     if (++looked % LOOKED_AT_ONCE === 0) await nextTurn();
     if (task.seq <= after || !matches(task) || !state.tasks.has(task.id)) continue;
     found.push({ show: glance(state, task, now), seq: task.seq as Seq });

@@ -8,7 +8,7 @@
  */
 import { type Instant, isRecord, type Refusal, sentence, type TaskId } from "../../core/base/index.ts";
 import { batchOrder, isThrottling } from "../../core/lifecycle/index.ts";
-import { type Decided, type Decision, hasEnded, type Task, type Warning } from "../../core/model/index.ts";
+import { type Decided, type Decision, hasEnded, type State, type Task, type Warning } from "../../core/model/index.ts";
 import { countAhead } from "../../core/turn/index.ts";
 import type { BatchAnswer, BatchBody, BatchItem, BatchTask, Submitted } from "../../protocol/index.ts";
 import { Checked } from "../../protocol/schema/index.ts";
@@ -32,15 +32,24 @@ export async function lookForArtifact({ artifacts }: SubmitParts, read: ReadTask
   return { ...read, submission: { ...read.submission, artifactReady: true } };
 }
 /** Decides a submit now; the answer may leave when it is durable. What found no room is kept unless told otherwise. */
-export function submitRead(parts: SubmitParts, read: ReadTask, isKept = true): Submitted | DroverError {
-  const decided = decideNow(parts, read);
+export function submitRead(
+  parts: SubmitParts,
+  read: ReadTask,
+  isKept = true,
+  group: string | null = null,
+): Submitted | DroverError {
+  const decided = decideNow(parts, read, group);
   if (!decided.ok) return isKept ? turnAway(parts, read, decided.failure) : refused(decided.failure);
   const { id, warnings } = decided.value;
   return answerFor(parts, id as TaskId, takeIn(parts, read, decided.value), warnings);
 }
 
-export const decideNow = ({ writer }: SubmitParts, { submission, text }: ReadTask, at?: Instant): Decided =>
-  writer.execute({ type: "submit-task", submission }, text, at);
+export const decideNow = (
+  { writer }: SubmitParts,
+  { submission, text }: ReadTask,
+  group: string | null,
+  at?: Instant,
+): Decided => writer.execute({ type: "submit-task", submission, group }, text, at);
 
 /** The task that a submit was decided to be; the body of a new one is kept at hand. */
 export function takeIn(
@@ -137,21 +146,48 @@ export async function submitAll(parts: SubmitParts, given: BatchInput): Promise<
   });
   if (read.some((item) => item !== null && item.submission.artifact !== null))
     read = await Promise.all(read.map((item, index) => (item === null ? null : lookForItem(item, index))));
-  if (read.some(namesOthers)) placeDependent(parts, list, read, answers);
-  else submitIndependent(parts, read, answers);
+  const { state } = parts.writer;
+  // No other batch has this number: every group has a task, and that an event of its own.
+  const group = `${OWN_GROUP}${state.seq + 1}`;
+  if (read.some(namesOthers)) placeDependent(parts, list, read, answers, group);
+  else submitIndependent(parts, read, answers, group);
   let accepted = 0;
   for (const { state } of answers) if (state !== "rejected") accepted++;
-  return { tasks: answers, submitted: list.length, accepted, rejected: list.length - accepted };
+  const groupId = state.groups.has(group) ? group : groupOfKnown(state, answers);
+  return {
+    ...(groupId === null ? {} : { groupId }),
+    tasks: answers,
+    submitted: list.length,
+    accepted,
+    rejected: list.length - accepted,
+  };
+}
+
+/** What the ids of groups begin with that Drover makes. */
+export const OWN_GROUP = "grp_";
+
+/** The same batch once more is the same tasks, and so the same group. */
+function groupOfKnown({ tasks }: State, answers: readonly BatchItem[]): string | null {
+  for (const { taskId } of answers) {
+    const group = taskId === undefined ? null : (tasks.get(taskId as TaskId)?.extra?.group ?? null);
+    if (group !== null) return group.group.id;
+  }
+  return null;
 }
 
 /** Places items that do not name each other, all at the same time of the clock. */
-function submitIndependent(parts: SubmitParts, read: readonly (ReadTask | null)[], answers: BatchItem[]): void {
+function submitIndependent(
+  parts: SubmitParts,
+  read: readonly (ReadTask | null)[],
+  answers: BatchItem[],
+  group: string,
+): void {
   const { state, sureNow } = parts.writer;
   const at = sureNow();
   for (let index = 0; index < read.length; index++) {
     const item = read[index] ?? null;
     if (item === null) continue;
-    const decided = decideNow(parts, item, at);
+    const decided = decideNow(parts, item, group, at);
     if (!decided.ok) {
       answers[index] = refusedAt(turnAway(parts, item, decided.failure), index);
       continue;
@@ -176,6 +212,7 @@ function placeDependent(
   list: readonly unknown[],
   read: readonly (ReadTask | null)[],
   answers: BatchItem[],
+  group: string,
 ): void {
   const { order, refused: circular } = batchOrder(
     read.map((item) => ({
@@ -189,7 +226,7 @@ function placeDependent(
   for (const index of order) {
     const item = read[index];
     if (item === null || item === undefined) continue;
-    const answer = submitUnless(turnedAway, parts, item);
+    const answer = submitUnless(turnedAway, parts, item, group);
     if (answer instanceof DroverError) turnedAway.add(item.submission.id);
     answers[index] = answer instanceof DroverError ? refusedAt(answer, index) : itemAnswer(answer);
   }
@@ -220,10 +257,15 @@ function idOfItem(item: unknown): unknown {
 }
 
 /** An item whose dependency was turned away in the same batch is not submitted either, and says so. */
-function submitUnless(turnedAway: ReadonlySet<unknown>, parts: SubmitParts, item: ReadTask): Submitted | DroverError {
+function submitUnless(
+  turnedAway: ReadonlySet<unknown>,
+  parts: SubmitParts,
+  item: ReadTask,
+  group: string,
+): Submitted | DroverError {
   const { parent, needs } = item.submission;
   const dependency = [parent, ...needs].find((id) => id !== null && turnedAway.has(id)) ?? null;
-  if (dependency === null) return submitRead(parts, item);
+  if (dependency === null) return submitRead(parts, item, true, group);
   return refused({ type: "dependency-refused", field: dependency === parent ? "parent" : "needs", dependency });
 }
 

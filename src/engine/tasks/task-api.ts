@@ -21,42 +21,44 @@ import type {
 import { abortSignal, readOptions } from "../writer/call-options.ts";
 import { accepted, badInput, DroverError, isStop, reading, refused } from "../writer/drover-error.ts";
 import type { EndWatch } from "./await-end.ts";
+import { createGroupApi, type GroupApi } from "./groups.ts";
 import { candidates, matcher, readPage, readTask, type TaskFilter } from "./read-tasks.ts";
 import { answerFor, type BatchInput, lookForArtifact, type SubmitParts, submitAll, submitRead } from "./submit.ts";
 import { instantField, readTaskBody, type TaskInput } from "./task-body.ts";
 
 const CANCELLED_AT_ONCE_MAX = 10_000;
 
-export type TaskApi = Pick<SharedCalls, "cancel" | "retry" | "task" | "wait"> & {
-  /** Submits a task; answers when it is durable. The same id and body again is the same task. */
-  submit<Params extends object = AnyParams>(task: TaskInput<Params>): Promise<Submitted>;
-  /** Submits many tasks at once. A bad item never fails the others; items may need each other by id. */
-  submitBatch(batch: BatchInput): Promise<BatchAnswer>;
-  /** Pages through tasks, in the order of submission. */
-  tasks(query?: TaskFilter & Pick<TasksQuery, "limit" | "cursor">): Promise<TaskPage>;
-  /** Cancels every live task the filter names, or all of them, at most 10 000 at once. */
-  cancelWhere(filter: TaskFilter | { readonly all: true }): Promise<CancelledMany>;
-  /** Changes the priority or deadline of a task; answers how it stands then. */
-  patch(
-    task: string,
-    change: {
-      /** Its new priority. */
-      priority?: TaskInput["priority"];
-      /** Its new deadline; null takes it away. */
-      deadline?: string | number | null;
-    },
-  ): Promise<Submitted>;
-  /** Resolves with its final state when the task has ended; cheaper than `wait`, since it reads no body. */
-  ended(
-    task: string,
-    options?: {
-      /** Stops the waiting. */
-      signal?: AbortSignal;
-    },
-  ): Promise<TaskState>;
-  /** The id of a task, checked. */
-  idOf(task: unknown): TaskId;
-};
+export type TaskApi = Pick<SharedCalls, "cancel" | "retry" | "task" | "wait"> &
+  GroupApi & {
+    /** Submits a task; answers when it is durable. The same id and body again is the same task. */
+    submit<Params extends object = AnyParams>(task: TaskInput<Params>): Promise<Submitted>;
+    /** Submits many tasks at once. A bad item never fails the others; items may need each other by id. */
+    submitBatch(batch: BatchInput): Promise<BatchAnswer>;
+    /** Pages through tasks, in the order of submission. */
+    tasks(query?: TaskFilter & Pick<TasksQuery, "limit" | "cursor">): Promise<TaskPage>;
+    /** Cancels every live task the filter names, or all of them, at most 10 000 at once. */
+    cancelWhere(filter: TaskFilter | { readonly all: true }): Promise<CancelledMany>;
+    /** Changes the priority or deadline of a task; answers how it stands then. */
+    patch(
+      task: string,
+      change: {
+        /** Its new priority. */
+        priority?: TaskInput["priority"];
+        /** Its new deadline; null takes it away. */
+        deadline?: string | number | null;
+      },
+    ): Promise<Submitted>;
+    /** Resolves with its final state when the task has ended; cheaper than `wait`, since it reads no body. */
+    ended(
+      task: string,
+      options?: {
+        /** Stops the waiting. */
+        signal?: AbortSignal;
+      },
+    ): Promise<TaskState>;
+    /** The id of a task, checked. */
+    idOf(task: unknown): TaskId;
+  };
 /** For those who submit by themselves, and try again: decided now, durable later; the answer, or why not. */
 export type SubmitNow = (body: unknown) => Submitted | DroverError;
 
@@ -121,10 +123,10 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
     parts.rejected.find(id, writer.now(), state.config.scheduler.resultTtl) !== null;
 
   async function cancelWhere(filter: TaskFilter | { readonly all: true }): Promise<CancelledMany> {
-    const { labels, matches } = reading(filter, "", () => matcher(isAll(filter) ? {} : notEmpty(filter), ["all"]));
+    const wanted = reading(filter, "", () => matcher(isAll(filter) ? {} : notEmpty(filter), ["all"]));
     const found: TaskId[] = [];
-    for (const task of candidates(state, labels)) {
-      if (hasEnded(task) || !matches(task)) continue;
+    for (const task of candidates(state, wanted)) {
+      if (hasEnded(task) || !wanted.matches(task)) continue;
       found.push(task.id);
       if (found.length >= CANCELLED_AT_ONCE_MAX) break;
     }
@@ -190,7 +192,20 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
 
   const tasks = async (filter: TaskFilter & { limit?: number; cursor?: string } = {}): Promise<TaskPage> =>
     readPage(parts, filter);
-  const api = { submit, submitBatch, cancel, cancelWhere, retry, patch, task, tasks, ended, wait, idOf } as TaskApi;
+  const api = {
+    ...createGroupApi(parts),
+    submit,
+    submitBatch,
+    cancel,
+    cancelWhere,
+    retry,
+    patch,
+    task,
+    tasks,
+    ended,
+    wait,
+    idOf,
+  } as TaskApi;
   return { api, submitNow };
 }
 
@@ -203,7 +218,7 @@ function notEmpty(filter: TaskFilter): TaskFilter {
     throw badInput(
       "filter",
       filter,
-      "at least one of agentId, project, state, type and label; or { all: true } for every task",
+      "at least one of agentId, project, state, type, label and group; or { all: true } for every task",
     );
   return filter;
 }

@@ -82,6 +82,7 @@ function known(task: Task | EndedTask): TaskView {
     ...(task.lastWorker === null ? {} : { worker: task.lastWorker }),
     ...(end === null ? {} : { completedAt: isoTime(end.at), latencyMs: end.at - task.createdAt }),
     ...(end === null || end.error === null ? {} : { error: end.error }),
+    ...("extra" in task && task.extra?.group ? { group: task.extra.group.group.id } : {}),
     depth: task.depth,
     ...(task.ownFailures === 0 ? {} : { iteration: task.iteration + task.ownFailures }),
   };

@@ -20,6 +20,7 @@ const CODE: Readonly<Record<Refusal["type"], DroverErrorCode>> = {
   "dependency-unknown": "bad_request",
   "dependency-refused": "bad_request",
   "task-unknown": "not_found",
+  "group-unknown": "not_found",
   "task-exists": "conflict",
   "task-ended": "conflict",
   "task-not-ended": "conflict",

@@ -67,6 +67,7 @@ const PLAIN_SUBMIT = {
   ...{ maxAttempts: 3, timeoutMs: null, onDependencyFailure: "skip", runnable: true, pin: null, onLoss: "retry" },
   action: "",
   labels: [],
+  group: null,
 };
 const RANK = {
   ...{ express: false, hold: false, level: 0.5, weight: 1, agentInFlight: 300, priority: 0, overdue: true, score: 100 },

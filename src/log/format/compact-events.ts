@@ -76,6 +76,7 @@ export const USUAL: Readonly<Record<string, unknown>> = {
   onLoss: "retry",
   action: "",
   labels: EMPTY,
+  group: null,
 };
 const USUAL_NAMES = Object.keys(USUAL);
 

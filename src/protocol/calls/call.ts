@@ -9,7 +9,16 @@ import { CODE_NAMES, type WireCode, type WireError } from "../wire/codes.ts";
 import { type CallName, ENDPOINTS, type Endpoint } from "../wire/endpoints.ts";
 import type { Role } from "../wire/role.ts";
 
-export type Tag = "tasks" | "scheduler" | "projects" | "workers" | "schedules" | "gates" | "events" | "server";
+export type Tag =
+  | "tasks"
+  | "groups"
+  | "scheduler"
+  | "projects"
+  | "workers"
+  | "schedules"
+  | "gates"
+  | "events"
+  | "server";
 
 /** What a call takes. */
 export type Ask = { readonly params?: object; readonly query?: object; readonly body?: unknown };

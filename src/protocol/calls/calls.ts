@@ -4,6 +4,7 @@
 import type * as wire from "../generated/index.ts";
 import * as s from "../schema/schema.ts";
 import * as event from "../shapes/events.ts";
+import * as group from "../shapes/groups.ts";
 import * as permit from "../shapes/permits.ts";
 import * as project from "../shapes/projects.ts";
 import * as scheduler from "../shapes/scheduler.ts";
@@ -28,6 +29,12 @@ export type TaskCalls = {
   readonly why: Call<{ params: Id; query: wire.WhyQuery }, wire.WhyAnswer>;
   readonly wait: Call<{ params: Id; query: wire.WaitQuery }, wire.TaskView>;
   readonly logs: Call<{ params: Id; query: wire.LogsQuery }, wire.TaskLogs>;
+};
+export type GroupCalls = {
+  readonly group: Call<{ params: Id }, wire.GroupView>;
+  readonly waitGroup: Call<{ params: Id; query: wire.WaitQuery }, wire.GroupView>;
+  readonly cancelGroup: Call<{ params: Id; body: wire.CancelBody }, wire.GroupCancelled>;
+  readonly retryGroup: Call<{ params: Id }, wire.GroupRetried>;
 };
 export type ProjectCalls = {
   readonly projects: Call<Nothing, wire.ProjectList>;
@@ -74,7 +81,7 @@ export type ServerCalls = {
   readonly openapi: Call<Nothing, Readonly<Record<string, unknown>>>;
 };
 export type FleetCalls = ProjectCalls & WorkerCalls & ScheduleCalls & GateCalls;
-export type Calls = TaskCalls & FleetCalls & SchedulerCalls & EventCalls & ServerCalls;
+export type Calls = TaskCalls & GroupCalls & FleetCalls & SchedulerCalls & EventCalls & ServerCalls;
 
 const ADMIN: readonly Role[] = ["admin"];
 const AGENTS: readonly Role[] = ["admin", "agent"];
@@ -86,6 +93,7 @@ const EVERYBODY: readonly Role[] = ["admin", "agent", "worker", "viewer"];
 const idOf = (what: string, lengthMax?: number): s.Schema<Id> =>
   s.object({ id: s.described(s.name(lengthMax), `The ${what}'s id.`) });
 const taskId = idOf("task");
+const groupId = idOf("group");
 const projectId = idOf("project");
 const workerId = idOf("worker");
 const scheduleId = idOf("schedule", schedule.SCHEDULE_ID_MAX);
@@ -192,6 +200,42 @@ const taskCalls = callsOf<TaskCalls>("tasks", {
       "moment; one that is connected and does not answer within a few seconds is worker_silent.",
     answers: { 200: about.taskLogs },
     errors: ["not_found", "worker_silent"],
+  },
+});
+
+const groupCalls = callsOf<GroupCalls>("groups", {
+  group: {
+    roles: READERS,
+    params: groupId,
+    summary: "How far the tasks of a batch are",
+    description: "A group is known until the last record of its tasks has expired.",
+    answers: { 200: group.groupView },
+    errors: ["not_found"],
+  },
+  waitGroup: {
+    roles: READERS,
+    params: groupId,
+    query: about.waitQuery,
+    summary: "Wait until all tasks of a group have ended",
+    description: "Answers the group when they have, or as it stands when the time is over: look for endedAt.",
+    answers: { 200: group.groupView },
+    errors: ["not_found"],
+  },
+  cancelGroup: {
+    roles: AGENTS,
+    params: groupId,
+    body: about.cancelBody,
+    summary: "Cancel what has not ended of a group",
+    answers: { 200: group.groupCancelled },
+    errors: ["not_found"],
+  },
+  retryGroup: {
+    roles: AGENTS,
+    params: groupId,
+    summary: "Run the failed, cancelled and skipped tasks of a group again",
+    description: "In the order of submission, so that what others need runs again before them.",
+    answers: { 202: group.groupRetried },
+    errors: ["not_found"],
   },
 });
 
@@ -431,6 +475,7 @@ const serverCalls = callsOf<ServerCalls>("server", {
 
 export const CALLS: Calls = {
   ...taskCalls,
+  ...groupCalls,
   ...projectCalls,
   ...workerCalls,
   ...scheduleCalls,

@@ -7,6 +7,7 @@ export type { TaskState } from "../wire/task-state.ts";
 
 export type * from "./config-input.ts";
 export type * from "./events.ts";
+export type * from "./groups.ts";
 export type * from "./permits.ts";
 export type * from "./projects.ts";
 export type * from "./scheduler.ts";

@@ -83,6 +83,8 @@ export type TasksQuery = {
   readonly type?: string;
   /** Only with this label, as in label=team=web; given again, with all of them. */
   readonly label?: string | readonly string[];
+  /** Only of this group. */
+  readonly group?: string;
   /**
    * One or more, as in state=queued,running. Rejected tasks, which were never let in, are listed only if
    * asked for.
@@ -137,6 +139,8 @@ export type CancelFilter = {
   readonly type?: string;
   /** Only with this label, as in label=team=web; given again, with all of them. */
   readonly label?: string | readonly string[];
+  /** Only of this group. */
+  readonly group?: string;
   /** Where the task stands. */
   readonly state?: TaskState | readonly TaskState[];
   /** Every task there is; alone. */

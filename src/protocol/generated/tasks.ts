@@ -107,6 +107,8 @@ export type AssignedView<
   readonly score?: number;
   /** Its priority after what it gained by waiting, counted now; lower goes first. */
   readonly effectivePriority?: number;
+  /** The group of its batch. */
+  readonly group?: string;
   /** What its worker last said of it. */
   readonly progress?: unknown;
   /** What a change of it could not do as asked, and why. */
@@ -117,6 +119,8 @@ export type AssignedView<
 
 /** What became of a batch. */
 export type BatchAnswer = {
+  /** The group of those that are new; if none is, that of the first known one. Absent if there is none. */
+  readonly groupId?: string;
   /** One for each item, in their order. */
   readonly tasks: readonly BatchItem[];
   /** How many were submitted. */
@@ -431,6 +435,8 @@ export type TaskView<Params extends object = Readonly<Record<string, unknown>>, 
   readonly score?: number;
   /** Its priority after what it gained by waiting, counted now; lower goes first. */
   readonly effectivePriority?: number;
+  /** The group of its batch. */
+  readonly group?: string;
   /** What its worker last said of it. */
   readonly progress?: unknown;
   /** What a change of it could not do as asked, and why. */

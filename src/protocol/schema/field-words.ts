@@ -8,6 +8,8 @@ export const FIELD_WORDS: Readonly<Record<string, string>> = {
   // Whom or what it is about.
   id: "Its id.",
   taskId: "The id of the task.",
+  groupId: "The id of the group.",
+  total: "How many there are in all.",
   workerId: "The id of the worker.",
   permitId: "The id of the permit.",
   lastTaskId: "The task of that instant.",

@@ -168,6 +168,10 @@ export const submitted: s.Schema<wire.Submitted> = s.namedAnswer("Submitted", {
   warnings: s.optional(s.list(warning), "What was accepted but will not go as asked, and why."),
 });
 export const batchAnswer: s.Schema<wire.BatchAnswer> = s.namedAnswer("BatchAnswer", {
+  groupId: s.optional(
+    s.name(),
+    "The group of those that are new; if none is, that of the first known one. Absent if there is none.",
+  ),
   tasks: s.described(
     s.list(
       s.answer<wire.BatchItem>({
@@ -213,6 +217,7 @@ const shownTask: Fields<wire.TaskView> = {
     s.finite(-PRIORITY_MAX, PRIORITY_MAX),
     "Its priority after what it gained by waiting, counted now; lower goes first.",
   ),
+  group: s.optional(s.name(), "The group of its batch."),
   progress: s.optional(s.anything(), "What its worker last said of it."),
   warnings: s.optional(s.list(warning), "What a change of it could not do as asked, and why."),
 };

@@ -20,6 +20,7 @@ export const EVENTS_MAX = 1000;
 export type CallName =
   | ("submit" | "submitBatch" | "tasks" | "task" | "patch" | "cancel" | "cancelWhere" | "retry" | "why" | "wait")
   | "logs"
+  | ("group" | "waitGroup" | "cancelGroup" | "retryGroup")
   | ("projects" | "project" | "putProject" | "workers" | "joinWorker" | "sync" | "handInLog" | "drainWorker")
   | "leaveWorker"
   | ("schedules" | "schedule" | "putSchedule" | "removeSchedule" | "askPermit" | "settlePermit" | "dropPermit")
@@ -61,6 +62,10 @@ export const ENDPOINTS: Readonly<Record<CallName, Endpoint>> = {
   why: endpoint("GET", "/tasks/{id}/why"),
   wait: endpoint("GET", "/tasks/{id}/wait", { waits: true }),
   logs: endpoint("GET", "/tasks/{id}/logs"),
+  group: endpoint("GET", "/groups/{id}"),
+  waitGroup: endpoint("GET", "/groups/{id}/wait", { waits: true }),
+  cancelGroup: endpoint("POST", "/groups/{id}/cancel", { repeatable: true }),
+  retryGroup: endpoint("POST", "/groups/{id}/retry"),
   projects: endpoint("GET", "/projects"),
   project: endpoint("GET", "/projects/{id}"),
   putProject: endpoint("PUT", "/projects/{id}"),

@@ -72,7 +72,8 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
     },
     wait: async ({ params, query }, exchange) => {
       await checkTask(drover, exchange.caller, params.id);
-      await untilEnd(deps, params.id, query.timeoutMs ?? WAIT_MS_DEFAULT, exchange);
+      const waitMs = query.timeoutMs ?? WAIT_MS_DEFAULT;
+      if (waitMs > 0) await untilOver(deps, exchange, waitMs, (signal) => drover.ended(params.id, { signal }));
       return drover.task(params.id);
     },
     logs: ({ params, query }, exchange) => logs(params.id, query, exchange),
@@ -104,15 +105,20 @@ async function foreignItems(
   return foreign;
 }
 
-/** Until the task has ended, or the time is over. */
-function untilEnd({ drover, polls }: Deps, id: string, waitMs: number, exchange: Exchange): Promise<void> {
-  if (waitMs === 0) return Promise.resolve();
+/** What is waited for, or null when the time is over first. */
+export function untilOver<Value>(
+  { polls }: Pick<Deps, "polls">,
+  exchange: Exchange,
+  waitMs: number,
+  wait: (signal: AbortSignal) => Promise<Value>,
+): Promise<Value | null> {
   return polls.hold(exchange, "other", async (signal, end) => {
     const timer = setTimeout(() => end("time-over"), waitMs);
     try {
-      await drover.ended(id, { signal });
+      return await wait(signal);
     } catch (error) {
       if (!(error instanceof PollEnded) || error.why !== "time-over") throw error;
+      return null;
     } finally {
       clearTimeout(timer);
     }

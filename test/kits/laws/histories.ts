@@ -65,6 +65,7 @@ const LOCKS = ["l1", "l2"];
 const TYPES = ["plan", "code", "odd"];
 const CAPABILITIES = ["gpu", "node"];
 const LABELS = ["k=v", "k=w", "run=1"];
+const GROUPS = ["grp_1", "grp_2", null, null, null];
 const PAUSES_MS = [0, 0, 0, 0, 1, 10, 100, 1000, 1000, 5000, 60_000, 3_600_000];
 export const SPANS_MS: readonly number[] = [1, 100, 1000, 10_000, 3_600_000];
 
@@ -106,10 +107,10 @@ export function moodOf(dice: Dice): Mood {
 
 /** What a step asks of the world it meets. */
 export function commandFor(dice: Dice, mood: Mood, state: State, now: Instant): Command {
-  if (dice.chance(mood.submits)) return { type: "submit-task", submission: submissionOf(dice, mood, now, state) };
+  if (dice.chance(mood.submits)) return submitOf(dice, mood, now, state);
   const workers = state.fleet.order.length;
   const roll = dice.below(100);
-  if (roll < 20) return { type: "submit-task", submission: submissionOf(dice, mood, now, state) };
+  if (roll < 20) return submitOf(dice, mood, now, state);
   if (roll < 32 || (workers < 2 && roll < 60)) return joinOf(dice);
   if (roll < 44) return startOf(dice, state);
   if (roll < 66) return { type: "finish-attempt", report: reportOf(dice, state) };
@@ -118,6 +119,12 @@ export function commandFor(dice: Dice, mood: Mood, state: State, now: Instant): 
   if (roll < 90) return gateOrder(dice, state, now);
   return dice.chance(75) ? worldOrder(dice, state) : serviceCommand(dice, state, now);
 }
+
+const submitOf = (dice: Dice, mood: Mood, now: Instant, state: State): Command => ({
+  type: "submit-task",
+  submission: submissionOf(dice, mood, now, state),
+  group: dice.pick(GROUPS),
+});
 
 function taskOrder(dice: Dice, state: State, now: Instant): Command {
   const task = someTask(dice, state);

@@ -1,0 +1,25 @@
+/**
+ * Groups on the wire: tasks that were submitted together.
+ */
+import type * as wire from "../generated/groups.ts";
+import * as s from "../schema/schema.ts";
+
+export const groupView: s.Schema<wire.GroupView> = s.namedAnswer("Group", {
+  id: s.name(),
+  projects: s.described(s.list(s.name()), "Those its tasks are in, as far as the caller may see them."),
+  counts: s.described(s.table(s.whole(0)), "Its tasks by their state, also those whose records are gone."),
+  total: s.whole(0),
+  createdAt: s.instant(),
+  endedAt: s.optional(s.instant(), "When the last of them ended; absent while one has not."),
+});
+export const groupCancelled: s.Schema<wire.GroupCancelled> = s.answer<wire.GroupCancelled>({
+  status: s.oneOf("cancelled"),
+  groupId: s.name(),
+  count: s.described(s.whole(0), "How many tasks."),
+});
+export const groupRetried: s.Schema<wire.GroupRetried> = s.answer<wire.GroupRetried>({
+  status: s.oneOf("submitted"),
+  groupId: s.name(),
+  count: s.described(s.whole(0), "How many tasks run again."),
+  refused: s.described(s.whole(0), "How many cannot, since a task they need did not go well and does not run again."),
+});
