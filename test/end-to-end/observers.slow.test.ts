@@ -8,6 +8,7 @@ import { Writable } from "node:stream";
 import { json } from "node:stream/consumers";
 import { test } from "node:test";
 import { type Logger, pino } from "pino";
+import type { TaskBody } from "../../src/protocol/index.ts";
 import { answering } from "../kits/loopback.ts";
 import { openServer, type TestServer } from "../kits/test-server.ts";
 import { until } from "../kits/waits.ts";
@@ -47,13 +48,19 @@ const settings = {
   webhooks: { allowPrivate: true, timeout: "1s" },
 };
 
+/** Every field of a task but what would keep it waiting; a secret wherever the log has no reason to tell a name. */
+const body = {
+  ...{ id: "tsk-1", agentId: "ann", project: "web", type: "code", provider: "anthropic", priority: 0, maxAttempts: 2 },
+  ...{ deadline: "2099-01-01T00:00:00Z", notBefore: "2000-01-01T00:00:00Z", timeoutMs: 600_000, estimatedTokens: 1 },
+  ...{ iteration: 1, needs: [], capabilities: [], resources: {}, onDependencyFailure: "skip", onLoss: "retry" },
+  ...{ action: SECRET, payload: { prompt: SECRET }, params: { key: SECRET }, ref: SECRET, selector: SECRET },
+  ...{ locks: [SECRET], zone: SECRET, labels: { key: SECRET } },
+  callbackUrl: `http://127.0.0.1:9/${SECRET}?key=${SECRET}`,
+} satisfies Omit<Required<TaskBody>, "parent" | "inputArtifact" | "tabId">;
+
 /** A task through its whole life, with a secret wherever a caller can put one. */
 async function liveThrough(at: TestServer): Promise<string> {
   const more = { token: TOKEN };
-  const body = {
-    ...{ agentId: "ann", action: SECRET, payload: { prompt: SECRET }, params: { key: SECRET }, ref: SECRET },
-    ...{ selector: SECRET, callbackUrl: `http://127.0.0.1:9/${SECRET}?key=${SECRET}`, maxAttempts: 2 },
-  };
   const { taskId } = (await at.ask("submit", { body }, more)).json;
   const { workerId: id, session } = (await at.ask("joinWorker", { body: { slots: 1 } }, more)).json;
   const sync = (given: object) => at.ask("sync", { params: { id }, body: { session, waitMs: 5000, ...given } }, more);
@@ -70,7 +77,7 @@ async function liveThrough(at: TestServer): Promise<string> {
   await at.ask("cancel", { params: { id: cancelled.taskId }, body: { reason: SECRET } }, more);
   await at.ask("patchConfig", { body: { maxPerAgent: 1 } }, more);
   await at.ask("submit", { body: { agentId: "bob", action: "x", capabilities: ["nobody-has-it"] } }, more);
-  const rejected = await at.ask("submit", { body: { ...body, agentId: "bob" } }, more);
+  const rejected = await at.ask("submit", { body: { ...body, id: "tsk-2", agentId: "bob" } }, more);
   assert.equal(rejected.status, 429);
   await at.ask("leaveWorker", { params: { id }, query: {} }, more);
   await at.call("POST", "/tasks", { body: `{"prompt": ${SECRET}`, headers: { authorization: `Bearer ${TOKEN}` } });
