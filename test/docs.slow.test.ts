@@ -35,6 +35,7 @@ import { type ExecTask, taskDocument } from "../src/worker/exec/contract.ts";
 import * as worker from "../src/worker/index.ts";
 import { cliReferenceFile, withVerbs } from "../tools/cli-reference.ts";
 import { httpReferenceFile, withTables } from "../tools/http-reference.ts";
+import { METRICS_FILE, metricsReference } from "../tools/metrics-reference.ts";
 import { type Block, blocksOf, brokenPromise } from "./kits/document-blocks.ts";
 import { commandsIn, startServe } from "./kits/serve-process.ts";
 
@@ -222,6 +223,10 @@ test("docs/reference/cli.md has every verb, flag and exit code; the guide has ev
     codes,
     EXIT_MEANINGS.map(([code, name]) => [code, name]),
   );
+});
+
+test("docs/reference/metrics.md has every metric", async () => {
+  assert.equal(read(METRICS_FILE), await metricsReference(), "npx node tools/metrics-reference.ts writes it anew");
 });
 
 test("docs/reference/client.md names every method and every exported name", () => {
