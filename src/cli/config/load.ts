@@ -29,7 +29,7 @@ const RESERVED_VARIABLES: ReadonlySet<string> = new Set([
   ...["DROVER_URL", "DROVER_TOKEN", "DROVER_DATA", "DROVER_CONFIG", "DROVER_AGENT", "DROVER_QUICK", "DROVER_SEED"],
 ]);
 
-export type ConfigSources = {
+type ConfigSources = {
   readonly env: Environment;
   readonly cwd: string;
   readonly home: string;

@@ -19,7 +19,7 @@ import { type ConfigWatch, realWorld, type WatchWorld, watchFiles } from "./watc
 
 type Loaded = { readonly given: unknown; readonly files: readonly string[] };
 
-export type ReloadHooks<Config extends Loaded> = {
+type ReloadHooks<Config extends Loaded> = {
   /** All layers anew, to take over from the config in force; throws `BadConfig`. */
   readonly load: (inForce: Config) => Config;
   /** Puts a changed config in force. What it throws is complained of like a bad file. */

@@ -12,7 +12,7 @@ import { isAbsolute, join, parse, resolve, sep } from "node:path";
 import { realClock, ringAfter } from "../../std/index.ts";
 
 /** An editor's save is a burst of several events; this is longer than a burst and shorter than patience. */
-export const QUIET_MS = 150;
+const QUIET_MS = 150;
 
 export type WatchWorld = {
   /** Calls back with the name of whatever changes in a directory, null if that is unknown; throws if it cannot. */

@@ -11,7 +11,7 @@ import type { ConfigProblem } from "./problem.ts";
 
 export type YamlComplaint = { readonly message: string; readonly offset: number };
 /** What is said instead of the parser's own words, for complaints it can go on after. */
-export type YamlWords = Partial<Record<YAMLError["code"], string>>;
+type YamlWords = Partial<Record<YAMLError["code"], string>>;
 
 export function yamlComplaints(text: string, errors: readonly YAMLError[], words: YamlWords): YamlComplaint[] {
   const complaints: YamlComplaint[] = [];

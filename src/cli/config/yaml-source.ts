@@ -33,7 +33,7 @@ export type YamlText = {
 /** Everything that is wrong, as an error to throw. */
 type Refusal = (complaints: readonly YamlComplaint[], source: YamlText) => Error;
 
-export type YamlSource = YamlText & {
+type YamlSource = YamlText & {
   readonly value: unknown;
   /** Where a path stands, or the nearest thing around it that does. */
   readonly originOf: (path: Path, spot: Spot) => FileOrigin;

@@ -36,29 +36,26 @@ export type LocalWorkerFlags = Pick<ExecFlags, "exec" | "shell" | "env"> & {
   readonly worker?: boolean;
 };
 
-export const LOCAL_ID = "local";
+const LOCAL_ID = "local";
 const SLOTS_MAX = 8;
 const START_ONE = `start one with ${ownName()} worker --exec 'COMMAND'`;
 
 /** As much of the engine as a local worker needs. */
-export type WorkerEngine = {
+type WorkerEngine = {
   worker(
     options: { readonly id: string; readonly slots: number; readonly actions?: readonly string[] },
     handler: (task: ExecTask, context: ExecContext) => Promise<unknown>,
   ): Promise<JoinedWorker>;
   workers(): Promise<readonly OtherWorker[]>;
   task(id: string): Promise<{ readonly result?: unknown }>;
-  events(options: {
-    readonly after: number;
-    readonly follow: true;
-    readonly signal: AbortSignal;
-  }): AsyncIterable<{ readonly kind: string }>;
+  events(from: { readonly after: number; readonly follow: true; readonly signal: AbortSignal }): AsyncIterable<Kind>;
   readonly state: { readonly seq: number };
 };
+type Kind = { readonly kind: string };
 type JoinedWorker = { drain(): Promise<void>; close(): Promise<void> };
 
-export type LogSize = { readonly lines: number; readonly taskAgeMs?: number };
-export type LogLines = { readonly attempt: number; readonly text: string; readonly truncated: boolean };
+type LogSize = { readonly lines: number; readonly taskAgeMs?: number };
+type LogLines = { readonly attempt: number; readonly text: string; readonly truncated: boolean };
 export type LocalWorker = {
   /** Its name while it is there. */
   readonly id: () => string | null;
@@ -228,10 +225,7 @@ async function keepPresent(options: LocalWorkerOptions, exec: ExecHandler): Prom
   async function settle(): Promise<void> {
     const all = await drover.workers();
     const isAlone = all.every(
-      (other) =>
-        other.kind === "local" ||
-        other.status === "unreachable" ||
-        (flags.exec === undefined && !takesEveryCommand(other)),
+      (other) => other.kind === "local" || other.status === "unreachable" || !takesEveryCommand(other),
     );
     if (isAlone && here === null) await join();
     else if (!isAlone && here !== null) {
@@ -251,6 +245,10 @@ async function keepPresent(options: LocalWorkerOptions, exec: ExecHandler): Prom
       if ((kind === "worker-joined" || kind === "worker-left") && !over.signal.aborted) await settle();
   }
 
+  const forGood = (go: () => Promise<void>) => (): Promise<void> => {
+    over.abort();
+    return go();
+  };
   if (flags.exec === undefined) {
     const from = drover.state.seq;
     await settle();
@@ -259,14 +257,8 @@ async function keepPresent(options: LocalWorkerOptions, exec: ExecHandler): Prom
   return {
     slots,
     name: () => here?.name ?? null,
-    leave: () => {
-      over.abort();
-      return leave();
-    },
-    stepAside: () => {
-      over.abort();
-      return stepAside();
-    },
+    leave: forGood(leave),
+    stepAside: forGood(stepAside),
     forget: () => over.abort(),
   };
 }

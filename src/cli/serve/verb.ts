@@ -9,8 +9,6 @@ import type { ServeFlags } from "./serve.ts";
 
 const OF_EXEC = ["--exec", "--shell", "--env"];
 
-export const LOG_LEVELS: readonly string[] = ["debug", "info", "warn", "error", "silent"];
-
 export const serveVerb: VerbBody<ServeFlags> = {
   about:
     "Start the server. It listens on this machine only, unless server.tokens and server.host say otherwise.\n" +
@@ -32,7 +30,7 @@ export const serveVerb: VerbBody<ServeFlags> = {
     {
       flags: "--log-level <level>",
       about: "what is logged on standard error (default: warn on a terminal, else info)",
-      choices: LOG_LEVELS,
+      choices: ["debug", "info", "warn", "error", "silent"],
     },
   ],
   examples: [

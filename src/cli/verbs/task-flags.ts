@@ -15,23 +15,10 @@ import type { FlagSpec } from "../shell/verb.ts";
 import { byteCount, cpuMillicores, given, label, milliseconds, number, several, wholeNumber } from "../shell/verb.ts";
 import { COMMAND_ACTION } from "../worker/verb.ts";
 
-/** Flags that are a field of the wire as they stand. */
-const FIELDS = [
-  "project",
-  "type",
-  "callbackUrl",
-  "parent",
-  "needs",
-  "zone",
-  "provider",
-  "iteration",
-  "maxAttempts",
-  "ref",
-  "selector",
-  "onDependencyFailure",
-  "onLoss",
-] as const;
-type Field = (typeof FIELDS)[number];
+/** Flags that are a field of the wire as they stand: what it is and belongs to, and how it is tried. */
+const ABOUT = ["project", "type", "parent", "needs", "zone", "provider", "callbackUrl", "ref", "selector"] as const;
+const TRIES = ["iteration", "maxAttempts", "onDependencyFailure", "onLoss"] as const;
+type Field = (typeof ABOUT | typeof TRIES)[number];
 type TextFlag = "agent" | "command" | "params" | "payload" | "priority" | "notBefore" | "artifact" | "tab";
 type NumberFlag = "cpu" | "memory" | "tokens" | "timeout";
 type ListFlag = "capability" | "lock" | "label";
@@ -125,7 +112,7 @@ export async function taskBodyFrom(
   const params = await paramsFrom(flags, terminal);
   const payload = flags.payload === undefined ? undefined : await readJson("--payload", flags.payload, terminal);
   const resources = given({ cpuMillicores: flags.cpu, memoryBytes: flags.memory });
-  const same = FIELDS.map((field) => [field, flags[field]]);
+  const same = [...ABOUT, ...TRIES].map((field) => [field, flags[field]]);
   const others: { readonly [Key in Exclude<keyof TaskBody, Field>]-?: TaskBody[Key] | undefined } = {
     agentId: flags.agent ?? userName(terminal),
     action: chosen,
