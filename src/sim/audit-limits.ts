@@ -21,6 +21,8 @@ import {
 } from "./shadow.ts";
 import { gateOf } from "./shadow-events.ts";
 
+/** How much longer than its window a budget may count, at most. */
+const LATE = 1.01;
 const MINUTE_MS = 60_000;
 
 /** A start, and what it is judged by. */
@@ -115,23 +117,24 @@ function auditBudgets({ shadow, task, event, live, complain }: Start): void {
 }
 
 /**
- * The budgets that have a limit, of a project and of the fleet, with what is used and set aside of each. Windows are
- * exact, or longer by `late`: the core's steps expire late.
+ * The budgets that have a limit, of a project and of the fleet, with what is used and set aside of each: at the least,
+ * or at the most. The core's steps expire late, and what left a window that was shorter for a while may still be known.
  */
 export function budgetsOf(
   shadow: Shadow,
   project: ShadowProject,
   live: readonly ShadowTask[],
   at: number,
-  late = 1,
+  isMost = false,
 ): { name: string; limit: number; used: number }[] {
   const reserved = (tasks: readonly ShadowTask[]): number =>
     tasks.reduce((sum, { attempt }) => sum + (attempt?.reserve ?? 0), 0);
   const mine = live.filter(({ spec }) => spec.project === project.id);
   const [own, all] = [project.settings.budget, shadow.config.budget];
-  const usedOfOwn =
-    spentWithin(project.spent, own.window * late, at) + reserved(mine) + setAsideByCalls(shadow, project.id);
-  const usedOfAll = spentWithin(shadow.spent, all.window * late, at) + reserved(live) + setAsideByCalls(shadow, null);
+  const spent = ({ spent, booked }: Pick<Shadow, "spent" | "booked">, windowMs: number): number =>
+    isMost ? spentWithin(booked, windowMs * LATE, at) : spentWithin(spent, windowMs, at);
+  const usedOfOwn = spent(project, own.window) + reserved(mine) + setAsideByCalls(shadow, project.id);
+  const usedOfAll = spent(shadow, all.window) + reserved(live) + setAsideByCalls(shadow, null);
   return [
     ...(own.limit === null ? [] : [{ name: `project ${project.id}`, limit: own.limit, used: usedOfOwn }]),
     ...(all.limit === null ? [] : [{ name: "the fleet", limit: all.limit, used: usedOfAll }]),

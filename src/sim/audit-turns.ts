@@ -13,8 +13,6 @@ import { type Complain, isRunnable, liveTasks, projectOf, type Shadow, type Shad
 
 const ROUNDING = 1e-9;
 const PRIORITY_STEP = 100;
-/** How much longer than its window a budget may count, at most. */
-const LATE = 1.01;
 
 export function auditTurns(shadow: Shadow, event: Event, complain: Complain): void {
   if (event.kind !== "task-assigned" || event.rank.express || event.rank.hold) return;
@@ -56,7 +54,7 @@ function standsAside(shadow: Shadow, { spec, estimate }: ShadowTask): boolean {
  */
 function mayBePassed(shadow: Shadow, { spec, estimate }: ShadowTask, by: ShadowTask, at: number): boolean {
   if (spec.project !== by.spec.project || by.estimate > 0 || estimate <= by.estimate) return false;
-  const budgets = budgetsOf(shadow, projectOf(shadow, spec.project), liveTasks(shadow), at, LATE);
+  const budgets = budgetsOf(shadow, projectOf(shadow, spec.project), liveTasks(shadow), at, true);
   const lacksRoom = (tokens: number): boolean => budgets.some(({ limit, used }) => used + tokens > limit);
   const mayWait = (other: ShadowTask): boolean => {
     if (other.estimate !== 0) return other.estimate > 0 && lacksRoom(other.estimate);

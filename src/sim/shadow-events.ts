@@ -238,7 +238,7 @@ function noteConfig(shadow: Shadow, config: Config): void {
 }
 
 function noteProject(shadow: Shadow, id: string, settings: ProjectSettings, source: ShadowProject["source"]): void {
-  const fresh = { id, paused: false, level: 0, spent: [], lastServed: new Map<string, number>() };
+  const fresh = { id, paused: false, level: 0, spent: [], booked: [], lastServed: new Map<string, number>() };
   const project: ShadowProject = shadow.projects.get(id) ?? { ...fresh, settings, source };
   shadow.projects.set(id, project);
   const window = Math.min(project.settings.budget.window, settings.budget.window);

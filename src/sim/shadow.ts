@@ -60,6 +60,8 @@ export type ShadowProject = {
   paused: boolean;
   level: number;
   spent: Bookings;
+  /** Also what has left a window that was shorter for a while: the core may still know it. */
+  readonly booked: Bookings;
   readonly lastServed: Map<string, number>;
 };
 export type ShadowWorker = {
@@ -105,6 +107,7 @@ export type Shadow = {
   /** Worker by the task it is kept free for. */
   readonly holds: Map<string, string>;
   spent: Bookings;
+  readonly booked: Bookings;
   /** The highest level chosen yet, since when half lives are counted, and the last of them that is over. */
   highest: number;
   countedFrom: number;
@@ -122,6 +125,7 @@ export const newShadow = (): Shadow => ({
   gates: new Map(),
   holds: new Map(),
   spent: [],
+  booked: [],
   highest: 0,
   countedFrom: 0,
   halvedUntil: 0,
@@ -189,8 +193,8 @@ export function noteUsage(attempt: ShadowAttempt | null, more: Partial<ShadowAtt
 }
 
 export function book(shadow: Shadow, project: ShadowProject | undefined, tokens: number): void {
-  shadow.spent.push({ at: shadow.at, tokens });
-  project?.spent.push({ at: shadow.at, tokens });
+  const booking = { at: shadow.at, tokens };
+  for (const list of [shadow.spent, shadow.booked, project?.spent, project?.booked]) list?.push(booking);
 }
 
 export function addToLevel(shadow: Shadow, project: ShadowProject, amount: number): void {
