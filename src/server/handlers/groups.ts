@@ -1,5 +1,6 @@
 /**
- * The calls about groups. A token that is scoped to projects or an agent sees the part of a group that is its own, as if
+ * The calls about groups. A token that is scoped to projects or an agent sees the part of a group that is its own, as
+ * if
  * that were all of it; a group without such a part is not found.
  */
 import type { GroupCalls } from "../../protocol/calls/index.ts";
