@@ -91,7 +91,7 @@ export function createGroupCommit(deps: {
           waiting.gathering = null;
         }
         const startedAt = performance.now();
-        const head = await appendForSure(bytes, signing.dueWith({ count: bytes.count, at }));
+        const head = await appendForSure(bytes, signing.dueWith(at));
         if (spares.length < SPARES_MAX) spares.push(emptied(bytes));
         committed = last;
         onCommitted(awaited, { head, appendMs: performance.now() - startedAt });

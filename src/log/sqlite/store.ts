@@ -190,7 +190,10 @@ function createSigning(database: Database, signer: Signer) {
     return database.write("sign the head", () => put(database.source().head, isClosed));
   }
   return {
-    /** In the transaction of a batch. With a rule, the head is signed now and under that rule from now on. */
+    /**
+     * In the transaction of a batch. With a rule, the head is signed now and under that rule from now on: so is what is
+     * due by the clock (engine/writer/head-signing.ts). What is due by the count of events is decided here.
+     */
     onAppended: (head: Head, given: SignRule | null): void => {
       rule = given ?? rule;
       if (given !== null || last === null || head.seq - last.seq >= rule.events) last = put(head, false);
