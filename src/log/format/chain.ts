@@ -14,7 +14,6 @@ import { type Seq, seq } from "../../core/base/index.ts";
 import type { Anchor } from "../log.ts";
 
 export const HASH_BYTES = 32;
-export const ZERO_HASH: Uint8Array = new Uint8Array(HASH_BYTES);
 export const ZERO_HASH_HEX: string = "0".repeat(2 * HASH_BYTES);
 export const GENESIS: Anchor = { seq: seq(0), hash: ZERO_HASH_HEX };
 

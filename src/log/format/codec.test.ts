@@ -4,12 +4,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { encodeEvent } from "../../../test/kits/encode-event.ts";
 import { type Instant, instant, seq, taskId } from "../../core/base/brand.ts";
 import { BrokenInvariant } from "../../core/base/result.ts";
 import { ADDED, FIELDS } from "../../core/model/event-fields.ts";
 import { LogFailure, type LogRecord } from "../log.ts";
 import { createGathering, gather, gatheredBatch, packedOf } from "./batch-builder.ts";
-import { decodeEvent, encodeEvent } from "./codec.ts";
+import { decodeEvent } from "./codec.ts";
 
 const started = (at: Instant) => ({ kind: "engine-started", at, coreVersion: "1", policyHash: "" }) as const;
 

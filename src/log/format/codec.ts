@@ -14,23 +14,16 @@ import { hash } from "node:crypto";
 import { invariant, type Seq, seq } from "../../core/base/index.ts";
 import { ADDED, type Event, type EventKind, FIELDS, RENAMED } from "../../core/model/index.ts";
 import { corruptAt, LogFailure } from "../log.ts";
-import { appendText, type Block, createBlock } from "./byte-block.ts";
+import { appendText, type Block } from "./byte-block.ts";
 import { COMPACT, eventFrom, readCompact, writeCompact } from "./compact-events.ts";
 
 const FORMAT = 1;
 const FIRST_PRINTABLE = 32;
 const HEADER_LENGTH = 4;
-const ROOM_AT_FIRST = 512;
 
 export type Told = { readonly event: Event; readonly cause: Seq | null };
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
-
-export function encodeEvent(event: Event, cause: Seq | null): Uint8Array {
-  const block = createBlock(ROOM_AT_FIRST);
-  writeEvent(block, event, cause);
-  return block.bytes.subarray(0, block.length);
-}
 
 /** Writes an event behind what a block holds. */
 export function writeEvent(block: Block, event: Event, cause: Seq | null): void {

@@ -4,11 +4,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { encodeEvent } from "../../../test/kits/encode-event.ts";
 import { type Seq, seq } from "../../core/base/brand.ts";
 import { FIELDS } from "../../core/model/event-fields.ts";
 import type { Event, EventKind, Rank, Reason } from "../../core/model/events.ts";
 import { LogFailure } from "../log.ts";
-import { decodeEvent, encodeEvent } from "./codec.ts";
+import { decodeEvent } from "./codec.ts";
 
 /** Names as people choose them, and as they should not. */
 const name = fc.oneof(
