@@ -51,6 +51,13 @@ test("feature tries again what failed, and all of it ends well", async () => {
   assert.ok(lines.includes("code[checkout]  done  2  T"), out);
 });
 
+test("results hands what one task answered to the next, as data", async () => {
+  using place = placeOf("results");
+  const { code, out } = await place.run(["--output"]);
+  assert.equal(code, 0, out);
+  assert.ok(steady(out, place).includes('review | It\'s $(not run), in ["cart","mail"]'), out);
+});
+
 describe("agents", () => {
   const claude = `#!/bin/sh
 case "$(cat)" in

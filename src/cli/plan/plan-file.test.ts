@@ -295,6 +295,46 @@ const mistakes: Mistake[] = [
     ["1:28 two combinations of values are both called a[1,2,3]"],
   ],
   [
+    "an expression that names no need",
+    `tasks:\n  impl: a\n  docs: b\n  c:\n    needs: [impl]\n    run: echo \${{ needs.imp.result }}`,
+    ["6:10 c: imp is not among its needs; did you mean impl?"],
+  ],
+  [
+    "a need of another task in an expression, and one in an agent's prompt and words",
+    "tasks:\n  impl: a\n  c:\n    preset: codex\n" +
+      `    prompt: go \${{ needs.impl.result }}\n    args: [a, '\${{ needs.x.state }}']`,
+    ["5:13 c: impl is not among its needs; it has no needs", "6:15 c: x is not among its needs; it has no needs"],
+  ],
+  [
+    "a field that no need has, in a variable of the defaults",
+    `defaults: { env: { X: '\${{ needs.a.reslt }}' } }\n` +
+      "tasks: { a: { run: a, env: { X: 1 } }, b: { needs: a, run: b } }",
+    ['1:23 b: needs.a has no "reslt"; did you mean result?'],
+  ],
+  [
+    "an expression that cannot be read",
+    `tasks: { a: a, b: { needs: a, run: [x, '\${{ needs.a-b.state }}'] } }`,
+    ['1:40 b: "needs.a-b.state" cannot be read at "-b.state": a name with - in it stands in brackets: needs["a-b"]'],
+  ],
+  [
+    "an expression that is never closed",
+    `tasks: { a: a, b: { needs: a, input: 'x \${{ needs.a.state', run: cat } }`,
+    [`1:38 b: "\${{ needs.a.state" has no }} that closes it`],
+  ],
+  [
+    "an expression that no shell would read",
+    `tasks:\n  a: a\n  b:\n    needs: a\n    run: |\n      echo hello\n      echo '\${{ needs.a.result }}'`,
+    [
+      "5:10 b: an expression is no whole word here: it stands in single quotes, in which a shell reads no values; " +
+        "use double quotes, or none",
+    ],
+  ],
+  [
+    "an expression where none is read",
+    `tasks: { a: a, b: { needs: a, run: b, cwd: '\${{ needs.a.result }}' } }`,
+    ["1:44 b.cwd holds an expression; those stand in run, args, env, prompt and input"],
+  ],
+  [
     "a lock that cannot be one",
     `tasks: { a: { run: a, locks: "db \${X}", for: { X: [1] } }, b: { run: b, locks: "db-\${X}", for: { X: [c d] } } }`,
     [

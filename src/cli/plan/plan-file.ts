@@ -16,8 +16,9 @@ import type { ConfigProblem } from "../config/problem.ts";
 import { oncePerLine } from "../config/yaml-complaint.ts";
 import { problemsIn, shownPath } from "./check.ts";
 import { configOf, type PlanConfig } from "./config.ts";
+import { checkExpressions } from "./expressions.ts";
 import { orderOf } from "./order.ts";
-import { KILL_GRACE_MS, planSchema, type RawPlan, type RawTasks, type Shared } from "./schema.ts";
+import { KILL_GRACE_MS, planSchema, type RawPlan, type RawTask, type RawTasks, type Shared } from "./schema.ts";
 import { BadPlan, type Found, type Note, type Path, type PlanProblem, readPlanSource } from "./source.ts";
 import { checkEnvironment, type PlanTask, readTasks, spanMs } from "./tasks.ts";
 
@@ -97,7 +98,15 @@ function readAll(raw: RawPlan, found: readonly Found[], note: Note): PlanTask[] 
   checkEnvironment(defaults.env, ["defaults", "env"], note);
   noteStrangers(raw, "project", "projects", note);
   noteStrangers(raw, "provider", "gates", note);
-  return readTasks(raw.tasks ?? {}, defaults, broken, note);
+  const tasks = readTasks(raw.tasks ?? {}, defaults, broken, note);
+  for (const task of tasks) {
+    if (broken.has(task.definition)) continue;
+    const { env = {} } = (raw.tasks?.[task.definition] ?? {}) as RawTask;
+    const fromDefaults = Object.keys(defaults.env ?? {}).filter((name) => !Object.hasOwn(env, name));
+    // Of a task in which something is wrong it is not known which ones it stands for.
+    checkExpressions({ ...task, needs: [...task.needs, ...broken] }, new Set(fromDefaults), note);
+  }
+  return tasks;
 }
 
 /** Where a plan lists its projects (or gates), a name that is not on the list is a slip. */

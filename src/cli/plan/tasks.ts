@@ -151,10 +151,17 @@ function checkCommand(definition: string, { run, shell }: RawTask, defaults: Sha
   }
 }
 
+const EXPRESSION = /\$\{\{.*?\}\}/gs;
+const HELD = "\u{f0000}";
+const HELD_AT = /\u{f0000}(\d+)\u{f0000}/gu;
+
 /** None where the line cannot be split; `complain` hears why. */
 function wordsOf(line: string, complain: (message: string) => void): string[] {
   try {
-    return splitCommand(line);
+    // An expression is part of one word, whatever it holds.
+    const held: string[] = [];
+    const plain = line.replaceAll(EXPRESSION, (whole) => `${HELD}${held.push(whole) - 1}${HELD}`);
+    return splitCommand(plain).map((word) => word.replaceAll(HELD_AT, (_, index) => held[index] ?? ""));
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
     complain(error.message.replace("(--shell)", "(shell: true)"));
@@ -208,7 +215,9 @@ function commandOf(raw: RawTask, shell: boolean, fill: (text: string) => string)
   // A shell finds the values in its environment; where there is none they are put in here.
   if (typeof run !== "string") return { kind: "words", words: run.map(fill) };
   // What cannot be split was complained of before.
-  return shell ? { kind: "line", line: run } : { kind: "words", words: wordsOf(run, () => {}).map(fill) };
+  return shell
+    ? { kind: "line", line: run.replaceAll(EXPRESSION, fill) }
+    : { kind: "words", words: wordsOf(run, () => {}).map(fill) };
 }
 
 /** By its type the engine learns what a task uses, so commands and agents are of different ones. */

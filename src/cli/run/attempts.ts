@@ -18,9 +18,12 @@ import {
   type ExecOutcome,
   type ExecSetup,
   type ExecTask,
+  MissingValue,
+  type ReadResult,
   readExecOptions,
   type SweepReport,
   startAttempt,
+  wholeInputs,
 } from "../../worker/exec/index.ts";
 import { createEventReader, createOutputDirectory, readTail } from "../../worker/output/index.ts";
 import { createRuns, systemProcessTable, thisOwner } from "../../worker/process/index.ts";
@@ -28,9 +31,10 @@ import { createWorktrees, type TreeRoom, type Worktrees } from "../../worker/wor
 
 import type { Command, Plan, PlanTask } from "../plan/plan-file.ts";
 import type { Environment } from "../shell/terminal.ts";
+import { filledWork } from "./fill.ts";
 
 export type Attempts = {
-  run(task: PlanTask, assigned: ExecTask, context: ExecContext): Promise<ExecOutcome>;
+  run(task: PlanTask, assigned: ExecTask, context: ExecContext, readResult: ReadResult): Promise<ExecOutcome>;
   /** The last line it wrote, while it runs. */
   lastLine(id: string): string;
   /** The end of what an attempt wrote, without instants and origins. */
@@ -90,9 +94,9 @@ export function createAttempts(given: AttemptsPlan): Attempts {
     maxWorktrees: plan.maxWorktrees,
   };
 
-  function toolsFor(task: PlanTask): AttemptTools {
+  function toolsFor(task: PlanTask, readResult: ReadResult): AttemptTools {
     const options = optionsFor(task, given);
-    const setup = readExecOptions({ ...options, table, onWarning });
+    const setup = readExecOptions({ ...options, table, onWarning, readResult });
     return {
       setup: setup.preset === null ? { ...setup, preset: withInput(task.work.input, setup.argv ?? []) } : setup,
       runs,
@@ -102,10 +106,22 @@ export function createAttempts(given: AttemptsPlan): Attempts {
     };
   }
 
-  async function run(task: PlanTask, assigned: ExecTask, context: ExecContext): Promise<ExecOutcome> {
+  const run: Attempts["run"] = async (task, assigned, context, readResult) => {
+    const inputs = await wholeInputs(assigned.inputs ?? {}, readResult);
     if (isStopping) return { outcome: "cancelled", error: "the run is stopping" };
-    if (task.work.command.kind === "nothing") return { outcome: "done" };
-    const attempt = startAttempt(toolsFor(task), withPrompt(assigned, task.work.command), context);
+    try {
+      const filled = { ...task, work: filledWork(task.work, inputs) };
+      return filled.work.command.kind === "nothing"
+        ? { outcome: "done" }
+        : await runFilled(filled, assigned, context, readResult);
+    } catch (error) {
+      if (!(error instanceof MissingValue)) throw error;
+      return { outcome: "failed", error: error.message, permanent: true };
+    }
+  };
+
+  const runFilled: Attempts["run"] = async (task, assigned, context, readResult) => {
+    const attempt = startAttempt(toolsFor(task, readResult), withPrompt(assigned, task.work.command), context);
     running.set(assigned.taskId, attempt);
     if (running.size === 1) process.on("exit", kill);
     if (onOutput !== undefined) void follow(attempt, (line) => onOutput(assigned.taskId, line));
@@ -118,7 +134,7 @@ export function createAttempts(given: AttemptsPlan): Attempts {
       running.delete(assigned.taskId);
       if (running.size === 0) process.off("exit", kill);
     }
-  }
+  };
 
   return {
     run,

@@ -27,6 +27,7 @@ import type { ExecOutcome } from "../../worker/index.ts";
 
 import type { Plan, PlanTask } from "../plan/plan-file.ts";
 import type { Attempts } from "./attempts.ts";
+import { inputsByName } from "./fill.ts";
 import { type Matching, matchTasks } from "./identity.ts";
 import { bringInLine, IN_PLACE, IN_WORKTREE, keptOf, knownIn, rowOf } from "./log.ts";
 import { createStallCheck } from "./stall-check.ts";
@@ -300,11 +301,15 @@ const LOSSES: Readonly<Record<string, string>> = {
 
 function handlerFor(run: RunContext, treeEnded: (id: string, isDone: boolean) => Promise<void>): Handler {
   const { matching, attempts } = run;
-  const byId = new Map(matching.matched.map(({ id, task }) => [id, task]));
+  const byId = new Map(matching.matched.map((matched) => [matched.id, matched]));
+  const readResult = async (id: string): Promise<unknown> => (await run.drover.task(id)).result;
   return async (assigned, context) => {
-    const task = byId.get(assigned.taskId);
-    if (task === undefined) throw Object.assign(new Error("it is no part of this run"), { permanent: true });
-    const outcome = await throughGate(task, context, () => attempts.run(task, assigned, context), attempts.isStopping);
+    const matched = byId.get(assigned.taskId);
+    if (matched === undefined) throw Object.assign(new Error("it is no part of this run"), { permanent: true });
+    const { task } = matched;
+    const seen = assigned.inputs === undefined ? {} : { inputs: inputsByName(matched, assigned.inputs) };
+    const start = (): Promise<ExecOutcome> => attempts.run(task, { ...assigned, ...seen }, context, readResult);
+    const outcome = await throughGate(task, context, start, attempts.isStopping);
     if (task.work.worktree !== null) await treeEnded(assigned.taskId, outcome.outcome === "done");
     if (outcome.usage === undefined && isFree(task)) context.usage({ inputTokens: 0 });
     if (run.failsFast && isLastFailure(outcome, task, assigned.taskId, run)) await run.drover.pause();

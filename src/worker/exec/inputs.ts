@@ -45,6 +45,16 @@ export async function layInputs(
   }
 }
 
+/** The inputs with every result in its place, for whoever looks into them. */
+export async function wholeInputs(inputs: Inputs, readResult: ReadResult): Promise<Inputs> {
+  const whole: [string, Input][] = [];
+  for (const [key, input] of Object.entries(inputs)) {
+    const isWhole = !isElsewhere(input.result);
+    whole.push([key, isWhole ? input : { ...input, result: await readResult(input.taskId) }]);
+  }
+  return Object.fromEntries(whole);
+}
+
 /** Whether a result stands for one that was too large: `{ file: { hash, size } }` and nothing else. */
 function isElsewhere(result: unknown): boolean {
   if (!isRecord(result) || Object.keys(result).join() !== "file" || !isRecord(result.file)) return false;

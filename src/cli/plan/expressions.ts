@@ -1,0 +1,67 @@
+/**
+ * The expressions of a plan, checked before anything runs: `${{ needs.impl.result.path }}`.
+ *
+ * They may stand where a command gets its words from: `run`, `args`, `env`, `prompt`, `input`. Everywhere else a `${{`
+ * would go into a path or a name as it is, which nobody means. Each is read, its names are held against the needs of
+ * its task, and in a line for a shell it must stand where that reads a value as one word.
+ */
+import {
+  ExpressionError,
+  expressionsIn,
+  mayHaveExpressions,
+  misplacedIn,
+  parseTemplate,
+  type Template,
+  wrongNameIn,
+} from "../../worker/exec/index.ts";
+import type { Note, Path } from "./source.ts";
+import type { PlanTask } from "./tasks.ts";
+
+type Place = { readonly text: string; readonly path: Path };
+
+/** `fromDefaults` are the names of variables that stand in the defaults. */
+export function checkExpressions(task: PlanTask, fromDefaults: ReadonlySet<string>, note: Note): void {
+  const at: Path = ["tasks", task.definition];
+  const { command, env, input, cwd, worktree } = task.work;
+  if (command.kind === "line") check({ text: command.line, path: [...at, "run"] }, true);
+  for (const place of placesOf(command, at)) check(place, false);
+  for (const [name, text] of Object.entries(env))
+    check({ text, path: fromDefaults.has(name) ? ["defaults", "env", name] : [...at, "env", name] }, false);
+  check({ text: input, path: [...at, "input"] }, false);
+  const model = command.kind === "agent" ? (command.model ?? "") : "";
+  for (const [key, text] of Object.entries({ cwd, model, worktree: worktree?.base ?? "" }))
+    if (mayHaveExpressions(text))
+      note(`${task.definition}.${key} holds an expression; those stand in run, args, env, prompt and input`, [
+        ...at,
+        key,
+      ]);
+
+  function check({ text, path }: Place, isShell: boolean): void {
+    if (!mayHaveExpressions(text)) return;
+    const template = readTemplate(text, (message) => note(`${task.definition}: ${message}`, path));
+    if (template === null) return;
+    for (const expression of expressionsIn(template)) {
+      const wrong = wrongNameIn(expression, task.needs);
+      if (wrong !== null) return note(`${task.definition}: ${wrong}`, path);
+    }
+    const misplaced = isShell ? misplacedIn(template) : null;
+    if (misplaced !== null) note(`${task.definition}: an expression is no whole word here: ${misplaced}`, path);
+  }
+}
+
+function placesOf(command: PlanTask["work"]["command"], at: Path): Place[] {
+  if (command.kind === "words") return command.words.map((text, index) => ({ text, path: [...at, "run", index] }));
+  if (command.kind !== "agent") return [];
+  const args = command.args.map((text, index): Place => ({ text, path: [...at, "args", index] }));
+  return [{ text: command.prompt, path: [...at, "prompt"] }, ...args];
+}
+
+function readTemplate(text: string, complain: (message: string) => void): Template | null {
+  try {
+    return parseTemplate(text);
+  } catch (error) {
+    if (!(error instanceof ExpressionError)) throw error;
+    complain(error.message);
+    return null;
+  }
+}

@@ -1,0 +1,60 @@
+/**
+ * The work of a task with its expressions filled in: what is run once all that it needs has ended.
+ *
+ * The texts were checked when the plan was read. What can still be wrong is a value that is not there, or one that no
+ * word can hold: then another attempt would find the same.
+ */
+import {
+  type ExecTask,
+  fillShell,
+  fillText,
+  fillWord,
+  mayHaveExpressions,
+  parseTemplate,
+  type Values,
+} from "../../worker/exec/index.ts";
+import type { Command, Work } from "../plan/plan-file.ts";
+import type { Matched } from "./identity.ts";
+
+/** Throws a `MissingValue`. */
+export function filledWork(work: Work, inputs: Values): Work {
+  const text = (given: string): string => (mayHaveExpressions(given) ? fillText(parseTemplate(given), inputs) : given);
+  const word = (given: string): string => (mayHaveExpressions(given) ? fillWord(parseTemplate(given), inputs) : given);
+  const { command, values } = filledCommand(work.command, inputs, text, word);
+  const env = Object.entries(work.env).map(([name, value]) => [name, word(value)]);
+  return { ...work, command, env: { ...Object.fromEntries(env), ...values }, input: text(work.input) };
+}
+
+function filledCommand(
+  command: Command,
+  inputs: Values,
+  text: (given: string) => string,
+  word: (given: string) => string,
+): { readonly command: Command; readonly values: Readonly<Record<string, string>> } {
+  switch (command.kind) {
+    case "line": {
+      if (!mayHaveExpressions(command.line)) return { command, values: {} };
+      const { line, env } = fillShell(parseTemplate(command.line), inputs);
+      return { command: { ...command, line }, values: env };
+    }
+    case "words":
+      return { command: { ...command, words: command.words.map(word) }, values: {} };
+    case "agent":
+      return { command: { ...command, prompt: text(command.prompt), args: command.args.map(word) }, values: {} };
+    case "nothing":
+      return { command, values: {} };
+    default:
+      return command satisfies never;
+  }
+}
+
+type Inputs = NonNullable<ExecTask["inputs"]>;
+
+/** What a task sees of those it needs, by their names in the plan; the log has them by id. */
+export function inputsByName({ task, needs: ids }: Pick<Matched, "task" | "needs">, inputs: Inputs): Inputs {
+  const known = task.needs.flatMap((name, index) => {
+    const input = inputs[ids[index] ?? name];
+    return input === undefined ? [] : [[name, input] as const];
+  });
+  return Object.fromEntries(known);
+}

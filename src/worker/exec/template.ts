@@ -1,0 +1,201 @@
+/**
+ * Text with expressions in it: `git merge ${{ needs.impl.branch }}`.
+ *
+ * In plain text (a variable, a prompt, a word of a list) an expression is replaced by the text of its value: as it is,
+ * or as JSON if it is no text. In a line for a shell no value is ever part of the line: it is put into a variable of
+ * the environment, and the line reads that, in quotes. A shell does not look into what a variable holds, so a value is
+ * one word, or a part of the quoted word it stands in, whatever is in it: blanks, quotes, newlines, `$(…)`. Where a
+ * shell would not read the variable, or not as one word, the expression is refused when the plan is read.
+ *
+ * `$${{` stands for `${{` itself.
+ */
+import {
+  type Expression,
+  ExpressionError,
+  evaluate,
+  MissingValue,
+  needsIn,
+  parseExpression,
+  pathText,
+  type Values,
+} from "./expression.ts";
+
+type Part = string | { readonly source: string; readonly expression: Expression };
+export type Template = readonly Part[];
+
+const OPEN = `\${{`;
+const CLOSE = "}}";
+/** The kernel takes no longer word or variable: 128 KiB with its name and a zero byte. */
+const WORD_BYTES_MAX = 130_000;
+
+/** Whether a text has anything to be read as a template. */
+export const mayHaveExpressions = (text: string): boolean => text.includes(OPEN);
+
+/** Throws an `ExpressionError`. */
+export function parseTemplate(text: string): Template {
+  const parts: Part[] = [];
+  let literal = "";
+  let at = 0;
+  for (let open = text.indexOf(OPEN); open >= 0; open = text.indexOf(OPEN, at)) {
+    if (text[open - 1] === "$" && open > at) {
+      literal += text.slice(at, open - 1) + OPEN;
+      at = open + OPEN.length;
+      continue;
+    }
+    const close = endOf(text, open + OPEN.length);
+    if (close < 0) throw new ExpressionError(`${JSON.stringify(text.slice(open, open + 40))} has no }} that closes it`);
+    parts.push(literal + text.slice(at, open));
+    const source = text.slice(open + OPEN.length, close).trim();
+    parts.push({ source, expression: parseExpression(source) });
+    literal = "";
+    at = close + CLOSE.length;
+  }
+  parts.push(literal + text.slice(at));
+  return parts.filter((part) => part !== "");
+}
+
+/** Where the expression ends that begins here: a `}}` in a text of it does not count. */
+function endOf(text: string, from: number): number {
+  let quote = "";
+  for (let at = from; at < text.length; at++) {
+    const char = text[at] as string;
+    if (quote !== "") {
+      if (char === "\\" && quote === '"') at++;
+      else if (char === quote) quote = "";
+    } else if (char === '"' || char === "'") quote = char;
+    else if (text.startsWith(CLOSE, at)) return at;
+  }
+  return -1;
+}
+
+export const expressionsIn = (template: Template): Expression[] =>
+  template.flatMap((part) => (typeof part === "string" ? [] : [part.expression]));
+
+/** Throws a `MissingValue`. */
+export const fillText = (template: Template, inputs: Values): string =>
+  template.map((part) => (typeof part === "string" ? part : textOf(part, inputs))).join("");
+
+/** A word of a command line or of its environment: it holds no zero byte, and is not too long for the kernel. */
+export function fillWord(template: Template, inputs: Values): string {
+  const text = fillText(template, inputs);
+  const [first] = expressionsIn(template);
+  if (first === undefined) return text;
+  const [named] = needsIn(first);
+  const name = named === undefined ? "an expression" : pathText(named.need, named.steps);
+  if (text.includes("\0")) throw new MissingValue(`${name} holds a zero byte, which no word of a command can`);
+  const size = Buffer.byteLength(text);
+  if (size <= WORD_BYTES_MAX) return text;
+  const advice = "the file DROVER_INPUTS_FILE has all of it";
+  throw new MissingValue(`${name} makes a word of ${size} bytes; at most ${WORD_BYTES_MAX} are taken, and ${advice}`);
+}
+
+function textOf({ expression }: Exclude<Part, string>, inputs: Values): string {
+  const value = evaluate(expression, inputs);
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+// ------------------------------------------------------------------- for a shell
+
+const VARIABLE = "DROVER_VALUE_";
+
+export type ShellLine = { readonly line: string; readonly env: Readonly<Record<string, string>> };
+
+/** The line for a shell, and the variables it reads. Throws a `MissingValue`. */
+export function fillShell(template: Template, inputs: Values): ShellLine {
+  const contexts = contextsOf(template);
+  const env: Record<string, string> = {};
+  let count = 0;
+  const words = template.map((part) => {
+    if (typeof part === "string") return part;
+    const name = `${VARIABLE}${++count}`;
+    env[name] = fillWord([part], inputs);
+    return contexts[count - 1] === "bare" ? `"\${${name}}"` : `\${${name}}`;
+  });
+  return { line: words.join(""), env };
+}
+
+/** Why an expression stands where a shell would not read it as one word; null if none does. */
+export function misplacedIn(template: Template): string | null {
+  const bad = contextsOf(template).find((context) => context !== "bare" && context !== "double");
+  return bad === undefined ? null : ADVICE[bad];
+}
+
+/** How a shell reads what stands in the place of an expression. */
+type Context = "bare" | "double" | keyof typeof ADVICE;
+const ADVICE = {
+  single: "it stands in single quotes, in which a shell reads no values; use double quotes, or none",
+  backtick: "it stands in backticks; use $( ) instead",
+  braces: "it stands inside braces; put it into a variable of its own first",
+  document: "it stands behind <<, as in a here-document; use printf or input: instead",
+  arithmetic: "it stands in $(( )); put it into a variable of its own first",
+  escaped: "a backslash stands before it; take that out",
+} as const;
+
+type Frame = "bare" | "double" | "single" | "backtick" | "braces" | "paren" | "arithmetic" | "comment" | "escaped";
+
+/** The contexts of the expressions of a line, in their order. */
+function contextsOf(template: Template): Context[] {
+  const frames: Frame[] = [];
+  let hasDocument = false;
+  let before = "\n";
+  const top = (): Frame => frames.at(-1) ?? "bare";
+  const isBare = (): boolean => top() === "bare" || top() === "paren" || top() === "backtick";
+
+  /** How many characters of the text were read. */
+  function step(text: string, at: number): number {
+    const char = text[at] as string;
+    const two = text.slice(at, at + 2);
+    if (top() === "single" || top() === "comment") {
+      if (char === (top() === "single" ? "'" : "\n")) frames.pop();
+      return 1;
+    }
+    if (char === "\\") return at + 1 < text.length ? 2 : opened("escaped", 1);
+    if (text.startsWith("$((", at)) return opened("arithmetic", 3);
+    if (two === "$(") return opened("paren", 2);
+    if (two === `\${`) return opened("braces", 2);
+    if (char === "`") return top() === "backtick" ? closed(1) : opened("backtick", 1);
+    if (char === '"') return top() === "double" ? closed(1) : opened("double", 1);
+    if (top() === "double") return 1;
+    if (top() === "braces") return char === "}" ? closed(1) : 1;
+    if (top() === "arithmetic") return two === "))" ? closed(2) : 1;
+    if (char === "'") return opened("single", 1);
+    if (char === "#" && /[\s;&|(]/.test(before)) return opened("comment", 1);
+    if (char === "(") return opened("paren", 1);
+    if (char === ")" && top() === "paren") return closed(1);
+    if (two === "<<" && isBare()) hasDocument = true;
+    return 1;
+  }
+  function opened(frame: Frame, length: number): number {
+    frames.push(frame);
+    return length;
+  }
+  function closed(length: number): number {
+    frames.pop();
+    return length;
+  }
+
+  return template.flatMap((part) => {
+    if (typeof part !== "string") {
+      before = "x";
+      const context = contextOf(frames, hasDocument);
+      if (top() === "escaped") frames.pop();
+      return [context];
+    }
+    for (let at = 0; at < part.length; ) {
+      const length = step(part, at);
+      at += length;
+      before = part[Math.min(at, part.length) - 1] as string;
+    }
+    return [];
+  });
+}
+
+function contextOf(frames: readonly Frame[], hasDocument: boolean): Context {
+  const top = frames.at(-1) ?? "bare";
+  if (top === "comment") return "bare";
+  if (hasDocument) return "document";
+  // A shell reads what is in backticks twice, so nothing inside them is safe from its quotes.
+  if (frames.includes("backtick")) return "backtick";
+  if (top === "paren") return "bare";
+  return top;
+}
