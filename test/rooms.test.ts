@@ -71,7 +71,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   log: [".", "format", "integrity", "memory", "sqlite", "contract"],
   protocol: ["wire", "generated", "schema", "shapes", "calls", "settings", "."],
   engine: ["writer", "permits", "tasks", "workers", "schedules", "snapshots", "views", "."],
-  server: ["webhooks", "access", "push", "observe", "pages", "handlers", "."],
+  server: ["webhooks", "access", "push", "life", "logs", "observe", "pages", "handlers", "."],
   worker: ["output", "process", "worktree", "pull", "exec", "."],
   cli: ["shell", "show", "config", "plan", "worker", "run", "serve", "verbs", "."],
 };

@@ -29,10 +29,10 @@ import {
   type Turnstile,
 } from "../http/index.ts";
 import { CALLS, type Call, type CallName, type RawQuery, readQuery, readShape } from "../protocol/index.ts";
-import type { ServerPhase } from "./access/phase.ts";
 import { checkScope } from "./access/token-scope.ts";
 import type { Exchange, Handlers } from "./handlers/handler.ts";
 import { ANSWERED } from "./handlers/server.ts";
+import type { ServerPhase } from "./life/phase.ts";
 
 export type CallParts = SendParts &
   BodyLimits & {

@@ -29,20 +29,20 @@ import {
 } from "../http/index.ts";
 import type { Settings } from "../protocol/index.ts";
 import { type Clock, isLoopback, realClock, versionText } from "../std/index.ts";
-import { createPhase } from "./access/phase.ts";
 import { knownTokens, StartRefusal } from "./access/tokens.ts";
 import { fleetHandlers } from "./handlers/fleet.ts";
 import { groupHandlers } from "./handlers/groups.ts";
 import type { Deps, Handlers, LogsOf } from "./handlers/handler.ts";
-import { createLogRequests } from "./handlers/log-requests.ts";
 import { schedulerHandlers, serverHandlers } from "./handlers/server.ts";
 import { taskHandlers } from "./handlers/tasks.ts";
+import { createPhase } from "./life/phase.ts";
+import { type Ending, shutDown } from "./life/shutdown.ts";
+import { createLogRequests } from "./logs/log-requests.ts";
 import { createObservers, type Observers } from "./observe/observers.ts";
 import { createSpans, type Spans } from "./observe/spans.ts";
 import { problemOf } from "./problem.ts";
 import { createPushDriver } from "./push/drivers.ts";
 import { createRoutes } from "./routes.ts";
-import { type Ending, shutDown } from "./shutdown.ts";
 import { startWebhooks, type Webhooks } from "./webhooks/dispatcher.ts";
 
 export type ServerLimits = ConnectionLimits &

@@ -4,11 +4,11 @@
 import type { Drover } from "../../engine/index.ts";
 import type { LongPolls, Polled } from "../../http/index.ts";
 import type { Answered, Asked, CallName, Settings } from "../../protocol/index.ts";
-import type { ServerPhase } from "../access/phase.ts";
+import type { ServerPhase } from "../life/phase.ts";
+import type { LogRequests } from "../logs/log-requests.ts";
 import type { TurnedAway } from "../observe/event-log.ts";
 import type { PushDriver } from "../push/drivers.ts";
 import type { Snapshot } from "../webhooks/delivery.ts";
-import type { LogRequests } from "./log-requests.ts";
 
 export type LogTail = { readonly attempt: number; readonly text: string; readonly truncated: boolean };
 /** The end of what an attempt wrote; without a number, of the last attempt. Null if it is not here. */

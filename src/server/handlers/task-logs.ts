@@ -13,9 +13,9 @@ import { refused } from "../../engine/writer/index.ts";
 import { createTurnstile, inItsTurn, isScoped, ServerRefusal } from "../../http/index.ts";
 import { type LogsQuery, TAIL_LINES_DEFAULT, type TaskLogs } from "../../protocol/index.ts";
 import { checkTask } from "../access/token-scope.ts";
-import { createAttemptWorkers, type RanBy } from "./attempt-worker.ts";
+import { createAttemptWorkers, type RanBy } from "../logs/attempt-worker.ts";
+import { LOG_WAIT_MS, type LogOutcome } from "../logs/log-requests.ts";
 import type { Deps, Exchange } from "./handler.ts";
-import { LOG_WAIT_MS, type LogOutcome } from "./log-requests.ts";
 
 /** Each may be a mebibyte. */
 const READ_AT_ONCE = 8;

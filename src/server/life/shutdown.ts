@@ -6,14 +6,14 @@
  * While it waits the server goes on answering: workers bring their results, people look. What still runs when the grace
  * is over stays in the log as running; its worker keeps its lease with the next server.
  */
-import type { State } from "../core/model/index.ts";
-import type { Drover } from "../engine/index.ts";
-import { isStop } from "../engine/writer/index.ts";
-import { type Listener, type LongPolls, ServerRefusal, type Streams } from "../http/index.ts";
-import { type Clock, ringAfter, ringEvery } from "../std/index.ts";
-import type { ServerPhase } from "./access/phase.ts";
-import type { PushDriver } from "./push/drivers.ts";
-import type { Webhooks } from "./webhooks/dispatcher.ts";
+import type { State } from "../../core/model/index.ts";
+import type { Drover } from "../../engine/index.ts";
+import { isStop } from "../../engine/writer/index.ts";
+import { type Listener, type LongPolls, ServerRefusal, type Streams } from "../../http/index.ts";
+import { type Clock, ringAfter, ringEvery } from "../../std/index.ts";
+import type { PushDriver } from "../push/drivers.ts";
+import type { Webhooks } from "../webhooks/dispatcher.ts";
+import type { ServerPhase } from "./phase.ts";
 
 /** How often it looks whether everything has ended. */
 const LOOK_MS = 20;
