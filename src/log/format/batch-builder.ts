@@ -10,7 +10,7 @@ import { type Seq, seq } from "../../core/base/index.ts";
 import type { Event } from "../../core/model/index.ts";
 import type { Batch, LogRecord, PackedBatch, SignRule, UnhashedBatch } from "../log.ts";
 import { LENGTH_BYTES, packedSize, packRecords, spansOf } from "./batch-row.ts";
-import { appendText, type Block, createSharedBlock, emptyBlock, makeRoom } from "./byte-block.ts";
+import { appendText, type Block, createBlock, emptyBlock, makeRoom } from "./byte-block.ts";
 import { HASH_BYTES } from "./chain.ts";
 import { writeEvent } from "./codec.ts";
 import { COMPACT } from "./compact-events.ts";
@@ -27,8 +27,8 @@ export type Gathering = {
 
 export const createGathering = (): Gathering => ({
   count: 0,
-  records: createSharedBlock(ROOM_AT_FIRST),
-  payloads: createSharedBlock(ROOM_AT_FIRST),
+  records: createBlock(ROOM_AT_FIRST),
+  payloads: createBlock(ROOM_AT_FIRST),
   deferred: [],
 });
 

@@ -2,7 +2,7 @@
  * Bytes that grow as they are written: what a batch is gathered in.
  */
 
-/** Up to here the bytes of a shared block are shared. More is rare, and the collector does not count what is shared. */
+/** Up to here the bytes of a block are shared. More is rare, and the collector does not count what is shared. */
 const SHARED_MAX = 4 * 1024 * 1024;
 
 /**
@@ -10,18 +10,15 @@ const SHARED_MAX = 4 * 1024 * 1024;
  * another thread without being copied, and is kept for good; a block that outgrows it goes on elsewhere until it is
  * emptied.
  */
-export type Block = { bytes: Buffer; view: DataView; length: number; shared: Buffer | null };
+export type Block = { bytes: Buffer; view: DataView; length: number; shared: Buffer };
 
-export const createBlock = (size: number): Block => blockOf(Buffer.allocUnsafe(size), null);
-
-export function createSharedBlock(size: number): Block {
+export function createBlock(size: number): Block {
   const bytes = sharedRoom(size);
-  return blockOf(bytes, bytes);
+  return { bytes, view: viewOf(bytes), length: 0, shared: bytes };
 }
 
 const sharedRoom = (size: number): Buffer => Buffer.from(new SharedArrayBuffer(size));
 const viewOf = ({ buffer, byteOffset, byteLength }: Buffer): DataView => new DataView(buffer, byteOffset, byteLength);
-const blockOf = (bytes: Buffer, shared: Buffer | null): Block => ({ bytes, view: viewOf(bytes), length: 0, shared });
 
 /** Sees to it that so many bytes more can be written. */
 export function makeRoom(block: Block, more: number): void {
@@ -30,7 +27,7 @@ export function makeRoom(block: Block, more: number): void {
 
 function grow(block: Block, needed: number): void {
   const size = Math.max(block.bytes.length * 2, needed);
-  const isShared = block.shared !== null && size <= SHARED_MAX;
+  const isShared = size <= SHARED_MAX;
   const larger = isShared ? sharedRoom(size) : Buffer.allocUnsafe(size);
   block.bytes.copy(larger, 0, 0, block.length);
   moveTo(block, larger);
@@ -40,7 +37,7 @@ function grow(block: Block, needed: number): void {
 /** Nothing is written any more; the room it keeps is there. */
 export function emptyBlock(block: Block): void {
   block.length = 0;
-  if (block.shared !== null && block.bytes !== block.shared) moveTo(block, block.shared);
+  if (block.bytes !== block.shared) moveTo(block, block.shared);
 }
 
 function moveTo(block: Block, bytes: Buffer): void {
