@@ -4,8 +4,8 @@
 
 import type { Instant } from "./base/brand.ts";
 import { fifo } from "./collections/fifo.ts";
-import { IdTable } from "./collections/id-table.ts";
 import { sortedList } from "./collections/sorted-list.ts";
+import { TaskTable } from "./collections/task-table.ts";
 import { DEFAULT_CONFIG } from "./config/config.ts";
 import { newShapes } from "./fleet/shape.ts";
 import { newFleet } from "./fleet/worker-tree.ts";
@@ -26,8 +26,8 @@ export function emptyState(): State {
     projects: new Map(),
     registrations: 0,
     loads: new Map(),
-    tasks: new IdTable(),
-    tombstones: new IdTable(),
+    tasks: new TaskTable(),
+    tombstones: new TaskTable(),
     fleet: newFleet(),
     gates: new Map(),
     permits: new Map(),
@@ -50,7 +50,7 @@ export function emptyState(): State {
     turn: sortedList<Project>(compareProjects),
     levels: { origin: 0, highest: 0 },
     holds: new Set(),
-    oldest: sortedList<Group>(compareGroups),
+    holdCandidates: sortedList<Group>(compareGroups),
     expressProjects: new Set(),
     spent: new RollingSum(DEFAULT_CONFIG.budget.window, BUDGET_BUCKETS),
     reserved: 0,

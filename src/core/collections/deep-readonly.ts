@@ -6,9 +6,9 @@
  */
 import type { AttemptSet, ReadonlyAttemptSet } from "./attempt-set.ts";
 import type { ReadonlyNumbers } from "./bit-set.ts";
-import type { IdTable, ReadonlyIdTable } from "./id-table.ts";
 import type { ReadonlySlotMap, SlotMap } from "./slot-map.ts";
 import type { ReadonlySortedList, SortedList } from "./sorted-list.ts";
+import type { ReadonlyTaskTable, TaskTable } from "./task-table.ts";
 
 /** A sum over a window of time (gate/usage-window.ts), without what changes it. */
 type ReadonlySum = {
@@ -37,8 +37,8 @@ export type DeepReadonly<Value> = Value extends Plain
               ? Readonly<Pick<Value, keyof ReadonlySum>>
               : Value extends SlotMap<infer Item>
                 ? ReadonlySlotMap<DeepReadonly<Item>>
-                : Value extends IdTable<infer Item>
-                  ? ReadonlyIdTable<DeepReadonly<Item>>
+                : Value extends TaskTable<infer Item>
+                  ? ReadonlyTaskTable<DeepReadonly<Item>>
                   : Value extends AttemptSet<infer Item>
                     ? ReadonlyAttemptSet<DeepReadonly<Item>>
                     : ReadonlyFields<Value>;

@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { type TaskId, taskId } from "../base/brand.ts";
-import { IdTable, numberIn } from "./id-table.ts";
 import { NumberTable } from "./number-table.ts";
+import { numberIn, TaskTable } from "./task-table.ts";
 
 /** Numbers close together, so that blocks fill and empty; and those where arithmetic on 32 bits would go wrong. */
 const key = fc.oneof(
@@ -77,7 +77,7 @@ test("a table of tasks is a Map in the order of submission, whoever chose the id
   const item = fc.tuple(fc.boolean(), fc.boolean());
   fc.assert(
     fc.property(fc.array(item, { maxLength: 200 }), (all) => {
-      const table = new IdTable<{ readonly id: TaskId; readonly seq: number }>();
+      const table = new TaskTable<{ readonly id: TaskId; readonly seq: number }>();
       const map = new Map<TaskId, { readonly id: TaskId; readonly seq: number }>();
       for (const [index, [isNamed, goes]] of all.entries()) {
         const seq = index + 1;

@@ -15,7 +15,7 @@
 
 import type { Pin } from "../base/brand.ts";
 import { bitSet, hasBit, setAll, setBit } from "../collections/bit-set.ts";
-import { addId, dropId, type IdSet, idSet, idsIn, markAll } from "../collections/id-set.ts";
+import { addShape, dropShape, markAll, type ShapeSet, shapeSet, shapesIn } from "../collections/shape-set.ts";
 import type { ReadonlyDemand, ReadonlyWorker } from "../model/read-only.ts";
 import type {
   Attempt,
@@ -88,7 +88,7 @@ export function internShape(
   shapes.idle++;
   for (const use of [type, demand, ...locks, ...(gate === null ? [] : [gate])]) {
     use.shapes++;
-    addId(use.mask, id);
+    addShape(use.mask, id);
   }
   setBit(shapes.shutByType, id, type.inFlight >= world.typeLimit(requirements.type));
   setBit(shapes.shutByGate, id, gate?.held === true);
@@ -112,11 +112,11 @@ function useOf<Use>(uses: Map<string, Use>, key: string, make: () => Use): Use {
 }
 
 export const typeUse = (shapes: Shapes, type: string): TypeUse =>
-  shapes.types.get(type) ?? useOf(shapes.types, type, () => ({ type, mask: idSet(), inFlight: 0, shapes: 0 }));
+  shapes.types.get(type) ?? useOf(shapes.types, type, () => ({ type, mask: shapeSet(), inFlight: 0, shapes: 0 }));
 export const lockUse = (shapes: Shapes, key: string): LockUse =>
-  useOf(shapes.locks, key, () => ({ key, mask: idSet(), holder: null, shapes: 0 }));
+  useOf(shapes.locks, key, () => ({ key, mask: shapeSet(), holder: null, shapes: 0 }));
 export const gateUse = (shapes: Shapes, name: string): GateUse =>
-  useOf(shapes.gates, name, () => ({ name, mask: idSet(), held: false, shapes: 0 }));
+  useOf(shapes.gates, name, () => ({ name, mask: shapeSet(), held: false, shapes: 0 }));
 
 function internDemand(shapes: Shapes, requirements: Requirements, pin: Pin | null, world: World): Demand {
   const { refusedBy } = world;
@@ -131,7 +131,7 @@ function internDemand(shapes: Shapes, requirements: Requirements, pin: Pin | nul
     pin,
     refusedBy,
     bloom: bloomOf(requirements.capabilities),
-    mask: idSet(),
+    mask: shapeSet(),
     shapes: 0,
     capable: 0,
     feasible: 0,
@@ -212,14 +212,14 @@ export function setGateHeld(shapes: Shapes, use: GateUse, held: boolean): void {
 /** Takes a lock or gives it back; a shape stays shut while any of its locks is taken. */
 export function setLockHolder(shapes: Shapes, use: LockUse, holder: Attempt | null): void {
   use.holder = holder;
-  for (const id of idsIn(use.mask)) {
+  for (const id of shapesIn(use.mask)) {
     const taken = shapes.byId[id]?.locks.some((lock) => lock.holder !== null) === true;
     setBit(shapes.shutByLock, id, taken);
   }
   refreshAll(shapes, use.mask);
 }
 
-function refreshAll(shapes: Shapes, mask: IdSet): void {
+function refreshAll(shapes: Shapes, mask: ShapeSet): void {
   const { bits } = mask;
   if (bits === null) {
     for (const id of mask.few) refresh(shapes, id);
@@ -248,7 +248,7 @@ function sweep(shapes: Shapes, workers: Iterable<Worker>): void {
     shapes.freeIds.push(shape.id);
     for (const use of [shape.type, shape.demand, ...shape.locks, ...(shape.gate === null ? [] : [shape.gate])]) {
       use.shapes--;
-      dropId(use.mask, shape.id);
+      dropShape(use.mask, shape.id);
     }
     for (const set of [
       shapes.shutByType,

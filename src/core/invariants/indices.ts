@@ -7,7 +7,7 @@
 
 import type { Pin } from "../base/brand.ts";
 import { bitsOf } from "../collections/bit-set.ts";
-import { idsIn } from "../collections/id-set.ts";
+import { shapesIn } from "../collections/shape-set.ts";
 import { beginningOf, items, type ReadonlySortedList } from "../collections/sorted-list.ts";
 import { typeLimit } from "../config/config.ts";
 import { isStray } from "../fleet/pin.ts";
@@ -37,7 +37,7 @@ export function checkIndices(state: ReadonlyState, complain: Check): void {
     checkProject(state, project, complain);
   }
   const groups = groupsOf(state).filter(({ shape }) => shape.demand.cpu > 0 || shape.demand.memory > 0);
-  checkList("the longest waiting groups", state.oldest, groups, complain);
+  checkList("the groups that may need a hold", state.holdCandidates, groups, complain);
   const ready = [...state.projects.values()].filter(({ queued }) => queued > 0);
   checkList("the projects' turn", state.turn, ready, complain);
   checkShapes(state, complain);
@@ -158,7 +158,7 @@ function checkShapes(state: ReadonlyState, complain: Check): void {
   for (const use of uses) {
     const users = all.filter(({ type, demand, gate, locks }) => [type, demand, gate, ...locks].includes(use as never));
     const ids = users.map(({ id }) => id);
-    const areKnown = isSame(idsIn(use.mask), ids) && use.shapes === ids.length;
+    const areKnown = isSame(shapesIn(use.mask), ids) && use.shapes === ids.length;
     complain(areKnown, "a type, lock, gate or demand knows its shapes");
   }
 }

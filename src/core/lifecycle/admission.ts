@@ -11,7 +11,7 @@ import type { AgentId, Instant, ProjectId, TaskId } from "../base/brand.ts";
 import { badField, type Refusal } from "../base/refusal.ts";
 import { isKeptForOthers, keptOf } from "../base/reserve.ts";
 import { fail, ok, type Result } from "../base/result.ts";
-import { ownId } from "../collections/id-table.ts";
+import { ownId } from "../collections/task-table.ts";
 import { type Config, type ProjectSettings, settingsFor } from "../config/config.ts";
 import { pinFor } from "../fleet/placement.ts";
 import { type Needed, offers } from "../fleet/shape.ts";

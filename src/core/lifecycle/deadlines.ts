@@ -161,7 +161,7 @@ function nextRoomInBudgets(state: ReadonlyState, now: Instant): number {
 function nextOverdue(state: ReadonlyState, now: Instant): number {
   if (state.holds.size >= holdsMax(state)) return Number.POSITIVE_INFINITY;
   let looked = 0;
-  for (const group of items(state.oldest)) {
+  for (const group of items(state.holdCandidates)) {
     if (looked++ >= GROUPS_LOOKED_AT_MAX) break;
     const at = overdueAt(group.headAt, state.config.scheduler.priority);
     if (at > now) return at;

@@ -27,9 +27,9 @@ import type {
 import type { AttemptSet } from "../collections/attempt-set.ts";
 import type { BitSet } from "../collections/bit-set.ts";
 import type { Fifo } from "../collections/fifo.ts";
-import type { IdSet } from "../collections/id-set.ts";
-import type { IdTable } from "../collections/id-table.ts";
+import type { ShapeSet } from "../collections/shape-set.ts";
 import type { SortedList } from "../collections/sorted-list.ts";
+import type { TaskTable } from "../collections/task-table.ts";
 import type { Config, ProjectSettings } from "../config/config.ts";
 import type { ConfigPatch } from "../config/config-patch.ts";
 import type { Gate } from "../gate/state.ts";
@@ -63,16 +63,16 @@ export type Demand = Pick<Requirements, "capabilities" | "cpu" | "memory"> & {
   readonly refusedBy: readonly string[];
   /** One bit per needed capability by hash: a worker lacking a bit lacks the capability. */
   readonly bloom: number;
-  readonly mask: IdSet;
+  readonly mask: ShapeSet;
   shapes: number;
   /** Workers that could serve it if they were empty, and workers with room for it now. */
   capable: number;
   feasible: number;
 };
 
-export type TypeUse = { readonly type: string; readonly mask: IdSet; inFlight: number; shapes: number };
-export type LockUse = { readonly key: string; readonly mask: IdSet; holder: Attempt | null; shapes: number };
-export type GateUse = { readonly name: string; readonly mask: IdSet; held: boolean; shapes: number };
+export type TypeUse = { readonly type: string; readonly mask: ShapeSet; inFlight: number; shapes: number };
+export type LockUse = { readonly key: string; readonly mask: ShapeSet; holder: Attempt | null; shapes: number };
+export type GateUse = { readonly name: string; readonly mask: ShapeSet; held: boolean; shapes: number };
 
 export type Shape = {
   readonly id: number;
@@ -483,9 +483,9 @@ export type State = {
   /** What each agent has waiting and in flight, over all its projects. */
   readonly loads: Map<AgentId, AgentLoad>;
   /** All tasks, live or ended, that are still readable. */
-  readonly tasks: IdTable<Task>;
+  readonly tasks: TaskTable<Task>;
   /** Ended tasks whose record has expired: their ids stay taken. */
-  readonly tombstones: IdTable<Tombstone>;
+  readonly tombstones: TaskTable<Tombstone>;
   /** The workers. */
   readonly fleet: Fleet;
   /** All gates by name. */
@@ -541,7 +541,7 @@ export type State = {
   /** Workers that are kept free for a task. */
   readonly holds: Set<Hold>;
   /** Groups of tasks that ask for CPU or memory, the longest waiting first: who may need a hold. */
-  readonly oldest: SortedList<Group>;
+  readonly holdCandidates: SortedList<Group>;
   /** Projects whose tasks may reach the express lane. */
   readonly expressProjects: Set<Project>;
   /** Tokens settled within the window of the whole budget. */

@@ -8,7 +8,7 @@
  * when a gate, a budget or the limit of its agent keeps its task waiting.
  *
  * Only tasks that ask for CPU or memory can be starved this way; they are kept in the order of their
- * age (`state.oldest`), and at most 64 of the longest waiting queues are looked at per turn.
+ * age (`state.holdCandidates`), and at most 64 of the longest waiting queues are looked at per turn.
  */
 import { hasBit } from "../collections/bit-set.ts";
 import { first, items } from "../collections/sorted-list.ts";
@@ -31,7 +31,7 @@ export function nextHold(state: ReadonlyState, now: number): ReadonlyHold | null
   const { priority: rules } = state.config.scheduler;
   let looked = 0;
   let searches = 0;
-  for (const group of items(state.oldest)) {
+  for (const group of items(state.holdCandidates)) {
     if (!isOverdue(group.headAt, now, rules) || looked++ >= GROUPS_LOOKED_AT_MAX) return null;
     if (!mayHold(state, group, now)) continue;
     if (searches++ >= SEARCHES_MAX) return null;

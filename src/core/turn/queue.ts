@@ -152,10 +152,10 @@ function enter(state: State, task: Task): void {
   const shape = shapeOf(state, task);
   const group = groupFor(task, shape, fixedOf(state, task));
   if (group.tasks.size === 0 || compareTasks(task, first(group.tasks) as Task) < 0) {
-    if (group.tasks.size > 0) unlistOldest(state, group);
+    if (group.tasks.size > 0) unlistHoldCandidate(state, group);
     group.headAt = task.runnableAt;
     group.headSeq = task.seq;
-    listOldest(state, group);
+    listHoldCandidate(state, group);
   }
   insert(group.tasks, task);
   task.group = group;
@@ -171,7 +171,7 @@ function leave(state: State, task: Task): void {
   const group = task.group as Group;
   const { shape } = group;
   const wasHead = group.headSeq === task.seq;
-  if (wasHead) unlistOldest(state, group);
+  if (wasHead) unlistHoldCandidate(state, group);
   remove(group.tasks, task);
   task.group = null;
   if (group.tasks.size === 0) dropGroup(agent, group);
@@ -179,7 +179,7 @@ function leave(state: State, task: Task): void {
     const head = first(group.tasks) as Task;
     group.headAt = head.runnableAt;
     group.headSeq = head.seq;
-    listOldest(state, group);
+    listHoldCandidate(state, group);
   }
   countQueued(state, shape, -1);
   countShape(project, shape, -1);
@@ -243,12 +243,12 @@ function dropGroup(agent: Agent, group: Group): void {
 
 const needsRoom = (group: ReadonlyGroup): boolean => group.shape.demand.cpu > 0 || group.shape.demand.memory > 0;
 
-function listOldest(state: State, group: Group): void {
-  if (needsRoom(group)) insert(state.oldest, group);
+function listHoldCandidate(state: State, group: Group): void {
+  if (needsRoom(group)) insert(state.holdCandidates, group);
 }
 
-function unlistOldest(state: State, group: Group): void {
-  if (needsRoom(group)) remove(state.oldest, group);
+function unlistHoldCandidate(state: State, group: Group): void {
+  if (needsRoom(group)) remove(state.holdCandidates, group);
 }
 
 /** Where an agent or a project stands in the order of turns; -1 if it stands nowhere. */

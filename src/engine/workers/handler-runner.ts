@@ -5,7 +5,7 @@
  * that must not run twice is the exception: its handler is called once the log has that it may have begun.
  */
 import type { Seq, TaskId, WorkerId } from "../../core/base/index.ts";
-import { type Fifo, fifo, IdTable, peek, push, shift } from "../../core/collections/index.ts";
+import { type Fifo, fifo, peek, push, shift, TaskTable } from "../../core/collections/index.ts";
 import type { Task, WorkerSettings } from "../../core/model/index.ts";
 import type { AnyParams, Inputs, Usage } from "../../protocol/index.ts";
 import type { Clock } from "../../std/index.ts";
@@ -21,7 +21,7 @@ import { notify, type Writer } from "../writer/writer.ts";
 const STARTED_PER_TURN_MAX = 128;
 
 export type HandlerRunner = {
-  readonly running: IdTable<RunningAttempt>;
+  readonly running: TaskTable<RunningAttempt>;
   readonly progress: ReadonlyMap<string, unknown>;
   /** Starts what was assigned to the worker, as far as it has slots. */
   serve(worker: HandlerWorker): void;
@@ -40,7 +40,7 @@ type RunnerParts = BodySources & {
 
 export function createHandlerRunner(deps: RunnerParts): HandlerRunner {
   const { writer, clock, bodies, onEnded } = deps;
-  const running = new IdTable<RunningAttempt>();
+  const running = new TaskTable<RunningAttempt>();
   const progress = new Map<string, unknown>();
   const contextParts = { writer, permits: deps.permits, progress };
   /** What has a slot and was not given to its handler yet. */

@@ -12,7 +12,7 @@
  * handler returns in that time counts; what it throws does not, since being stopped is no failure of the task.
  */
 import { isRecord, type TaskId, type WorkerId, whole } from "../../core/base/index.ts";
-import { fifo, type IdTable, push } from "../../core/collections/index.ts";
+import { fifo, push, type TaskTable } from "../../core/collections/index.ts";
 import type { Event, WorkerSettings } from "../../core/model/index.ts";
 import type { WorkerOptions as Described } from "../../protocol/index.ts";
 import type { Clock } from "../../std/index.ts";
@@ -202,7 +202,7 @@ export function createLocalWorkers(deps: LocalWorkersDeps): LocalWorkers {
 
 /** Resolves when the last has ended, or the grace is over. */
 async function stopHandlers(
-  { writer, clock, running }: { writer: Writer; clock: Clock; running: IdTable<RunningAttempt> },
+  { writer, clock, running }: { writer: Writer; clock: Clock; running: TaskTable<RunningAttempt> },
   worker: HandlerWorker,
   reason: DroverError,
 ): Promise<void> {

@@ -9,12 +9,12 @@ import { type BitSet, bitSet, bitsOf, type ReadonlyBitSet, setAll, setBit } from
 
 const FEW_MAX = 32;
 
-export type IdSet = { few: number[]; bits: BitSet | null };
-type ReadonlyIdSet = { readonly few: readonly number[]; readonly bits: ReadonlyBitSet | null };
+export type ShapeSet = { few: number[]; bits: BitSet | null };
+type ReadonlyShapeSet = { readonly few: readonly number[]; readonly bits: ReadonlyBitSet | null };
 
-export const idSet = (): IdSet => ({ few: [], bits: null });
+export const shapeSet = (): ShapeSet => ({ few: [], bits: null });
 
-export function addId(set: IdSet, id: number): void {
+export function addShape(set: ShapeSet, id: number): void {
   if (set.bits === null && set.few.length < FEW_MAX) {
     set.few.push(id);
     return;
@@ -27,16 +27,16 @@ export function addId(set: IdSet, id: number): void {
   setBit(set.bits, id, true);
 }
 
-export function dropId(set: IdSet, id: number): void {
+export function dropShape(set: ShapeSet, id: number): void {
   if (set.bits === null) set.few = set.few.filter((one) => one !== id);
   else setBit(set.bits, id, false);
 }
 
 /** The numbers in the set; ascending only once there are many. */
-export const idsIn = (set: ReadonlyIdSet): Iterable<number> => (set.bits === null ? set.few : bitsOf(set.bits));
+export const shapesIn = (set: ReadonlyShapeSet): Iterable<number> => (set.bits === null ? set.few : bitsOf(set.bits));
 
 /** Puts every number into a bit set, or takes it out. */
-export function markAll(target: BitSet, set: IdSet, on: boolean): void {
+export function markAll(target: BitSet, set: ShapeSet, on: boolean): void {
   if (set.bits === null) for (const id of set.few) setBit(target, id, on);
   else setAll(target, set.bits, on);
 }

@@ -1,5 +1,5 @@
 /**
- * Tasks by their ids.
+ * Tasks by their ids, and what belongs to them.
  *
  * The ids that Drover gives out, `tsk_` and the number of the event that submitted the task, are numbers in disguise:
  * tasks that stand next to each other in the log lie next to each other here (number-table.ts). The ids that callers
@@ -18,12 +18,12 @@ const UNDERSCORE = 95;
 const ZERO = 48;
 const NINE = 57;
 
-export type ReadonlyIdTable<Value extends { readonly seq: number }> = Pick<
-  IdTable<Value>,
+export type ReadonlyTaskTable<Value extends { readonly seq: number }> = Pick<
+  TaskTable<Value>,
   "size" | "get" | "has" | "values"
 >;
 
-export class IdTable<Value extends { readonly seq: number }> {
+export class TaskTable<Value extends { readonly seq: number }> {
   private readonly own = new NumberTable<Value>();
   private readonly named = new Map<string, Value>();
   /** What was found last, and by which id: a task is looked up to decide, and again to apply that. */
