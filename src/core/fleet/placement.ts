@@ -21,7 +21,7 @@ import type {
   ReadonlyWorker,
 } from "../model/read-only.ts";
 import { zonePin } from "./pin.ts";
-import { couldServe, fnv1a, hasRoomFor, type Needed, offers } from "./shape.ts";
+import { couldServe, fnv1a, hasRoomFor, hasSlot, leavesEnough, type Needed, offers } from "./shape.ts";
 import { refusalsOf } from "./worker-filter.ts";
 import { firstFrom, indexFor, leastLoaded, tightest } from "./worker-tree.ts";
 
@@ -172,10 +172,7 @@ export function heldPlacement(state: ReadonlyState, task: ReadonlyTask): Placeme
   const hold = task.project.hold;
   if (hold === null || hold.task !== task) return null;
   const { worker } = hold;
-  const hasRoom =
-    worker.status === "ready" &&
-    worker.attempts.size < worker.slots + state.fleet.room &&
-    worker.cpu - worker.usedCpu >= task.requirements.cpu &&
-    worker.memory - worker.usedMemory >= task.requirements.memory;
+  const { usedCpu, usedMemory } = worker;
+  const hasRoom = hasSlot(worker, state.fleet.room) && leavesEnough(worker, task.requirements, usedCpu, usedMemory);
   return hasRoom ? { worker, reason: ONLY_WORKER } : null;
 }

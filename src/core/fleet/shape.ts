@@ -176,20 +176,23 @@ export function offers(worker: ReadonlyWorker, demand: Needed): boolean {
   return worker.filter === null || !demand.refusedBy.includes(worker.filter);
 }
 
+/** What a task takes from its worker while it runs. */
+type Amounts = { readonly cpu: number; readonly memory: number };
+
 /** Whether a worker that could serve it has room now. `room` is what may queue on a worker beyond its slots. */
-export function hasRoomFor(
-  worker: ReadonlyWorker,
-  demand: { readonly cpu: number; readonly memory: number },
-  room: number,
-): boolean {
-  return (
-    worker.status === "ready" &&
-    worker.hold === null &&
-    worker.attempts.size < worker.slots + room &&
-    worker.cpu - worker.usedCpu >= demand.cpu &&
-    worker.memory - worker.usedMemory >= demand.memory
-  );
-}
+export const hasRoomFor = (worker: ReadonlyWorker, demand: Amounts, room: number): boolean =>
+  isOpen(worker, room) && leavesEnough(worker, demand, worker.usedCpu, worker.usedMemory);
+
+/** Whether it has a slot for any task. */
+export const isOpen = (worker: ReadonlyWorker, room: number): boolean => worker.hold === null && hasSlot(worker, room);
+
+/** The same of one that may be held: it has a slot for the task it is held for. */
+export const hasSlot = (worker: ReadonlyWorker, room: number): boolean =>
+  worker.status === "ready" && worker.attempts.size < worker.slots + room;
+
+/** Whether a worker of which so much is used has as much left as is asked for. */
+export const leavesEnough = (worker: Amounts, asked: Amounts, usedCpu: number, usedMemory: number): boolean =>
+  worker.cpu - usedCpu >= asked.cpu && worker.memory - usedMemory >= asked.memory;
 
 export function setDemandFeasible(shapes: Shapes, demand: Demand, feasible: number): void {
   const wasShut = demand.feasible === 0;

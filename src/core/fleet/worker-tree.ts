@@ -18,7 +18,7 @@ import { lowerBound } from "../collections/sorted-list.ts";
 import type { ReadonlyDemand, ReadonlyFleet, ReadonlyWorker } from "../model/read-only.ts";
 import type { Attempt, Fleet, Hold, Shapes, TreeArrays, Worker } from "../model/state.ts";
 import { workerOf } from "./pin.ts";
-import { bloomOf, couldServe, hasRoomFor, setDemandFeasible } from "./shape.ts";
+import { bloomOf, couldServe, hasRoomFor, isOpen, leavesEnough, setDemandFeasible } from "./shape.ts";
 import { keyOfTakes } from "./worker-filter.ts";
 
 const CAPABILITIES_SPAN = 65_536;
@@ -128,19 +128,15 @@ function recount(
   usedCpu: number,
   usedMemory: number,
 ): void {
-  const { cpu, memory } = worker;
   const open = isOpen(worker, fleet.room);
   for (const demand of worker.demands) {
-    const did = wasOpen && cpu - usedCpu >= demand.cpu && memory - usedMemory >= demand.memory;
-    const does = open && cpu - worker.usedCpu >= demand.cpu && memory - worker.usedMemory >= demand.memory;
+    const did = wasOpen && leavesEnough(worker, demand, usedCpu, usedMemory);
+    const does = open && leavesEnough(worker, demand, worker.usedCpu, worker.usedMemory);
     if (did !== does) setDemandFeasible(shapes, demand, demand.feasible + (does ? 1 : -1));
   }
   writeLeaf(fleet, worker);
   for (let node = (fleet.width + worker.leaf) >>> 1; node > 0; node >>>= 1) writeNode(fleet, node);
 }
-
-const isOpen = (worker: ReadonlyWorker, room: number): boolean =>
-  worker.status === "ready" && worker.hold === null && worker.attempts.size < worker.slots + room;
 
 /** Brings every count up to date after placement.maxQueuePerWorker changed. */
 export function setRoom(fleet: Fleet, shapes: Shapes, room: number): void {
