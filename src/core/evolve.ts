@@ -371,15 +371,22 @@ function moveTabs(state: State, { worker: id, capabilities: moved }: EventOf<"ta
 }
 
 /** Where the event says that none stays, none does: an older log let go of tasks that others named. */
-function expireResults(state: State, { count, kept }: EventOf<"results-expired">): void {
+function expireResults(state: State, { count, kept, of }: EventOf<"results-expired">): void {
   for (let left = count; left > 0; ) {
-    const entry = shift(state.ended);
+    const entry = shift(of === "all" ? firstOfAll(state) : of === "failures" ? state.endedBadly : state.ended);
     if (entry === undefined) return;
     // A task that ran again since has a newer entry.
     if (entry.task.end !== entry.end) continue;
     letGo(state, entry.task, kept > 0);
     left--;
   }
+}
+
+/** The list that begins with the oldest end of all. */
+function firstOfAll({ ended, endedBadly }: State): State["ended"] {
+  const [result, failure] = [peek(ended), peek(endedBadly)];
+  if (result === undefined || failure === undefined) return failure === undefined ? ended : endedBadly;
+  return result.end.seq < failure.end.seq ? ended : endedBadly;
 }
 
 function forgetTombstones(state: State, count: number): void {

@@ -121,6 +121,8 @@ function writeConfig(random: Random): History["config"] {
       maxPerAgent: random.pick([6, 40]),
       resultTtl: random.pick([5 * SECOND, 5 * MINUTE]),
       resultMax: random.pick([5, 1000]),
+      failedTtl: 10 * MINUTE,
+      failedMax: 20,
       remember: random.pick([2 * MINUTE, 1440 * MINUTE]),
       perType: { plan: 1, code: random.between(1, 6), spec: null },
       critical: { maxInFlight: random.between(1, 3) },

@@ -10,6 +10,7 @@ import type { SimEngine } from "./open-engine.ts";
 import { answerCall, localHandler } from "./workers.ts";
 
 /** A week: what was put off by a wall clock that was days ahead comes too. */
+const EVER_MS = 31_536_000_000;
 const CLEAR_UP_ROUNDS = 1000;
 const CLEAR_UP_ROUND_MS = 600_000;
 
@@ -221,7 +222,7 @@ async function clearUp(history: History, context: SimContext, callers: Callers, 
   if (engine === null) return;
   callers.submitAgain(engine);
   const { remember } = (history.config.scheduler ?? {}) as { remember?: number };
-  const scheduler = { ...(remember === undefined ? {} : { remember }), resultTtl: 31_536_000_000 };
+  const scheduler = { ...(remember === undefined ? {} : { remember }), resultTtl: EVER_MS, failedTtl: EVER_MS };
   expect(engine.reload({ scheduler }));
   for (const { id, settings } of [...engine.state.projects.values()]) {
     const generous = { maxConcurrent: 1000, budget: { limit: null, window: 1000 } };

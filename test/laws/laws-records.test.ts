@@ -146,3 +146,54 @@ test("an older log, whose event does not speak of records that stay, gives the s
   assert.deepEqual([replayed.tasks.has("a" as TaskId), replayed.tombstones.has("a" as TaskId)], [false, true]);
   assert.deepEqual(checkInvariants(replayed), []);
 });
+
+test("a failed or skipped task is kept by failedTtl and failedMax, any other by resultTtl and resultMax", () => {
+  const life: Life = { state: emptyState(), log: [], story: [] };
+  const now = STARTED_AT as Instant;
+  const limits = { resultTtl: 1000, resultMax: 10, failedTtl: 5000, failedMax: 3 };
+  const scheduler = { ...DEFAULT_CONFIG.scheduler, ...limits, remember: DAY_MS };
+  step(life, { type: "set-config", config: { ...DEFAULT_CONFIG, scheduler } }, now, {});
+  const submit = (id: string, more = {}): boolean =>
+    step(life, { type: "submit-task", submission: { ...PLAIN, id: id as TaskId, ...more } }, now, {});
+  submit("gone");
+  submit("skipped", { needs: ["gone"] });
+  for (const id of ["f1", "f2"]) submit(id, { deadline: now + 10 });
+  cancel(life, "gone", now);
+  pumpDry(life, (now + 10) as Instant, {});
+  const at = (span: number): string => {
+    pumpDry(life, (now + span) as Instant, {});
+    assert.deepEqual(checkInvariants(life.state), []);
+    return [...life.state.tasks.values()].map(({ id }) => id).join();
+  };
+  assert.deepEqual([life.state.results, life.state.failures], [1, 3]);
+  assert.equal(at(999), "gone,skipped,f1,f2");
+  assert.equal(at(1000), "gone,skipped,f1,f2", "skipped names it, and can run again");
+  assert.equal(life.state.results, 0);
+  submit("f3", { deadline: now + 2000 });
+  assert.equal(at(2000), "f1,f2,f3", "the oldest failure goes beyond failedMax, and what it named with it");
+  step(life, { type: "retry-task", task: "f1" as TaskId }, (now + 4000) as Instant, {});
+  assert.deepEqual([at(5009), life.state.failures], ["f1,f2,f3", 2]);
+  assert.equal(at(5010), "f1,f3");
+  assert.equal(at(7000), "f1");
+});
+
+test("an older log lets go of the oldest end, whatever it was", () => {
+  const life: Life = { state: emptyState(), log: [], story: [] };
+  const now = STARTED_AT as Instant;
+  for (const id of ["a", "b", "c"])
+    step(
+      life,
+      { type: "submit-task", submission: { ...PLAIN, id: id as TaskId, deadline: (now + 5) as Instant } },
+      now,
+      {},
+    );
+  cancel(life, "b", now);
+  pumpDry(life, (now + 5) as Instant, {});
+  const left = [...Array(4).keys()].map((count) => {
+    const state = restore(snapshotLines(life.state));
+    evolve(state, { kind: "results-expired", at: now, count, kept: 0, of: "all" });
+    assert.deepEqual(checkInvariants(state), []);
+    return [...state.tasks.values()].map(({ id }) => id).join();
+  });
+  assert.deepEqual(left, ["a,b,c", "a,c", "c", ""]);
+});

@@ -30,6 +30,8 @@ export function configOf(raw: RawPlan, note: Note): PlanConfig {
   return {
     scheduler: {
       resultTtl: EVER,
+      failedTtl: EVER,
+      failedMax: TASKS_MAX,
       remember: EVER,
       maxPerAgent: TASKS_MAX,
       maxBatch: TASKS_MAX,

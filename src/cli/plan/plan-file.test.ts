@@ -135,7 +135,14 @@ tasks: { a: a }`);
     assert.deepEqual([slots, killGraceMs, maxWorktrees], [3, 2000, 7]);
     assert.deepEqual(config, {
       scheduler: {
-        ...{ resultTtl: "3650d", remember: "3650d", maxPerAgent: 10_000, maxBatch: 10_000 },
+        ...{
+          resultTtl: "3650d",
+          failedTtl: "3650d",
+          failedMax: 10_000,
+          remember: "3650d",
+          maxPerAgent: 10_000,
+          maxBatch: 10_000,
+        },
         ...{ retry: { base: "2s" }, maxInFlight: 4, perType: { code: 1 } },
       },
       budget: { limit: 100, window: "3650d" },

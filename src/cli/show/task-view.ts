@@ -62,7 +62,7 @@ const labelsOf = ({ labels }: TaskView): string | undefined =>
 function attemptOf({ state, attempt, worker, completedAt, latencyMs }: TaskView): string {
   if (attempt > 0) return `${attempt}${worker === undefined ? "" : ` on ${worker}`}`;
   const isExpired = completedAt !== undefined && latencyMs === undefined && state !== "rejected";
-  return isExpired ? "not known any more; the record of this task has expired (resultTtl)" : "none";
+  return isExpired ? "not known any more; the record of this task has expired" : "none";
 }
 
 /** With what waiting has made of it, where that is something else. */

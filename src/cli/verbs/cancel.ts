@@ -64,7 +64,7 @@ export const retryVerb: VerbBody<Record<never, never>> = {
     ["drover retry tsk_12", "once more, as a new iteration"],
     [
       "drover retry $(drover tasks --state failed --all --json | jq -r '.tasks[].taskId')",
-      "what failed and is still kept (resultTtl)",
+      "what failed and is still kept (failedTtl)",
     ],
   ],
   run: (call) => {

@@ -35,7 +35,9 @@ const FILTER_FLAGS: readonly FlagSpec[] = [
 ];
 
 export const tasksVerb: VerbBody<Flags> = {
-  about: "List tasks, in the order of submission. Ended ones are listed until scheduler.resultTtl after their end.",
+  about:
+    "List tasks, in the order of submission. Failed and skipped ones are listed until scheduler.failedTtl after their " +
+    "end, other ended ones until resultTtl.",
   flags: [...FILTER_FLAGS, ...PAGE_FLAGS],
   examples: [
     ["drover tasks", "the first page"],
@@ -47,7 +49,7 @@ export const tasksVerb: VerbBody<Flags> = {
     (client, { flags }) => readTasks(client, flags),
     ({ count, tasks, nextCursor }, output) => {
       if (count === 0)
-        return "No tasks here. Ended ones leave the list after scheduler.resultTtl (5 minutes by default).\n";
+        return "No tasks here. Ended ones leave the list after scheduler.resultTtl, failed ones after failedTtl.\n";
       const more = nextCursor === undefined ? "" : `\nThere are more: --cursor ${nextCursor}, or --all.\n`;
       return taskTable(tasks, output) + more;
     },

@@ -244,7 +244,9 @@ const SENTENCES: { readonly [Type in Refusal["type"]]: (refusal: RefusalOf<Type>
   "task-ended": ({ task, state, expired }) => {
     if (state === "rejected") return `task ${task} was rejected and never let in; submit it again`;
     if (expired !== true) return `task ${task} has ended as ${state}; the first end counts`;
-    const why = "its record has expired (scheduler.resultTtl, scheduler.resultMax)";
+    const isFailure = state === "failed" || state === "skipped";
+    const knobs = isFailure ? "scheduler.failedTtl, scheduler.failedMax" : "scheduler.resultTtl, scheduler.resultMax";
+    const why = `its record has expired (${knobs})`;
     return `task ${task} ended as ${state}; ${why}; submit it under a new id`;
   },
   "task-not-ended": ({ task, state }) =>

@@ -102,10 +102,14 @@ export type SchedulerRules = {
   readonly maxPerAgent: number;
   /** Tasks in one batch. */
   readonly maxBatch: number;
-  /** How long an ended task is kept at hand. */
+  /** How long a task that is done or was cancelled is kept at hand. */
   readonly resultTtl: number;
-  /** How many ended tasks are kept at hand. */
+  /** How many of those are kept at hand. */
   readonly resultMax: number;
+  /** How long a task that failed or was skipped is kept at hand, and can run again. */
+  readonly failedTtl: number;
+  /** How many of those are kept at hand. */
+  readonly failedMax: number;
   /** How long the id of an ended task stays taken. */
   readonly remember: number;
   /** Running tasks of one type; null takes a limit out. */
@@ -241,6 +245,8 @@ export const DEFAULT_CONFIG: Config = {
     maxBatch: 50,
     resultTtl: 300_000,
     resultMax: 100_000,
+    failedTtl: 86_400_000,
+    failedMax: 10_000,
     remember: DAY,
     perType: { plan: 2, spec: 5, phase: 20, code: 50 },
     critical: { maxInFlight: 5 },
@@ -408,6 +414,8 @@ const schedulerFields: Fields<SchedulerRules> = {
   maxBatch: whole(1, 10_000),
   resultTtl: span(1),
   resultMax: whole(1, 5_000_000),
+  failedTtl: span(1),
+  failedMax: whole(1, 5_000_000),
   remember: span(1),
   perType: table(whole(1), S.perType),
   critical: section({ maxInFlight: whole(1) }, S.critical),

@@ -13,7 +13,7 @@
 import { waiting } from "../collections/fifo.ts";
 import { dependenciesOf } from "../lifecycle/transitions.ts";
 import type { ReadonlyAttempt, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
-import { hasEnded } from "../model/state.ts";
+import { endedBadly, hasEnded } from "../model/state.ts";
 import { isOversize, isRunnable } from "../turn/queue.ts";
 import { type Check, checkIndices } from "./indices.ts";
 
@@ -100,7 +100,9 @@ function checkCounts(state: ReadonlyState, complain: Check): void {
   count("reserved", reserves(attempts), state.reserved);
   count("waiting", inPhase(tasks, "waiting"), state.waiting);
   count("queued", inPhase(tasks, "queued"), state.queued);
-  count("results", tasks.filter((task) => hasEnded(task) && task.links?.due !== true).length, state.results);
+  const ended = tasks.filter((task) => hasEnded(task) && task.links?.due !== true);
+  count("results", inPhase(ended, "done", "cancelled"), state.results);
+  count("failures", inPhase(ended, "failed", "skipped"), state.failures);
   for (const project of state.projects.values()) {
     const mine = tasks.filter((task) => task.project === project);
     const live = attempts.filter(({ task }) => task.project === project);
@@ -236,13 +238,21 @@ function checkTies(state: ReadonlyState, complain: Check): void {
 }
 
 function checkEnds(state: ReadonlyState, complain: Check): void {
-  const ends = [...waiting(state.ended)];
-  const kept = ends.filter(({ task, end }) => task.end === end && state.tasks.get(task.id) === task);
-  complain(kept.length === state.results, "every ended task whose time is not up stands once in the order of ends");
-  const seqs = ends.map(({ end }) => end.seq);
-  const areInOrder = seqs.every((seq, index) => index === 0 || (seqs[index - 1] as number) < seq);
-  complain(areInOrder, "ends are in the order in which they came");
+  const lists = [
+    { ends: [...waiting(state.ended)], count: state.results, isBad: false },
+    { ends: [...waiting(state.endedBadly)], count: state.failures, isBad: true },
+  ];
+  const kept = lists.flatMap(({ ends, count, isBad }) => {
+    const mine = ends.filter(({ task, end }) => task.end === end && state.tasks.get(task.id) === task);
+    const areAll = mine.length === count && mine.every(({ task }) => endedBadly(task.phase) === isBad);
+    complain(areAll, "every ended task whose time is not up stands once in the order of ends of its kind");
+    const seqs = ends.map(({ end }) => end.seq);
+    const areInOrder = seqs.every((seq, index) => index === 0 || (seqs[index - 1] as number) < seq);
+    complain(areInOrder, "ends are in the order in which they came");
+    return mine;
+  });
   const unnotified = kept
+    .toSorted((left, right) => left.end.seq - right.end.seq)
     .map(({ task }) => task)
     .filter(({ links }) => links !== null && links.notified < links.dependents.length);
   const areKnown =

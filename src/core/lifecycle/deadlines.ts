@@ -33,11 +33,23 @@ const TOMBSTONES_MAX = 2_000_000;
 export function due(state: ReadonlyState, now: Instant): readonly Event[] {
   const timer = first(state.timers);
   if (timer !== undefined && timer.at <= now) return dueTimer(state, timer, now);
-  const { count, kept } = expiredResults(state, now);
-  if (count > 0) return [{ kind: "results-expired", at: now, count, kept }];
+  for (const of of EXPIRING) {
+    const { count, kept } = expiredEnds(state, of, now);
+    if (count > 0) return [{ kind: "results-expired", at: now, count, kept, of }];
+  }
   const stones = expiredTombstones(state, now);
   if (stones > 0) return [{ kind: "tombstones-forgotten", at: now, count: stones }];
   return dueAtGates(state, now);
+}
+
+const EXPIRING = ["results", "failures"] as const;
+
+/** Ended tasks of a kind, and how long and how many of them are kept at hand. */
+function endsAtHand({ ended, endedBadly, results, failures, config }: ReadonlyState, of: (typeof EXPIRING)[number]) {
+  const { resultTtl, resultMax, failedTtl, failedMax } = config.scheduler;
+  return of === "results"
+    ? { ends: ended, total: results, ttl: resultTtl, max: resultMax }
+    : { ends: endedBadly, total: failures, ttl: failedTtl, max: failedMax };
 }
 
 function dueTimer(state: ReadonlyState, timer: ReadonlyTimer, now: Instant): Event[] {
@@ -77,15 +89,18 @@ function unresolved(tab: ReadonlyTab, now: Instant): Event[] {
  * Of how many ended tasks the time is up, and how many of those stay because other tasks name them. One whose
  * dependents have not all been notified has time.
  */
-function expiredResults(state: ReadonlyState, now: Instant): { count: number; kept: number } {
-  const { resultTtl, resultMax } = state.config.scheduler;
-  const { ended } = state;
+function expiredEnds(
+  state: ReadonlyState,
+  of: (typeof EXPIRING)[number],
+  now: Instant,
+): { count: number; kept: number } {
+  const { ends, total, ttl, max } = endsAtHand(state, of);
   let count = 0;
   let kept = 0;
-  for (let index = 0; index < ended.length; index++) {
-    const { task, end } = itemAt(ended, index);
+  for (let index = 0; index < ends.length; index++) {
+    const { task, end } = itemAt(ends, index);
     if (task.end !== end) continue;
-    if (end.at + resultTtl > now && state.results - count <= resultMax) break;
+    if (end.at + ttl > now && total - count <= max) break;
     if (state.unnotified.has(task) || task.attempt !== null || count >= EXPIRED_AT_ONCE_MAX) break;
     count++;
     if (task.links !== null && task.links.namedBy > 0) kept++;
@@ -128,11 +143,14 @@ export function nextChange(state: ReadonlyState, now: Instant): { next: Instant 
 
 function nextExpiry(state: ReadonlyState): number {
   let next = Number.POSITIVE_INFINITY;
-  for (const { task, end } of waiting(state.ended)) {
-    if (task.end !== end) continue;
-    // One that cannot go yet is let go by an event, not by the clock.
-    if (!state.unnotified.has(task) && task.attempt === null) next = end.at + state.config.scheduler.resultTtl;
-    break;
+  for (const of of EXPIRING) {
+    const { ends, ttl } = endsAtHand(state, of);
+    for (const { task, end } of waiting(ends)) {
+      if (task.end !== end) continue;
+      // One that cannot go yet is let go by an event, not by the clock.
+      if (!state.unnotified.has(task) && task.attempt === null) next = Math.min(next, end.at + ttl);
+      break;
+    }
   }
   const stone = peek(state.remembered);
   return stone === undefined ? next : Math.min(next, stone.endedAt + state.config.scheduler.remember);

@@ -16,7 +16,7 @@ import { requirementsFor } from "../fleet/requirements.ts";
 import type { TaskSubmitted } from "../model/events.ts";
 import type { ReadonlyTask } from "../model/read-only.ts";
 import type { End, EndPhase, Links, Phase, Project, State, Task, Tombstone } from "../model/state.ts";
-import { hasEnded } from "../model/state.ts";
+import { endedBadly, hasEnded } from "../model/state.ts";
 import { comeBack } from "../turn/fairness.ts";
 import { dropHold } from "../turn/hold.ts";
 import { addAgent, dropAgent } from "../turn/members.ts";
@@ -285,11 +285,20 @@ export function endTask(state: State, task: Task, phase: EndPhase, end: End): vo
   dropHold(state, task);
   task.restUntil = -1;
   task.end = end;
-  push(state.ended, { task, end });
-  state.results++;
+  push(endsOf(state, phase), { task, end });
+  countEnd(state, phase, 1);
   if (task.links !== null && task.links.notified < task.links.dependents.length) state.unnotified.add(task);
   noteEnd(state, task, phase, state.seq);
   tally(state, task, phase);
+}
+
+export const endsOf = (state: State, phase: Phase): State["ended"] =>
+  endedBadly(phase) ? state.endedBadly : state.ended;
+
+/** One more, or one less, that has ended and whose time is not up. */
+export function countEnd(state: State, phase: Phase, by: 1 | -1): void {
+  if (endedBadly(phase)) state.failures += by;
+  else state.results += by;
 }
 
 function tally(state: State, task: Task, phase: EndPhase): void {
@@ -313,7 +322,7 @@ export function nameAll(state: State, task: Task, by: 1 | -1): void {
 
 /** An ended task's time is up: it names no other any longer. Its record goes, unless a task that has time names it. */
 export function letGo(state: State, task: Task, mayStay: boolean): void {
-  state.results--;
+  countEnd(state, task.phase, -1);
   nameAll(state, task, -1);
   if (mayStay && task.links !== null && task.links.namedBy > 0) task.links.due = true;
   else bury(state, task);
@@ -331,8 +340,8 @@ export function reviveTask(state: State, task: Task, waitFor: readonly TaskId[],
   if (task.links?.due === true) {
     task.links.due = false;
     nameAll(state, task, 1);
-  } else state.results--;
-  dropStale(state);
+  } else countEnd(state, task.phase, -1);
+  dropStale(endsOf(state, task.phase), endedBadly(task.phase) ? state.failures : state.results);
   takeBackEnd(state, task);
   setPhase(state, task, "waiting");
   if (task.links !== null) {
@@ -345,10 +354,9 @@ export function reviveTask(state: State, task: Task, waitFor: readonly TaskId[],
 }
 
 /** Entries of tasks that ran again are dropped at the front, and all of them once they are the most. */
-function dropStale(state: State): void {
-  const { ended } = state;
+function dropStale(ended: State["ended"], count: number): void {
   while (peek(ended) !== undefined && peek(ended)?.task.end !== peek(ended)?.end) shift(ended);
-  if (ended.length <= 2 * state.results + STALE_MAX) return;
+  if (ended.length <= 2 * count + STALE_MAX) return;
   retain(ended, ({ task, end }) => task.end === end);
 }
 

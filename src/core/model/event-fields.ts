@@ -110,7 +110,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "schedule-moved": ["schedule", "lastAt", "lastTask", "nextAt"],
   "schedule-removed": ["schedule"],
   "tasks-rejected": ["counts"],
-  "results-expired": ["count", "kept"],
+  "results-expired": ["count", "kept", "of"],
   "tombstones-forgotten": ["count"],
 };
 
@@ -123,7 +123,7 @@ export const ADDED: { readonly [Kind in EventKind]?: Readonly<Record<string, unk
   "worker-joined": { endpoint: null, path: null, takes: null },
   "worker-changed": { note: null },
   "permit-asked": { remote: false, order: null },
-  "results-expired": { kept: 0 },
+  "results-expired": { kept: 0, of: "all" },
 };
 
 /** Kinds that older logs know by another name. */

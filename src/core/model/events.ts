@@ -396,6 +396,8 @@ export type EventFields = {
   "results-expired": Of<"count"> & {
     /** How many of them other tasks name: those stay as long as these have time. */
     kept: number;
+    /** Which: those that are done or were cancelled, or those that failed or were skipped. An older log says all. */
+    of: "results" | "failures" | "all";
   };
   "tombstones-forgotten": Of<"count">;
 };

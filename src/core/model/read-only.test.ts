@@ -58,7 +58,7 @@ export function decider({ state, task, worker, group }: Given): void {
   // @ts-expect-error the whole state
   settleQueue(state, task as unknown as Task);
   // @ts-expect-error the whole state, to evolve
-  evolve(state, { kind: "results-expired", at: 0 as Instant, count: 0, kept: 0 });
+  evolve(state, { kind: "results-expired", at: 0 as Instant, count: 0, kept: 0, of: "all" });
   // @ts-expect-error a name for it that can be written
   const mine: State = state;
   // @ts-expect-error the same for a task

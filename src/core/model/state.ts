@@ -462,6 +462,9 @@ export type Totals = Record<
   number
 >;
 
+/** An end, and whose it is: of a task that ran again since it is not the last one. */
+export type EndedEntry = { readonly task: Task; readonly end: End };
+
 /** Everything the log says, and the indices that follow from it. Only `evolve` may change it. */
 export type State = {
   /** The number of the last event. */
@@ -523,10 +526,13 @@ export type State = {
   readonly ready: SortedList<Task>;
   /** Ended tasks whose dependents were not all notified, in the order of their ends. */
   readonly unnotified: Set<Task>;
-  /** Ended tasks whose time is not up, in the order of their ends: the next to become a tombstone comes first. */
-  readonly ended: Fifo<{ readonly task: Task; readonly end: End }>;
-  /** How many ended tasks there are whose time is not up. */
+  /** Tasks that are done or were cancelled, in the order of their ends: the next to become a tombstone comes first. */
+  readonly ended: Fifo<EndedEntry>;
+  /** The same of those that failed or were skipped. */
+  readonly endedBadly: Fifo<EndedEntry>;
+  /** How many there are of each whose time is not up. */
   results: number;
+  failures: number;
   /** Tombstones whose time is not up, oldest first. */
   readonly remembered: Fifo<Tombstone>;
   /** Projects with runnable tasks, in the order of their turn. */
@@ -569,6 +575,9 @@ export type State = {
 const END_PHASES: ReadonlySet<Phase> = new Set<Phase>(["done", "failed", "cancelled", "skipped"]);
 export const isEndPhase = (phase: Phase): phase is EndPhase => END_PHASES.has(phase);
 export const hasEnded = (task: { readonly phase: Phase }): boolean => END_PHASES.has(task.phase);
+
+/** Whether an ended task is kept at hand for longer, so that people see it and may run it again. */
+export const endedBadly = (phase: Phase): boolean => phase === "failed" || phase === "skipped";
 
 /** What a task's dependents go by: it is not over, it went well, or it did not. */
 export const wentWell = (phase: Phase): boolean => phase === "done";

@@ -40,7 +40,7 @@ import { count as countInGroup, groupFor, joinGroup, partFor } from "../lifecycl
 import { putLabels } from "../lifecycle/labels.ts";
 import { bookCall } from "../lifecycle/permits.ts";
 import { setTimer } from "../lifecycle/timers.ts";
-import { armWake, awaitArtifact, count, nameAll, setPin } from "../lifecycle/transitions.ts";
+import { armWake, awaitArtifact, count, countEnd, endsOf, nameAll, setPin } from "../lifecycle/transitions.ts";
 import type {
   Agent,
   Attempt,
@@ -325,7 +325,7 @@ function loadMore(loading: Loading, task: Task, more: format.TaskMore): void {
   if (links !== null) loadLinks(loading, task, links);
   if (end !== null) {
     task.end = endOf(end);
-    if (task.links?.due !== true) state.results++;
+    if (task.links?.due !== true) countEnd(state, task.phase, 1);
   } else if (deadline >= 0) setTimer(state, task, "deadline", deadline);
   if (pin !== null) {
     const { affinityWait } = state.config.scheduler.placement;
@@ -489,7 +489,7 @@ function finish(loading: Loading): State {
   const ended = loading.tasks.filter((task) => task.end !== null && task.links?.due !== true);
   ended.sort((left, right) => (left.end as End).seq - (right.end as End).seq);
   for (const task of ended) {
-    push(state.ended, { task, end: task.end as End });
+    push(endsOf(state, task.phase), { task, end: task.end as End });
     if (task.links !== null && task.links.notified < task.links.dependents.length) state.unnotified.add(task);
   }
   for (const task of loading.tasks) settleQueue(state, task);

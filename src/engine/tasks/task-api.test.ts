@@ -337,13 +337,13 @@ test("a retry answers what it decided, however soon the new run is over", async 
 });
 
 test("a task that failed is told with its last attempt, also when its record has expired", async () => {
-  const scheduler = { resultMax: 1, retry: { base: 1 } };
+  const scheduler = { failedTtl: 60_000, retry: { base: 1 } };
   await using kit = await createTestDrover({ config: { scheduler } });
   await kit.drover.worker({ slots: 1 }, ({ action }) => {
     if (action === "bad") throw new Error("no");
   });
   await kit.drover.submit({ agentId: "ann", action: "bad", id: "bad", maxAttempts: 2 });
-  await kit.clock.advance(60_000);
+  await kit.clock.advance(120_000);
   await kit.drover.submit({ agentId: "ann", action: "good" });
   await kit.settle();
   assert.equal(kit.drover.state.tombstones.size, 1);

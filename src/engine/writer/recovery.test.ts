@@ -181,7 +181,7 @@ test("a snapshot is made by itself after log.snapshotEvery events", async () => 
 });
 
 test("D13 a tombstone keeps the id and satisfies needs, and its result is read back from the log", async () => {
-  const kit = await createTestDrover({ config: { scheduler: { resultTtl: 1000, remember: "1h" } } });
+  const kit = await createTestDrover({ config: { scheduler: { resultTtl: 1000, failedTtl: 1000, remember: "1h" } } });
   await kit.drover.worker({}, ({ taskId }) => {
     if (taskId === "failed") throw Object.assign(new Error("because"), { permanent: true });
     return { from: taskId };

@@ -128,7 +128,8 @@ const taskCalls = callsOf<TaskCalls>("tasks", {
     description:
       "A page ends at its limit, or sooner: before its bodies exceed 1 MiB together. It holds at least one task " +
       "while there is one, and only the absence of nextCursor says that there are no more. " +
-      "An ended task is listed until scheduler.resultTtl after its end; GET /tasks/{id} finds it longer.",
+      "An ended task is listed until scheduler.resultTtl after its end, one that failed or was skipped until " +
+      "failedTtl; GET /tasks/{id} finds it longer.",
     answers: { 200: about.taskPage },
   },
   task: {

@@ -16,10 +16,14 @@ export type SchedulerInput = {
   readonly maxPerAgent?: number;
   /** Tasks in one batch. Default: 50. */
   readonly maxBatch?: number;
-  /** How long an ended task is kept at hand. Default: 5m. */
+  /** How long a task that is done or was cancelled is kept at hand. Default: 5m. */
   readonly resultTtl?: number | string;
-  /** How many ended tasks are kept at hand. Default: 100000. */
+  /** How many of those are kept at hand. Default: 100000. */
   readonly resultMax?: number;
+  /** How long a task that failed or was skipped is kept at hand, and can run again. Default: 24h. */
+  readonly failedTtl?: number | string;
+  /** How many of those are kept at hand. Default: 10000. */
+  readonly failedMax?: number;
   /** How long the id of an ended task stays taken. Default: 24h. */
   readonly remember?: number | string;
   /**

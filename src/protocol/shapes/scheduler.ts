@@ -90,8 +90,14 @@ export const schedulerSection: Section = s.component(
         "Waiting and queued tasks of one agent, over all its projects.",
       ),
       maxBatch: knob(s.whole(1, 10_000), S.maxBatch, "Tasks in one batch."),
-      resultTtl: spanKnob(1, S.resultTtl, "How long an ended task is kept at hand."),
-      resultMax: knob(s.whole(1, 5_000_000), S.resultMax, "How many ended tasks are kept at hand."),
+      resultTtl: spanKnob(1, S.resultTtl, "How long a task that is done or was cancelled is kept at hand."),
+      resultMax: knob(s.whole(1, 5_000_000), S.resultMax, "How many of those are kept at hand."),
+      failedTtl: spanKnob(
+        1,
+        S.failedTtl,
+        "How long a task that failed or was skipped is kept at hand, and can run again.",
+      ),
+      failedMax: knob(s.whole(1, 5_000_000), S.failedMax, "How many of those are kept at hand."),
       remember: spanKnob(1, S.remember, "How long the id of an ended task stays taken."),
       perType: knob(s.table(s.nullable(s.whole(1))), S.perType, "Running tasks of one type; null takes a limit out."),
       critical: section({

@@ -47,7 +47,7 @@ test("each attempt has its own worker, and without a number it is the last", asy
 });
 
 test("a task that is a tombstone is found in the log too", async () => {
-  await using kit = await createTestDrover({ config: { scheduler: { retry: { base: 1, max: 1 }, resultTtl: "1s" } } });
+  await using kit = await createTestDrover({ config: { scheduler: { retry: { base: 1, max: 1 }, failedTtl: "1s" } } });
   await threeAttempts(kit);
   assert.ok(kit.drover.state.tombstones.has("t" as never));
   const workers = createAttemptWorkers(kit.drover);

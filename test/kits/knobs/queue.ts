@@ -86,6 +86,35 @@ export const rowsOfQueue: Readonly<Record<string, Knob>> = {
       return kit.drover.state.tasks.size;
     },
   },
+  "scheduler.failedTtl": {
+    cases: [
+      [1000, "conflict"],
+      [1001, "ok"],
+    ],
+    tell: async (kit) => {
+      await kit.drover.worker({}, () => {
+        throw Object.assign(new Error("no"), { permanent: true });
+      });
+      await kit.drover.submit(task("t"));
+      await kit.settle();
+      await kit.clock.advance(1000);
+      return codeOf(kit.drover.retry("t"));
+    },
+  },
+  "scheduler.failedMax": {
+    cases: [
+      [1, 1],
+      [2, 2],
+    ],
+    tell: async (kit) => {
+      await kit.drover.worker({}, () => {
+        throw Object.assign(new Error("no"), { permanent: true });
+      });
+      for (const id of ["a", "b", "c"]) await kit.drover.submit(task(id));
+      await kit.settle();
+      return kit.drover.state.tasks.size;
+    },
+  },
   "scheduler.remember": {
     base: { scheduler: { resultTtl: 1 } },
     cases: [
