@@ -4,8 +4,8 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { reading } from "../src/engine/base/drover-error.ts";
 import { type Drover, DroverError, openDrover } from "../src/engine/index.ts";
-import { reading } from "../src/engine/writer/drover-error.ts";
 import { createTestDrover } from "../src/testing/index.ts";
 
 const bad = (): never => {

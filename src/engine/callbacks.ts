@@ -7,11 +7,11 @@
 import { flag, orNull, readSection, type Seq, seq, whole } from "../core/base/index.ts";
 import type { CallbackOutcome } from "../core/model/index.ts";
 import type { TaskView } from "../protocol/index.ts";
+import { accepted } from "./base/drover-error.ts";
 import { isEnd } from "./tasks/await-end.ts";
 import type { BodyStore } from "./tasks/body-store.ts";
 import { parseStored } from "./tasks/task-body.ts";
 import { endedView } from "./tasks/task-view.ts";
-import { accepted } from "./writer/drover-error.ts";
 import type { Applied } from "./writer/group-commit.ts";
 import type { Writer } from "./writer/writer.ts";
 

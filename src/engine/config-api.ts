@@ -10,7 +10,7 @@ import { amendPatch, type Config, readConfig, withPatch } from "../core/config/i
 import { policyOf } from "../core/lifecycle/index.ts";
 import type { ConfigInput } from "../protocol/generated/index.ts";
 import type { ConfigPatchBody } from "../protocol/index.ts";
-import { accepted, badInput, refused } from "./writer/drover-error.ts";
+import { accepted, badInput, refused } from "./base/drover-error.ts";
 import type { Writer } from "./writer/writer.ts";
 
 /** The config while the engine runs. */

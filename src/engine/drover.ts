@@ -30,6 +30,8 @@ import type {
   WorkerView,
 } from "../protocol/index.ts";
 import { type Clock, clockFrom, realClock, withSteadyDate } from "../std/index.ts";
+import { readOptions } from "./base/call-options.ts";
+import { accepted, badInput, type DroverError, reading, refused } from "./base/drover-error.ts";
 import { type Callbacks, createCallbacks } from "./callbacks.ts";
 import { beginLife, type ConfigApi, createConfigApi } from "./config-api.ts";
 import { createFeed, type FeedEvent, type FeedOptions, readFeedOptions } from "./feed.ts";
@@ -49,8 +51,6 @@ import { queueView } from "./views/queue-view.ts";
 import { projectViews, statsOf, workerView } from "./views/stats.ts";
 import { createLocalWorkers, type Handler, type LocalWorker, type WorkerOptions } from "./workers/local-workers.ts";
 import { createRemoteWorkers, type RemoteWorkers } from "./workers/remote-workers.ts";
-import { readOptions } from "./writer/call-options.ts";
-import { accepted, badInput, type DroverError, reading, refused } from "./writer/drover-error.ts";
 import { type CommitListener, createCommitWatch } from "./writer/group-commit.ts";
 import { recover } from "./writer/recovery.ts";
 import { createStorageGuard } from "./writer/storage-guard.ts";

@@ -12,8 +12,8 @@ import { type Event, type State, taskOf } from "../core/model/index.ts";
 import { decodeEvent, toHex } from "../log/format/index.ts";
 import { type Log, LogFailure, type LogRecord, type ReadBatch } from "../log/index.ts";
 import type { AnyEvent } from "../protocol/index.ts";
+import { abortSignal, readOptions } from "./base/call-options.ts";
 import { labelledEvents, readLabels } from "./tasks/read-tasks.ts";
-import { abortSignal, readOptions } from "./writer/call-options.ts";
 
 /** Who wants one event is not to read many; who reads on reads more at a time. */
 const FIRST_PAGE_BYTES = 8 * 1024;

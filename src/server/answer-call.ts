@@ -8,7 +8,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { badField, type Refusal, type Result } from "../core/base/index.ts";
-import { refused } from "../engine/writer/index.ts";
+import { refused } from "../engine/base/index.ts";
 import {
   type Access,
   type BodyLimits,

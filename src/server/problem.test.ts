@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Refusal } from "../core/base/refusal.ts";
+import { DroverError, refused } from "../engine/base/drover-error.ts";
 import { LogFailure } from "../engine/index.ts";
-import { DroverError, refused } from "../engine/writer/drover-error.ts";
 import { ServerRefusal } from "../http/index.ts";
 import { readShape, wireErrorSchema } from "../protocol/index.ts";
 import { problemOf } from "./problem.ts";

@@ -1,8 +1,9 @@
 /**
  * What the engine refuses, as the server answers it.
  */
+
+import { DroverError, type DroverErrorCode } from "../engine/base/index.ts";
 import { LogFailure } from "../engine/index.ts";
-import { DroverError, type DroverErrorCode } from "../engine/writer/index.ts";
 import { bug, type Problem, problem, ServerRefusal } from "../http/index.ts";
 import type { WireCode } from "../protocol/index.ts";
 import { isoTime } from "../std/index.ts";

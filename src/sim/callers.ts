@@ -3,8 +3,8 @@
  * same id once an engine is there, so what they want happens once.
  */
 
+import { DroverError, isStop } from "../engine/base/index.ts";
 import type { TaskInput } from "../engine/index.ts";
-import { DroverError, isStop } from "../engine/writer/index.ts";
 import type { SimContext } from "./context.ts";
 import type { Act, Step } from "./history.ts";
 import type { SimEngine } from "./open-engine.ts";

@@ -9,7 +9,7 @@
  * Faults of the log are armed here: the append with that number meets them.
  */
 import type { MutableState, State } from "../core/model/index.ts";
-import type { DroverError } from "../engine/writer/index.ts";
+import type { DroverError } from "../engine/base/index.ts";
 import type { Log } from "../log/index.ts";
 import { createMemoryLog, createMemoryStore, type MemoryStore } from "../log/memory/index.ts";
 import { type Clock, nextTurn } from "../std/index.ts";

@@ -10,9 +10,10 @@
 import { CORE_VERSION, gateId, type Instant, milliseconds, taskId } from "../core/base/index.ts";
 import { readConfig } from "../core/config/index.ts";
 import { type Command, type Decided, type Event, hasEnded } from "../core/model/index.ts";
+import { type DroverError, refused } from "../engine/base/index.ts";
 import { type Drover, type OpenOptions, openDrover, type PauseBody, type TaskInput } from "../engine/index.ts";
 import { readTaskBody } from "../engine/tasks/index.ts";
-import { type Applied, type DroverError, recover, refused, startWriter, type Writer } from "../engine/writer/index.ts";
+import { type Applied, recover, startWriter, type Writer } from "../engine/writer/index.ts";
 
 type Shared = "reload" | "snapshot" | "lookForArtifacts" | "close" | "failed" | "state" | "logTime";
 export type SimEngine = Pick<Drover, Shared> & {

@@ -9,8 +9,9 @@
 
 import type { PermitId, TaskId } from "../core/base/index.ts";
 import type { Attempt, AttemptReport, Command, Event } from "../core/model/index.ts";
+import { DroverError } from "../engine/base/index.ts";
 import { type Handler, TaskRequeue } from "../engine/workers/index.ts";
-import { type Applied, DroverError } from "../engine/writer/index.ts";
+import type { Applied } from "../engine/writer/index.ts";
 import type { Act, Call } from "./history.ts";
 import type { SimEngine } from "./open-engine.ts";
 import type { Life, SimWorld } from "./sim-clock.ts";

@@ -14,8 +14,8 @@ import "../engine/index.ts"; // The version of Node is checked before anything e
 
 import { randomUUID } from "node:crypto";
 import { isRecord } from "../core/base/index.ts";
+import { badInput } from "../engine/base/index.ts";
 import { type Drover, type OpenOptions, openDrover } from "../engine/index.ts";
-import { badInput } from "../engine/writer/index.ts";
 import { createHandClock, type TestClock } from "../std/index.ts";
 
 export type { TestClock } from "../std/index.ts";

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createTestDrover } from "../../testing/index.ts";
-import type { DroverError } from "../writer/drover-error.ts";
+import type { DroverError } from "../base/drover-error.ts";
 
 async function crowded() {
   const kit = await createTestDrover({ at: 1_000_000, config: { gates: { named: {} } } });

@@ -7,8 +7,8 @@ import { fewTurns, isPending } from "../../../test/kits/waits.ts";
 import type { ConfigInput } from "../../protocol/generated/index.ts";
 import { createHandClock } from "../../std/hand-clock.ts";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";
+import { tokensOf } from "../base/charged-tokens.ts";
 import { openDrover } from "../drover.ts";
-import { tokensOf } from "./local-permits.ts";
 
 const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });
 const limited = (retryAfterMs: number): Error => Object.assign(new Error("slow down"), { status: 429, retryAfterMs });

@@ -11,10 +11,10 @@ import { name, oneOf, whole } from "../../core/base/index.ts";
 import type { GateClass } from "../../core/gate/index.ts";
 import type { Event } from "../../core/model/index.ts";
 import type { Usage } from "../../protocol/index.ts";
-import { usage } from "../../protocol/shapes/index.ts";
 import { type Clock, rateLimitOf } from "../../std/index.ts";
-import { abortSignal, readBody, readOptions } from "../writer/call-options.ts";
-import { accepted, badInput, type DroverError } from "../writer/drover-error.ts";
+import { abortSignal, readOptions } from "../base/call-options.ts";
+import { tokensOf } from "../base/charged-tokens.ts";
+import { accepted, badInput, type DroverError } from "../base/drover-error.ts";
 import { notify, type Writer } from "../writer/writer.ts";
 
 const TRIES_MAX = 10;
@@ -179,9 +179,3 @@ function untilEither(options: PermitOptions, stopped: AbortSignal | undefined): 
   const { signal } = options;
   return { ...options, signal: signal === undefined ? stopped : AbortSignal.any([signal, stopped]) };
 }
-
-/** Tokens charged: input, output and cache creation. A misspelt count would be a call that is never paid for. */
-export const tokensOf = (given: Usage): number => countTokens(readBody(usage, given, "usage"));
-
-export const countTokens = ({ inputTokens = 0, outputTokens = 0, cacheCreationTokens = 0 }: Usage): number =>
-  inputTokens + outputTokens + cacheCreationTokens;

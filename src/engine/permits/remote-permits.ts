@@ -14,10 +14,10 @@ import type { Event, State } from "../../core/model/index.ts";
 import type { PermitBody, PermitView, SettleBody } from "../../protocol/index.ts";
 import { permitBody, settleBody } from "../../protocol/shapes/index.ts";
 import { type Clock, isoTime, remember } from "../../std/index.ts";
-import { abortSignal, readBody, readOptions } from "../writer/call-options.ts";
-import { accepted, badInput, type DroverError, refused } from "../writer/drover-error.ts";
+import { abortSignal, readBody, readOptions } from "../base/call-options.ts";
+import { countTokens } from "../base/charged-tokens.ts";
+import { accepted, badInput, type DroverError, refused } from "../base/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
-import { countTokens } from "./local-permits.ts";
 
 const GIVE_UP_MS = 60_000;
 const IDS_KEPT_MAX = 10_000;

@@ -10,9 +10,9 @@ import type { ScheduleBody } from "../../protocol/index.ts";
 import { readShape, type Schema } from "../../protocol/schema/index.ts";
 import { SCHEDULE_ID_MAX, scheduleFields } from "../../protocol/shapes/index.ts";
 import { isoTime } from "../../std/index.ts";
+import { canonical } from "../base/canonical-json.ts";
+import { accepted, badInput, DroverError } from "../base/drover-error.ts";
 import { instantField, readTaskBody, type TaskInput } from "../tasks/task-body.ts";
-import { canonical } from "../writer/canonical-json.ts";
-import { accepted, badInput, DroverError } from "../writer/drover-error.ts";
 
 const BODY_CHARACTERS_MAX = 64 * 1024;
 

@@ -12,8 +12,8 @@ import { SCHEDULES_MAX } from "../../core/lifecycle/index.ts";
 import type { Schedule } from "../../core/model/index.ts";
 import { PAGE_DEFAULT } from "../../protocol/shapes/index.ts";
 import { PAGE_MAX } from "../../protocol/wire/index.ts";
+import { accepted, badInput, refused } from "../base/drover-error.ts";
 import { PAGE_BYTES } from "../tasks/read-tasks.ts";
-import { accepted, badInput, refused } from "../writer/drover-error.ts";
 import type { ScheduleInput } from "./schedule-body.ts";
 
 const BYTES_MAX = 64 * 1024 * 1024;

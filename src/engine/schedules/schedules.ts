@@ -12,11 +12,11 @@ import type { AgentId, Instant, ProjectId, ScheduleId, TaskId } from "../../core
 import { hasEnded, type Schedule } from "../../core/model/index.ts";
 import type { SchedulePage, ScheduleView } from "../../protocol/index.ts";
 import { type Clock, isoTime } from "../../std/index.ts";
+import { canonical } from "../base/canonical-json.ts";
+import { accepted, DroverError, isStop, refused } from "../base/drover-error.ts";
 import type { ArtifactSource } from "../tasks/artifacts.ts";
 import { ScheduledBody } from "../tasks/task-body.ts";
 import { withInstantsAsText } from "../tasks/task-view.ts";
-import { canonical } from "../writer/canonical-json.ts";
-import { accepted, DroverError, isStop, refused } from "../writer/drover-error.ts";
 import { CHANGE_BYTES, type StorageGuard } from "../writer/storage-guard.ts";
 import { onceDurable, type Writer } from "../writer/writer.ts";
 import type { ReadSchedule, ScheduleInput } from "./schedule-body.ts";

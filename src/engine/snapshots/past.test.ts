@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { turnsDuring } from "../../../test/kits/waits.ts";
 import { createTestDrover } from "../../testing/index.ts";
-import type { DroverError } from "../writer/index.ts";
+import type { DroverError } from "../base/index.ts";
 
 test("why can be asked of the past: the state after any event", async () => {
   const { drover, settle } = await createTestDrover();

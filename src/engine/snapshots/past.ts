@@ -12,7 +12,7 @@ import type { MutableState, State } from "../../core/model/index.ts";
 import { decodeEvent } from "../../log/format/index.ts";
 import { type Log, LogFailure } from "../../log/index.ts";
 import { nextTurn } from "../../std/index.ts";
-import { accepted, badInput, DroverError } from "../writer/drover-error.ts";
+import { accepted, badInput, DroverError } from "../base/drover-error.ts";
 import { stateInSlices } from "../writer/recovery.ts";
 
 const EVENTS_MAX = 5_000_000;

@@ -6,8 +6,8 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { after, before, test } from "node:test";
+import type { DroverError } from "../base/drover-error.ts";
 import { type Drover, openDrover } from "../drover.ts";
-import type { DroverError } from "../writer/drover-error.ts";
 
 let home = "";
 let root = "";

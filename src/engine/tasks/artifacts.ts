@@ -18,7 +18,7 @@ import { errorText, shown } from "../../core/base/index.ts";
 import type { Config } from "../../core/config/index.ts";
 import type { Why } from "../../core/why/index.ts";
 import type { Clock } from "../../std/index.ts";
-import { badInput, DroverError } from "../writer/drover-error.ts";
+import { badInput, DroverError } from "../base/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
 
 const LOOKED_AT_ONCE_MAX = 64;

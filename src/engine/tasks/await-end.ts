@@ -5,7 +5,7 @@
  * does not keep the task from expiring. A caller that gives up leaves the others waiting.
  */
 import type { EndPhase, Event } from "../../core/model/index.ts";
-import { DroverError } from "../writer/drover-error.ts";
+import { DroverError } from "../base/drover-error.ts";
 import type { Applied } from "../writer/group-commit.ts";
 
 const WAITERS_MAX = 1_000_000;

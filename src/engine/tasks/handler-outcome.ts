@@ -7,8 +7,8 @@
 import { cutError, errorText, type TaskId } from "../../core/base/index.ts";
 import type { AttemptReport } from "../../core/model/index.ts";
 import { RESULT_BYTES_MAX, rateLimitOf, spanOf, TaskRequeue } from "../../std/index.ts";
-import { payloadOf } from "../writer/canonical-json.ts";
-import { badInput, DroverError } from "../writer/drover-error.ts";
+import { payloadOf } from "../base/canonical-json.ts";
+import { badInput, DroverError } from "../base/drover-error.ts";
 
 /** The attempt a report is of, and the tokens it says it used. */
 type Reported = { readonly task: TaskId; readonly attempt: number; readonly tokens: number | null };

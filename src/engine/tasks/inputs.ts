@@ -15,7 +15,7 @@ import type { State, Task } from "../../core/model/index.ts";
 import type { Log } from "../../log/index.ts";
 import type { Input, Inputs, TaskBody } from "../../protocol/index.ts";
 import { RESULT_BYTES_MAX } from "../../std/index.ts";
-import { DroverError } from "../writer/drover-error.ts";
+import { DroverError } from "../base/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
 import { type BodyStore, DamagedBody } from "./body-store.ts";
 import { damagedResult, endOf } from "./read-tasks.ts";

@@ -18,7 +18,7 @@ import { readShape } from "../../protocol/schema/index.ts";
 import { labelFilter, PAGE_DEFAULT } from "../../protocol/shapes/index.ts";
 import { PAGE_MAX } from "../../protocol/wire/index.ts";
 import { nextTurn, remember } from "../../std/index.ts";
-import { accepted, badInput, DroverError, reading, refused } from "../writer/drover-error.ts";
+import { accepted, badInput, DroverError, reading, refused } from "../base/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
 import { type BodyStore, checkedPayload, DamagedBody, damagedReason } from "./body-store.ts";
 import { type Rejected, type RejectedRing, viewOfRejected } from "./rejected.ts";

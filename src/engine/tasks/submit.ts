@@ -14,8 +14,8 @@ import type { BatchAnswer, BatchBody, BatchItem, BatchTask, Submitted } from "..
 import { Checked } from "../../protocol/schema/index.ts";
 import { batchBody } from "../../protocol/shapes/index.ts";
 import { isoTime } from "../../std/index.ts";
-import { readBody } from "../writer/call-options.ts";
-import { badInput, DroverError, faultOfReading, refused } from "../writer/drover-error.ts";
+import { readBody } from "../base/call-options.ts";
+import { badInput, DroverError, faultOfReading, refused } from "../base/drover-error.ts";
 import { type ArtifactSource, askWhetherThere } from "./artifacts.ts";
 import type { TaskSources } from "./read-tasks.ts";
 import type { RejectedCounter } from "./rejected.ts";

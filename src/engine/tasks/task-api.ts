@@ -18,8 +18,8 @@ import type {
   TasksQuery,
   TaskView,
 } from "../../protocol/index.ts";
-import { abortSignal, readOptions } from "../writer/call-options.ts";
-import { accepted, badInput, DroverError, isStop, reading, refused } from "../writer/drover-error.ts";
+import { abortSignal, readOptions } from "../base/call-options.ts";
+import { accepted, badInput, DroverError, isStop, reading, refused } from "../base/drover-error.ts";
 import type { EndWatch } from "./await-end.ts";
 import { createGroupApi, type GroupApi } from "./groups.ts";
 import { candidates, matcher, readPage, readTask, type TaskFilter } from "./read-tasks.ts";

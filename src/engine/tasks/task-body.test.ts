@@ -9,8 +9,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { badField } from "../../core/base/refusal.ts";
 import { taskFields } from "../../protocol/shapes/tasks.ts";
-import { canonical, payloadOf } from "../writer/canonical-json.ts";
-import { DroverError } from "../writer/drover-error.ts";
+import { canonical, payloadOf } from "../base/canonical-json.ts";
+import { DroverError } from "../base/drover-error.ts";
 import {
   assignedTask,
   BODY_BYTES_MAX,

@@ -25,9 +25,9 @@ import type { AnyParams, Inputs, PriorityName, TaskBody } from "../../protocol/i
 import * as s from "../../protocol/schema/index.ts";
 import { Checked } from "../../protocol/schema/index.ts";
 import { taskFields } from "../../protocol/shapes/index.ts";
-import type { SpelledKey } from "../writer/canonical-json.ts";
-import { canonical, escapedUntilNow, hashOfText, sizeOf, spelledKey, withField } from "../writer/canonical-json.ts";
-import { badInput, faultOfReading, refused } from "../writer/drover-error.ts";
+import type { SpelledKey } from "../base/canonical-json.ts";
+import { canonical, escapedUntilNow, hashOfText, sizeOf, spelledKey, withField } from "../base/canonical-json.ts";
+import { badInput, faultOfReading, refused } from "../base/drover-error.ts";
 
 export const BODY_BYTES_MAX: number = 1024 * 1024;
 

@@ -11,7 +11,7 @@ import { gateStanding, newGate, queuedTickets } from "../../core/gate/index.ts";
 import { isConfigured } from "../../core/lifecycle/index.ts";
 import type { State } from "../../core/model/index.ts";
 import type { GateCall } from "../../protocol/index.ts";
-import { refused } from "../writer/drover-error.ts";
+import { refused } from "../base/drover-error.ts";
 
 const CALLS_MAX = 1000;
 

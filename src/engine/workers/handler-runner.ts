@@ -9,12 +9,13 @@ import { type Fifo, fifo, peek, push, shift, TaskTable } from "../../core/collec
 import type { Task, WorkerSettings } from "../../core/model/index.ts";
 import type { AnyParams, Inputs, Usage } from "../../protocol/index.ts";
 import type { Clock } from "../../std/index.ts";
-import { type LocalPermits, tokensOf, type WithPermit } from "../permits/local-permits.ts";
+import { tokensOf } from "../base/charged-tokens.ts";
+import { DroverError, isStop } from "../base/drover-error.ts";
+import type { LocalPermits, WithPermit } from "../permits/local-permits.ts";
 import { type BodyStore, DamagedBody, damagedReason, type KeptBody } from "../tasks/body-store.ts";
 import { done, failedSafely, type Report } from "../tasks/handler-outcome.ts";
 import { hasInputs, type ReadInputs } from "../tasks/inputs.ts";
 import { type AssignedTask, assignedTask, parseStored } from "../tasks/task-body.ts";
-import { DroverError, isStop } from "../writer/drover-error.ts";
 import { notify, type Writer } from "../writer/writer.ts";
 
 /** Handlers called in one turn of the event loop: what else the program does must not wait for thousands. */

@@ -9,7 +9,7 @@ import { LogFailure } from "../../log/log.ts";
 import { createMemoryLog, createMemoryStore } from "../../log/memory/memory-log.ts";
 import { RESULT_BYTES_MAX } from "../../std/index.ts";
 import { createTestDrover, type TestDrover, type TestDroverOptions } from "../../testing/index.ts";
-import { DroverError } from "../writer/drover-error.ts";
+import { DroverError } from "../base/drover-error.ts";
 import { type Handler, type TaskContext, TaskRequeue } from "./local-workers.ts";
 
 const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });

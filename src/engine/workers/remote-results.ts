@@ -10,10 +10,10 @@ import { type TaskId, taskId, type WorkerId } from "../../core/base/index.ts";
 import type { AttemptReport } from "../../core/model/index.ts";
 import type { ResultAnswer, ResultReport } from "../../protocol/index.ts";
 import { RESULT_BYTES_MAX, remember } from "../../std/index.ts";
-import { countTokens } from "../permits/local-permits.ts";
+import { type Payload, payloadOf } from "../base/canonical-json.ts";
+import { countTokens } from "../base/charged-tokens.ts";
+import { DroverError } from "../base/drover-error.ts";
 import { reportOf } from "../tasks/handler-outcome.ts";
-import { type Payload, payloadOf } from "../writer/canonical-json.ts";
-import { DroverError } from "../writer/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
 
 const REMEMBERED_MAX = 100_000;

@@ -8,7 +8,7 @@
  */
 import type { WorkerId } from "../../core/base/index.ts";
 import type { Clock } from "../../std/index.ts";
-import type { DroverError } from "../writer/drover-error.ts";
+import type { DroverError } from "../base/drover-error.ts";
 
 /** A poll looks again by itself this often, so that what a lost answer said is said again. */
 const LOOK_MS = 1000;

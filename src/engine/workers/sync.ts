@@ -21,15 +21,15 @@ import type {
   WorkerOptions,
 } from "../../protocol/index.ts";
 import { joinBody, syncBody, workerOptions } from "../../protocol/shapes/index.ts";
-import { countTokens } from "../permits/local-permits.ts";
+import { readBody } from "../base/call-options.ts";
+import { canonical } from "../base/canonical-json.ts";
+import { countTokens } from "../base/charged-tokens.ts";
+import { accepted, badInput } from "../base/drover-error.ts";
 import { type BodyStore, DamagedBody, damagedReason } from "../tasks/body-store.ts";
 import { reportOf } from "../tasks/handler-outcome.ts";
 import { hasInputs, type ReadInputs } from "../tasks/inputs.ts";
 import { parseStored } from "../tasks/task-body.ts";
 import { viewOf } from "../tasks/task-view.ts";
-import { readBody } from "../writer/call-options.ts";
-import { canonical } from "../writer/canonical-json.ts";
-import { accepted, badInput } from "../writer/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
 import type { SyncPolls } from "./sync-polls.ts";
 

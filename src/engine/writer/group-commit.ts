@@ -10,7 +10,7 @@ import type { Event, State } from "../../core/model/index.ts";
 import type { Gathering } from "../../log/format/index.ts";
 import { createGathering, emptied, gather, gatheredBatch, gatheredBytes } from "../../log/format/index.ts";
 import { type Head, type Log, LogFailure, type SignRule } from "../../log/index.ts";
-import { DroverError } from "./drover-error.ts";
+import { DroverError } from "../base/drover-error.ts";
 import type { HeadSigning } from "./head-signing.ts";
 
 const BATCH_EVENTS_MAX = 20_000;

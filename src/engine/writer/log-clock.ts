@@ -20,7 +20,7 @@
  */
 import { type Instant, instant } from "../../core/base/index.ts";
 import { type Clock, isReading } from "../../std/index.ts";
-import { badInput } from "./drover-error.ts";
+import { badInput } from "../base/drover-error.ts";
 
 /** Half the pace: how many milliseconds pass for one of log time while the wall clock is behind. */
 const SLOWLY = 2;

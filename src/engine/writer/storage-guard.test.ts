@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createMemoryLog, createMemoryStore } from "../../log/memory/memory-log.ts";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";
-import type { DroverError } from "./drover-error.ts";
+import type { DroverError } from "../base/drover-error.ts";
 
 const KIB = 1024;
 const SCHEDULES = 10_000;

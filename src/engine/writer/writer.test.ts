@@ -14,9 +14,9 @@ import { createMemoryLog } from "../../log/memory/memory-log.ts";
 import type { Clock } from "../../std/clock.ts";
 import { createHandClock } from "../../std/hand-clock.ts";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";
+import { DroverError } from "../base/drover-error.ts";
 import { openDrover } from "../drover.ts";
 import { readTaskBody } from "../tasks/task-body.ts";
-import { DroverError } from "./drover-error.ts";
 import { startWriter } from "./writer.ts";
 
 const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });

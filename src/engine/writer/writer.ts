@@ -17,7 +17,7 @@ import { nextChange } from "../../core/lifecycle/index.ts";
 import type { Command, Decided, Decision, Event, MutableState, State } from "../../core/model/index.ts";
 import type { Log } from "../../log/index.ts";
 import type { Clock } from "../../std/index.ts";
-import { accepted, DroverError, isStop } from "./drover-error.ts";
+import { accepted, DroverError, isStop } from "../base/drover-error.ts";
 import { type Applied, type Commit, createGroupCommit } from "./group-commit.ts";
 import { createHeadSigning } from "./head-signing.ts";
 import { createLogClock } from "./log-clock.ts";

@@ -9,8 +9,8 @@
  */
 import type { GateId, PermitId, TaskId } from "../../core/base/index.ts";
 import type { Ticket } from "../../core/gate/index.ts";
+import { refused } from "../../engine/base/index.ts";
 import type { Drover } from "../../engine/index.ts";
-import { refused } from "../../engine/writer/index.ts";
 import { type Caller, isScoped } from "../../http/index.ts";
 import { remember } from "../../std/index.ts";
 import { checkSaid, isOwn, sessionOf } from "./token-scope.ts";

@@ -14,8 +14,8 @@ import { type AgentId, isRecord, type ProjectId, type TaskId } from "../../core/
 import { settingsFor } from "../../core/config/index.ts";
 import { refusalForMaking } from "../../core/lifecycle/index.ts";
 import type { State } from "../../core/model/index.ts";
+import { badInput, refused } from "../../engine/base/index.ts";
 import type { Drover } from "../../engine/index.ts";
-import { badInput, refused } from "../../engine/writer/index.ts";
 import { type Caller, forbidden, isScoped } from "../../http/index.ts";
 import type { CallName } from "../../protocol/index.ts";
 

@@ -7,9 +7,9 @@
  */
 import type { ScheduleId, WorkerId } from "../../core/base/index.ts";
 import type { Worker } from "../../core/model/index.ts";
+import { refused } from "../../engine/base/index.ts";
 import type { Drover } from "../../engine/index.ts";
 import type { GateView } from "../../engine/views/index.ts";
-import { refused } from "../../engine/writer/index.ts";
 import { type Caller, type EndOfPoll, forbidden, isScoped, PollEnded } from "../../http/index.ts";
 import type { FleetCalls, GateCalls, ProjectCalls, ScheduleCalls, WorkerCalls } from "../../protocol/calls/index.ts";
 import {

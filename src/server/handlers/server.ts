@@ -3,10 +3,11 @@
  *
  * A token that is scoped to projects or an agent finds its own in the lists, and the totals of all beside them.
  */
+
+import { badInput, DroverError } from "../../engine/base/index.ts";
 import type { Drover, FeedEvent } from "../../engine/index.ts";
 import { LogFailure } from "../../engine/index.ts";
 import { labelledEvents } from "../../engine/tasks/index.ts";
-import { badInput, DroverError } from "../../engine/writer/index.ts";
 import { badHeader, holderOf, ServerRefusal, type StreamMessage, type Streams } from "../../http/index.ts";
 import type { EventCalls, SchedulerCalls, ServerCalls } from "../../protocol/calls/index.ts";
 import {

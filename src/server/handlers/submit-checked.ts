@@ -6,8 +6,8 @@
  * no other item is.
  */
 import { isRecord, sentence } from "../../core/base/index.ts";
+import { DroverError, refused } from "../../engine/base/index.ts";
 import { refusedItem } from "../../engine/tasks/index.ts";
-import { DroverError, refused } from "../../engine/writer/index.ts";
 import { type BatchAnswer, type BatchBody, checked, type Submitted, type TaskBody } from "../../protocol/index.ts";
 import { isWebUrl } from "../../protocol/schema/index.ts";
 import { checkCallbackUrl } from "../webhooks/address.ts";

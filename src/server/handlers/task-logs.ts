@@ -9,7 +9,7 @@
  * another task, perhaps of another agent, and is none: neither here nor with a worker.
  */
 import type { TaskId } from "../../core/base/index.ts";
-import { refused } from "../../engine/writer/index.ts";
+import { refused } from "../../engine/base/index.ts";
 import { createTurnstile, inItsTurn, isScoped, ServerRefusal } from "../../http/index.ts";
 import { type LogsQuery, TAIL_LINES_DEFAULT, type TaskLogs } from "../../protocol/index.ts";
 import { checkTask } from "../access/token-scope.ts";

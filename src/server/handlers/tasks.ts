@@ -5,7 +5,7 @@
  * the task as it stands when its time is over: that is an answer, not an error.
  */
 import { INSTANT_NUMBERS, type Why } from "../../core/why/index.ts";
-import { DroverError } from "../../engine/writer/index.ts";
+import { DroverError } from "../../engine/base/index.ts";
 import { createTurnstile, inItsTurn, isScoped, PollEnded, ServerRefusal } from "../../http/index.ts";
 import type { TaskCalls } from "../../protocol/calls/index.ts";
 import { type BatchBody, WAIT_MS_DEFAULT, type WhyAnswer } from "../../protocol/index.ts";

@@ -4,7 +4,7 @@
  * New work is admitted while it is up. While it shuts down, what has begun may end: results, releases and reads go
  * through, and only what would begin something is refused. An engine that has failed refuses by itself.
  */
-import type { DroverError } from "../../engine/writer/index.ts";
+import type { DroverError } from "../../engine/base/index.ts";
 import { ServerRefusal } from "../../http/index.ts";
 import type { CallName } from "../../protocol/index.ts";
 

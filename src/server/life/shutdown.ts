@@ -7,8 +7,8 @@
  * is over stays in the log as running; its worker keeps its lease with the next server.
  */
 import type { State } from "../../core/model/index.ts";
+import { isStop } from "../../engine/base/index.ts";
 import type { Drover } from "../../engine/index.ts";
-import { isStop } from "../../engine/writer/index.ts";
 import { type Listener, type LongPolls, ServerRefusal, type Streams } from "../../http/index.ts";
 import { type Clock, ringAfter, ringEvery } from "../../std/index.ts";
 import type { PushDriver } from "../push/drivers.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { DroverError } from "../../engine/base/drover-error.ts";
 import { openDrover } from "../../engine/drover.ts";
-import { DroverError } from "../../engine/writer/drover-error.ts";
 import { ServerRefusal } from "../../http/problem.ts";
 import type { LogBody } from "../../protocol/index.ts";
 import { createHandClock } from "../../std/hand-clock.ts";

@@ -17,8 +17,8 @@
 import { randomUUID } from "node:crypto";
 import type { WorkerId } from "../../core/base/index.ts";
 import type { Worker } from "../../core/model/index.ts";
+import { badInput, refused } from "../../engine/base/index.ts";
 import type { Drover } from "../../engine/index.ts";
-import { badInput, refused } from "../../engine/writer/index.ts";
 import { ServerRefusal } from "../../http/index.ts";
 import { type AttemptRef, LOG_BYTES_MAX, type LogBody, type LogStatus, type WantedLog } from "../../protocol/index.ts";
 import { type Clock, remember, ringAfter, ringEvery } from "../../std/index.ts";

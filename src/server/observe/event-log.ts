@@ -8,7 +8,8 @@
  */
 import type { Logger } from "pino";
 import type { Event, State } from "../../core/model/index.ts";
-import type { Applied, DroverError } from "../../engine/writer/index.ts";
+import type { DroverError } from "../../engine/base/index.ts";
+import type { Applied } from "../../engine/writer/index.ts";
 import type { WebhookOutcome } from "../webhooks/dispatcher.ts";
 
 type Facts = Readonly<Record<string, string | number | boolean | null | undefined>>;

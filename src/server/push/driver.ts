@@ -11,7 +11,7 @@
  * engine's again and is abandoned here. One that is gone for an hour is forgotten, as the engine forgets it, and has to
  * register again.
  */
-import { DroverError, isStop } from "../../engine/writer/index.ts";
+import { DroverError, isStop } from "../../engine/base/index.ts";
 import type { SyncAnswer } from "../../protocol/index.ts";
 import { ringAfter } from "../../std/index.ts";
 import { createPushAttempts, type PushAttempts, type PushNews } from "./attempts.ts";

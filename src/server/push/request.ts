@@ -17,7 +17,7 @@
  */
 import { fail, ok, type Result } from "../../core/base/index.ts";
 import type { PushTarget } from "../../core/model/index.ts";
-import { badInput } from "../../engine/writer/index.ts";
+import { badInput } from "../../engine/base/index.ts";
 import { type Exchange, ExchangeFailure, headerText, type OutboundRequest } from "../../http/index.ts";
 import type { Inputs } from "../../protocol/index.ts";
 import { type Clock, ringAfter } from "../../std/index.ts";

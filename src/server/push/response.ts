@@ -14,7 +14,7 @@
  * - 5xx, and a redirect, which is not followed: tried again. A task with a tab has one attempt unless it asked for
  *   more, so a click is not repeated.
  */
-import { canonical, DroverError } from "../../engine/writer/index.ts";
+import { canonical, DroverError } from "../../engine/base/index.ts";
 import { RESULT_BYTES_MAX } from "../../std/index.ts";
 
 const ERROR_CHARACTERS = 1000;

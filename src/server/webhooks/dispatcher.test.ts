@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fakeEngine, kinds, nth, sent, start } from "../../../test/kits/webhook-world.ts";
-import { DroverError } from "../../engine/writer/drover-error.ts";
+import { DroverError } from "../../engine/base/drover-error.ts";
 import type { Snapshot } from "./delivery.ts";
 import type { WebhookEngine } from "./dispatcher.ts";
 

@@ -11,7 +11,7 @@
  * It is read as it had ended, so every try of one delivery has the same body. The count of tries is in memory: a
  * restart begins anew. Rejected tasks are in no log; theirs are tried the same way and are lost with the process.
  */
-import { DroverError, isStop } from "../../engine/writer/index.ts";
+import { DroverError, isStop } from "../../engine/base/index.ts";
 import type { WebhookSettings } from "../../protocol/index.ts";
 import { type Clock, realClock, ringAfter } from "../../std/index.ts";
 import { restAfterTry } from "./backoff.ts";

@@ -10,8 +10,8 @@
 import { hash } from "node:crypto";
 import { readFileSync, writeSync } from "node:fs";
 import { checkInvariants } from "../../../src/core/invariants/invariants.ts";
+import { canonical } from "../../../src/engine/base/canonical-json.ts";
 import { type Drover, openDrover, type TaskBody } from "../../../src/engine/index.ts";
-import { canonical } from "../../../src/engine/writer/canonical-json.ts";
 
 const AT_ONCE = 16;
 const READ_BACK = 50;
