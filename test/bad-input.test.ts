@@ -331,7 +331,7 @@ test("createTestDrover refuses options that are none", () =>
 
 test("a misspelt filter is refused with every field there is", async () => {
   const known = "known here: agentId, project, state, type, label, group";
-  await refuses(() => drover.tasks(wrong({ stat: "done" })), { field: `${known}, limit, cursor` });
+  await refuses(() => drover.tasks(wrong({ stat: "done" })), { field: `${known}, order, since, limit, cursor` });
   await refuses(() => drover.cancelWhere(wrong({ stat: "done" })), { field: `${known}, all` });
 });
 

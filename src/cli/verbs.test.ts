@@ -272,7 +272,7 @@ describe("tasks", () => {
     );
     assert.deepEqual(
       asked.map(({ call }) => call),
-      ["GET /tasks?limit=2"],
+      ["GET /tasks?order=newest&limit=2"],
     );
   });
   test("in a narrow terminal keeps the ids whole", async () => {
@@ -281,31 +281,32 @@ describe("tasks", () => {
     assert.match(out, /^tsk_12 .*…/m);
   });
   test("asks for what was filtered", async () => {
-    const args = "tasks -p web -a ann --state queued,running --label a=b,c --label d=e -n 5 --cursor 9".split(" ");
+    const args =
+      "tasks -p web -a ann --state queued,running --label a=b,c --label d=e --since 8h -n 5 --cursor 9".split(" ");
     const { asked } = await drover(args, { "GET /tasks": { tasks: [], count: 0 } });
     assert.equal(
       asked[0]?.call,
-      "GET /tasks?project=web&agentId=ann&state=queued&state=running&label=a%3Db%2Cc&label=d%3De&limit=5&cursor=9",
+      "GET /tasks?project=web&agentId=ann&state=queued&state=running&label=a%3Db%2Cc&label=d%3De&order=newest&since=2026-01-31T04%3A00%3A00.000Z&limit=5&cursor=9",
     );
   });
   test("--all reads every page, --json answers one", async () => {
     const { out, asked } = await drover(["tasks", "--all", "--json"], {
-      "GET /tasks?limit=1000": { tasks: [running], count: 1, nextCursor: "5" },
-      "GET /tasks?limit=1000&cursor=5": { tasks: [failed], count: 1 },
+      "GET /tasks?order=newest&limit=1000": { tasks: [running], count: 1, nextCursor: "5" },
+      "GET /tasks?order=newest&limit=1000&cursor=5": { tasks: [failed], count: 1 },
     });
     assert.equal(asked.length, 2);
     assert.deepEqual(JSON.parse(out), { tasks: [running, failed], count: 2 });
   });
   test("a page that ended before its limit is not the last", async () => {
     const { out } = await drover(["tasks", "--json"], {
-      "GET /tasks?limit=50": { tasks: [running], count: 1, nextCursor: "5" },
-      "GET /tasks?limit=49&cursor=5": { tasks: [failed], count: 1 },
+      "GET /tasks?order=newest&limit=50": { tasks: [running], count: 1, nextCursor: "5" },
+      "GET /tasks?order=newest&limit=49&cursor=5": { tasks: [failed], count: 1 },
     });
     assert.deepEqual(JSON.parse(out), { tasks: [running, failed], count: 2 });
   });
   test("nothing there", async () => {
     const { out } = await drover(["tasks"], { "GET /tasks": { tasks: [], count: 0 } });
-    assert.match(out, /^No tasks here\. Ended ones leave the list after scheduler\.resultTtl .*\n$/);
+    assert.match(out, /^No tasks here\. Ended ones leave the list after scheduler\.resultTtl, .*\n$/);
   });
 });
 

@@ -28,7 +28,7 @@ export const VERBS: readonly ListedVerb[] = [
   ]),
   ...group("Tasks:", [
     verb("submit", "submit a task; print its id, or with --wait its result", () => import("./verbs/submit.ts")),
-    verb("tasks", "list tasks, in the order of submission", () => import("./verbs/tasks.ts")),
+    verb("tasks", "list tasks, the newest first", () => import("./verbs/tasks.ts")),
     verb(
       "task",
       "show one task; --watch until it has ended, --logs for what it wrote",

@@ -7,7 +7,8 @@ import type { TaskPage, TaskState } from "../../protocol/index.ts";
 import { TASK_STATES } from "../../protocol/wire/index.ts";
 
 import { answering } from "../shell/connection.ts";
-import { type FlagSpec, given, label, several, type VerbBody } from "../shell/verb.ts";
+import { usageProblem } from "../shell/problem.ts";
+import { type FlagSpec, given, label, milliseconds, several, type VerbBody } from "../shell/verb.ts";
 import { taskTable } from "../show/task-view.ts";
 import { PAGE_FLAGS, type PageFlags, readPages } from "./pages.ts";
 
@@ -18,6 +19,8 @@ type Flags = PageFlags & {
   readonly state?: readonly string[];
   readonly label?: readonly string[];
   readonly group?: string;
+  readonly since?: string;
+  readonly order?: "newest" | "oldest";
 };
 
 const FILTER_FLAGS: readonly FlagSpec[] = [
@@ -31,22 +34,28 @@ const FILTER_FLAGS: readonly FlagSpec[] = [
     words: TASK_STATES,
   },
   { flags: "--label <key=value>", about: "only with this label; given again, with all of them", read: label },
+  {
+    flags: "--since <when>",
+    about: "only what was submitted or has ended since: a span before now (8h), or an instant",
+  },
+  { flags: "--order <order>", about: "which come first (default: newest)", choices: ["newest", "oldest"] },
   { flags: "--group <id>", about: "only of this group: the tasks of one batch" },
 ];
 
 export const tasksVerb: VerbBody<Flags> = {
   about:
-    "List tasks, in the order of submission. Failed and skipped ones are listed until scheduler.failedTtl after their " +
-    "end, other ended ones until resultTtl.",
+    "List tasks, the newest first. Failed and skipped ones are listed until scheduler.failedTtl after their end, " +
+    "other ended ones until resultTtl.",
   flags: [...FILTER_FLAGS, ...PAGE_FLAGS],
   examples: [
     ["drover tasks", "the first page"],
     ["drover tasks --project web --state queued,running", "what is under way for one project"],
     ["drover tasks --label team=web --label run=7", "with both of these labels"],
+    ["drover tasks --state failed --since 8h", "what failed overnight"],
     ["drover tasks --state failed --all --json", "every failed task, for a program"],
   ],
   run: answering(
-    (client, { flags }) => readTasks(client, flags),
+    (client, { flags, terminal }) => readTasks(client, flags, terminal.now()),
     ({ count, tasks, nextCursor }, output) => {
       if (count === 0)
         return "No tasks here. Ended ones leave the list after scheduler.resultTtl, failed ones after failedTtl.\n";
@@ -56,12 +65,20 @@ export const tasksVerb: VerbBody<Flags> = {
   ),
 };
 
-async function readTasks(client: Client, flags: Flags): Promise<TaskPage> {
-  const { project, agent, type, state, label: labels, group } = flags;
+async function readTasks(client: Client, flags: Flags, now: number): Promise<TaskPage> {
+  const { project, agent, type, state, label: labels, group, order = "newest", since: span } = flags;
+  const since = span === undefined ? undefined : pastFrom("--since", span, now);
   // An unknown state is refused by the server, which names those there are.
   const states = state as readonly TaskState[] | undefined;
-  const filter = given({ project, agentId: agent, type, state: states, label: labels, group });
+  const filter = given({ project, agentId: agent, type, state: states, label: labels, group, order, since });
   const read = (query: PageFlags): Promise<TaskPage> => client.tasks({ ...filter, ...query });
   const { items, ...more } = await readPages(flags, read, ({ tasks }) => tasks);
   return { tasks: items, count: items.length, ...more };
+}
+
+/** RFC 3339 as it stands; a span counts back from now. */
+function pastFrom(flag: string, text: string, now: number): string {
+  if (/^\d{4}-\d\d-\d\d/.test(text)) return text;
+  if (/^\d+(ms|s|m|h|d)$/.test(text)) return new Date(now - milliseconds(text)).toISOString();
+  throw usageProblem(`${flag} is "${text}"`, "give a span before now, such as 8h, or an instant");
 }

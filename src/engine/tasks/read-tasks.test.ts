@@ -48,6 +48,50 @@ test("bytes are those of the text, not its characters", async () => {
   assert.equal((await kit.drover.tasks({})).count, 3);
 });
 
+test("the newest come first where that is asked for, page by page, also of a label", async () => {
+  const kit = await createTestDrover();
+  const ids = Array.from({ length: 25 }, (_, index) => `t${index}`);
+  const labels = (index: number): object => (index % 2 === 0 ? { labels: { k: "v" } } : {});
+  for (const [index, id] of ids.entries())
+    await kit.drover.submit({ ...(index % 3 === 0 ? {} : { id }), agentId: "ann", action: id, ...labels(index) });
+  for (const [label, expected] of [
+    [undefined, ids],
+    ["k=v", ids.filter((_, index) => index % 2 === 0)],
+  ] as const) {
+    const seen: unknown[] = [];
+    let cursor: string | undefined;
+    do {
+      const query = { order: "newest", limit: 4, ...(label === undefined ? {} : { label }) } as const;
+      const page: TaskPage = await kit.drover.tasks({ ...query, ...(cursor === undefined ? {} : { cursor }) });
+      seen.push(...page.tasks.map(({ action }) => action));
+      cursor = page.nextCursor;
+    } while (cursor !== undefined);
+    assert.deepEqual(seen, expected.toReversed());
+  }
+  await assert.rejects(kit.drover.tasks({ order: "last" } as never), { code: "bad_request", message: /^order is/ });
+});
+
+test("since is when a task was submitted or has ended", async () => {
+  const kit = await createTestDrover({ config: { scheduler: { maxQueue: 3 } } });
+  const began = kit.clock.now();
+  const submit = (id: string) => kit.drover.submit({ id, agentId: "ann", action: "x" });
+  await submit("lives");
+  await submit("ends");
+  await kit.clock.advance(1000);
+  await submit("new");
+  await assert.rejects(submit("turned-away"), { code: "queue_full" });
+  await kit.drover.cancel("ends");
+  const since = async (at: string | number, more = {}): Promise<string[]> =>
+    idsOf(await kit.drover.tasks({ since: at, ...more }));
+  assert.deepEqual(await since(began + 1), ["ends", "new"]);
+  assert.deepEqual(await since(new Date(began).toISOString()), ["lives", "ends", "new"]);
+  assert.deepEqual(await since(began + 1001), []);
+  const state = ["queued", "rejected"] as const;
+  assert.deepEqual(await since(began + 1, { state }), ["new", "turned-away"]);
+  assert.deepEqual(await since(began + 1001, { state }), []);
+  await assert.rejects(kit.drover.tasks({ since: "yesterday" }), { code: "bad_request", message: /^since is/ });
+});
+
 test("small tasks fill a page up to its count", async () => {
   const { kit, ids } = await withTasks(120, "x");
   const page = await kit.drover.tasks({ limit: 1000 });

@@ -22,7 +22,7 @@ import { accepted, badInput, DroverError, reading, refused } from "../base/drove
 import type { Writer } from "../writer/writer.ts";
 import { type BodyStore, checkedPayload, DamagedBody, damagedReason } from "./body-store.ts";
 import { type Rejected, type RejectedRing, viewOfRejected } from "./rejected.ts";
-import { parseStored, type TaskInput } from "./task-body.ts";
+import { instantField, parseStored, type TaskInput } from "./task-body.ts";
 import { glance, tombstoneView } from "./task-view.ts";
 
 /** A task whose body would take a page beyond this begins the next one. */
@@ -162,6 +162,10 @@ type Listed = {
   readonly agent: { readonly id: string };
   readonly project: { readonly id: string };
   readonly requirements: { readonly type: string };
+  /** When it was submitted, or turned away, and how it ended. */
+  readonly createdAt?: number;
+  readonly at?: number;
+  readonly end?: { readonly at: number } | null;
   readonly extra: {
     readonly labels: readonly { readonly text: string }[] | null;
     readonly group?: { readonly group: { readonly id: string } } | null;
@@ -250,32 +254,38 @@ export function candidates(
   return front(rarest, rarest.size);
 }
 
+/** Which tasks, how many of them, and in which order. */
+export type PageFilter = TaskFilter & {
+  /** Whether the first are those that were submitted first, which is the default, or last. */
+  readonly order?: "oldest" | "newest";
+  /** Only those that were submitted or have ended since: an instant as text, or milliseconds since 1970. */
+  readonly since?: string | number;
+  /** How many at most. */
+  readonly limit?: number;
+  /** The nextCursor of the page before. */
+  readonly cursor?: string;
+};
+
+/** Whether it was submitted, turned away or has ended since. */
+const isSince = ({ createdAt, at, end }: Listed, since: number): boolean =>
+  (end?.at ?? createdAt ?? at ?? since) >= since;
+
 /**
- * Tasks in the order they were submitted; the cursor is the number of the last one given out. Those that were turned
+ * Tasks in the order they were submitted, or the other way round; the cursor is the number of the last one given out. Those that were turned
  * away, where they are asked for by their state, come after all others, in their own order.
  */
-export async function readPage(
-  parts: TaskSources,
-  filter: TaskFilter & { limit?: number; cursor?: string },
-): Promise<TaskPage> {
+export async function readPage(parts: TaskSources, filter: PageFilter): Promise<TaskPage> {
   const wanted = reading(filter, "", () => readWanted(filter));
   if (wanted.afterRejected !== null) {
     const page = rejectedPage(parts, wanted, { after: wanted.afterRejected, size: wanted.size });
     await parts.writer.settled();
     return page;
   }
-  const { size, after, matches } = wanted;
+  const { size } = wanted;
   const { state } = parts.writer;
   const now = parts.writer.now();
-  const found: Seen[] = [];
-  let looked = 0;
-  for (const task of candidates(state, wanted)) {
-    if (++looked % LOOKED_AT_ONCE === 0) await nextTurn();
-    if (task.seq <= after || !matches(task) || !state.tasks.has(task.id)) continue;
-    found.push({ show: glance(state, task, now), seq: task.seq as Seq });
-    if (found.length > size) break;
-  }
-  const seen = found.slice(0, size);
+  const found = await (wanted.isNewestFirst ? newestOf(state, wanted) : oldestOf(state, wanted));
+  const seen = found.slice(0, size).map((task) => ({ show: glance(state, task, now), seq: task.seq as Seq }));
   await parts.writer.settled();
   const tasks = await withBodies(parts.bodies, seen);
   const last = seen[tasks.length - 1];
@@ -283,6 +293,38 @@ export async function readPage(
     return { tasks, count: tasks.length, nextCursor: String(last.seq) };
   const rest = rejectedPage(parts, wanted, { after: 0, size: size - tasks.length });
   return { ...rest, tasks: [...tasks, ...rest.tasks], count: tasks.length + rest.count };
+}
+
+/** Those behind the cursor, and one more than a page holds. */
+async function oldestOf(state: State, wanted: Wanted): Promise<Task[]> {
+  const found: Task[] = [];
+  let looked = 0;
+  for (const task of candidates(state, wanted)) {
+    if (++looked % LOOKED_AT_ONCE === 0) await nextTurn();
+    if (task.seq <= wanted.after || !wanted.matches(task) || !state.tasks.has(task.id)) continue;
+    found.push(task);
+    if (found.length > wanted.size) break;
+  }
+  return found;
+}
+
+/** The last ones before the cursor, the newest first: tasks can be walked in one direction only. */
+async function newestOf(state: State, wanted: Wanted): Promise<Task[]> {
+  const before = wanted.after === 0 ? Number.POSITIVE_INFINITY : wanted.after;
+  const most = wanted.size + 1;
+  const found: Task[] = [];
+  let looked = 0;
+  for (const task of candidates(state, wanted)) {
+    if (++looked % LOOKED_AT_ONCE === 0) await nextTurn();
+    if (task.seq >= before) break;
+    if (!wanted.matches(task)) continue;
+    found.push(task);
+    if (found.length >= 2 * most) found.splice(0, most);
+  }
+  return found
+    .slice(-most)
+    .reverse()
+    .filter(({ id }) => state.tasks.has(id));
 }
 
 /** As many of those that were turned away as there is room for, if they are asked for. */
@@ -331,25 +373,30 @@ async function withBodies(bodies: BodyStore, seen: readonly Seen[]): Promise<Tas
 
 type Wanted = Matcher & {
   readonly size: number;
+  readonly isNewestFirst: boolean;
   readonly after: number;
   /** A page that goes on behind the last one of those that were turned away. */
   readonly afterRejected: number | null;
   readonly wantsRejected: boolean;
 };
 
-function readWanted(filter: TaskFilter & { limit?: number; cursor?: string }): Wanted {
+function readWanted(filter: PageFilter): Wanted {
   if (!isRecord(filter)) throw badInput("filter", filter, "an object");
-  const { limit = PAGE_DEFAULT, cursor = "0", ...wanted } = filter;
+  const { limit = PAGE_DEFAULT, cursor = "0", order = "oldest", since, ...wanted } = filter;
   const size = accepted(whole(1, PAGE_MAX)(limit, "limit"));
   if (typeof cursor !== "string" || !/^r?\d{1,16}$/.test(cursor))
     throw badInput("cursor", cursor, "the nextCursor of a former page");
   const isRejected = cursor.startsWith("r");
   const after = Number(isRejected ? cursor.slice(1) : cursor);
+  const found = matcher(wanted, ["order", "since", "limit", "cursor"]);
+  const from = since === undefined ? null : accepted(instantField(since, "since"));
   return {
     size,
     after,
     afterRejected: isRejected ? after : null,
     wantsRejected: [wanted.state].flat().includes("rejected"),
-    ...matcher(wanted, ["limit", "cursor"]),
+    isNewestFirst: accepted(oneOf("oldest", "newest")(order, "order")) === "newest",
+    ...found,
+    matches: from === null ? found.matches : (task) => isSince(task, from) && found.matches(task),
   };
 }

@@ -15,14 +15,13 @@ import type {
   Submitted,
   TaskPage,
   TaskState,
-  TasksQuery,
   TaskView,
 } from "../../protocol/index.ts";
 import { abortSignal, readOptions } from "../base/call-options.ts";
 import { accepted, badInput, DroverError, isStop, reading, refused } from "../base/drover-error.ts";
 import type { EndWatch } from "./await-end.ts";
 import { createGroupApi, type GroupApi } from "./groups.ts";
-import { candidates, matcher, readPage, readTask, type TaskFilter } from "./read-tasks.ts";
+import { candidates, matcher, type PageFilter, readPage, readTask, type TaskFilter } from "./read-tasks.ts";
 import { answerFor, type BatchInput, lookForArtifact, type SubmitParts, submitAll, submitRead } from "./submit.ts";
 import { instantField, readTaskBody, type TaskInput } from "./task-body.ts";
 
@@ -34,8 +33,8 @@ export type TaskApi = Pick<SharedCalls, "cancel" | "retry" | "task" | "wait"> &
     submit<Params extends object = AnyParams>(task: TaskInput<Params>): Promise<Submitted>;
     /** Submits many tasks at once. A bad item never fails the others; items may need each other by id. */
     submitBatch(batch: BatchInput): Promise<BatchAnswer>;
-    /** Pages through tasks, in the order of submission. */
-    tasks(query?: TaskFilter & Pick<TasksQuery, "limit" | "cursor">): Promise<TaskPage>;
+    /** Pages through tasks, in the order of submission or the other way round. */
+    tasks(query?: PageFilter): Promise<TaskPage>;
     /** Cancels every live task the filter names, or all of them, at most 10 000 at once. */
     cancelWhere(filter: TaskFilter | { readonly all: true }): Promise<CancelledMany>;
     /** Changes the priority or deadline of a task; answers how it stands then. */
@@ -190,8 +189,7 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
     return task(given);
   }
 
-  const tasks = async (filter: TaskFilter & { limit?: number; cursor?: string } = {}): Promise<TaskPage> =>
-    readPage(parts, filter);
+  const tasks = async (filter: PageFilter = {}): Promise<TaskPage> => readPage(parts, filter);
   const api = {
     ...createGroupApi(parts),
     submit,

@@ -65,7 +65,10 @@ export type TaskLogs = {
 
 /** A page of tasks. */
 export type TaskPage = {
-  /** In the order of submission, which does not change. Results are left out: read each task for its own. */
+  /**
+   * In the order of submission, which does not change, or the other way round. Results are left out:
+   * read each task for its own.
+   */
   readonly tasks: readonly TaskView[];
   /** Of this page. */
   readonly count: number;
@@ -90,6 +93,10 @@ export type TasksQuery = {
    * asked for.
    */
   readonly state?: readonly TaskState[];
+  /** Whether those that were submitted first come first, or last. Default: oldest. */
+  readonly order?: "oldest" | "newest";
+  /** Only those that were submitted or have ended since. */
+  readonly since?: string;
   /** How many at most; large tasks end a page sooner. Default: 100. */
   readonly limit?: number;
   /** The nextCursor of the page before. */

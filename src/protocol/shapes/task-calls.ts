@@ -26,6 +26,10 @@ export const tasksQuery: s.Schema<wire.TasksQuery> = s.object({
     s.list(filterState(), { min: 1, max: 100 }),
     "One or more, as in state=queued,running. Rejected tasks, which were never let in, are listed only if asked for.",
   ),
+  order: s.optional(s.oneOf("oldest", "newest"), "Whether those that were submitted first come first, or last.", {
+    default: "oldest",
+  }),
+  since: s.optional(s.instant(), "Only those that were submitted or have ended since."),
   limit: s.optional(s.whole(1, PAGE_MAX), "How many at most; large tasks end a page sooner.", {
     default: PAGE_DEFAULT,
   }),
@@ -37,7 +41,7 @@ export const tasksQuery: s.Schema<wire.TasksQuery> = s.object({
 export const taskPage: s.Schema<wire.TaskPage> = s.namedAnswer("TaskPage", {
   tasks: s.described(
     s.list(taskView),
-    "In the order of submission, which does not change. Results are left out: read each task for its own.",
+    "In the order of submission, which does not change, or the other way round. Results are left out: read each task for its own.",
   ),
   count: s.described(s.whole(0), "Of this page."),
   nextCursor: s.optional(s.text(1, 17), "Where to go on. Absent on the last page, and only there."),

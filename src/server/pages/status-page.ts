@@ -36,28 +36,20 @@ function fill(id, rows, none) {
     return row;
   }));
 }
-async function since(event) {
-  const tasks = [];
-  let cursor = String(Math.max(0, event)), pages = 0;
-  for (; cursor; pages++) {
-    const page = await get("/tasks?limit=1000&cursor=" + cursor);
-    // Only what is shown is kept: bodies may be large.
-    tasks.push(...page.tasks.map((one) => [one.taskId, one.agentId, one.action, one.state, one.createdAt]));
-    cursor = page.nextCursor;
-  }
-  return { tasks, pages };
-}
-// The cursor of a page is the number of an event: so what was submitted last is among the last events. Pages carry
-// bodies, so it looks further back only while that is little to read, and not at all while nothing has happened.
+const labelsOf = ({ labels = {} }) => Object.entries(labels).map(([key, value]) => key + "=" + value).join(" ");
+// Pages carry bodies, which may be large, so a page may end early; and nothing is read while nothing has happened.
 let shownAt = -1;
 async function fillTasks(seq) {
   if (seq === shownAt) return;
-  let found;
-  for (let back = 20; back <= 1280; back *= 4) {
-    found = await since(seq - back);
-    if (found.tasks.length >= 20 || found.pages > 1 || back >= seq) break;
-  }
-  fill("tasks", found.tasks.slice(-20).reverse(), "No task yet.");
+  const rows = [];
+  let cursor = "";
+  do {
+    const page = await get("/tasks?order=newest&limit=" + (20 - rows.length) + (cursor && "&cursor=" + cursor));
+    rows.push(...page.tasks.map((one) =>
+      [one.taskId, one.agentId, one.action, one.state, labelsOf(one), one.createdAt]));
+    cursor = page.nextCursor;
+  } while (cursor && rows.length < 20);
+  fill("tasks", rows, "No task yet.");
   shownAt = seq;
 }
 async function look() {
@@ -119,7 +111,7 @@ export const STATUS_PAGE: string = `<!doctype html>
 </form>
 ${table("queue", "Queue", ["Project", "Queued", "Running", "Status"])}
 ${table("workers", "Workers", ["Worker", "Kind", "Status", "Busy"])}
-${table("tasks", "Last submitted", ["Task", "Agent", "Action", "State", "Submitted"])}
+${table("tasks", "Last submitted", ["Task", "Agent", "Action", "State", "Labels", "Submitted"])}
 <p class="quiet"><a href="/docs/">The API</a> · <a href="/openapi.json">openapi.json</a></p>
 <script>${SCRIPT}</script>
 </body>
