@@ -56,6 +56,8 @@ test("results hands what one task answered to the next, as data", async () => {
   const { code, out } = await place.run(["--output"]);
   assert.equal(code, 0, out);
   assert.ok(steady(out, place).includes('review | It\'s $(not run), in ["cart","mail"]'), out);
+  assert.ok(steady(out, place).includes("mail | mailed"), out);
+  assert.match(out, /: 4 of 5 done, 1 skipped, in /);
 });
 
 describe("agents", () => {

@@ -289,6 +289,7 @@ function applyEnd(
       if (attempt !== null && event.stopBy !== null) stopAttempt(state, attempt, "cancelled", event.stopBy);
       return endTask(state, task, "cancelled", withoutResult(state, event));
     case "task-skipped":
+      if (event.attempt !== null) release(state, attempt as Attempt, event.tokens, event.at);
       return endTask(state, task, "skipped", withoutResult(state, event));
     default:
       return unreachable(event);

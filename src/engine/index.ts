@@ -25,5 +25,5 @@ export type { BatchInput } from "./tasks/submit.ts";
 export type { TaskInput } from "./tasks/task-body.ts";
 export type { GateView, GateWithCalls } from "./views/gate-view.ts";
 export type { AssignedTask, Handler, LocalWorker, TaskContext, WorkerOptions } from "./workers/local-workers.ts";
-export { TaskRequeue } from "./workers/local-workers.ts";
+export { TaskRequeue, TaskSkip } from "./workers/local-workers.ts";
 export type { RemoteWorkers } from "./workers/remote-workers.ts";

@@ -95,7 +95,9 @@ function auditEnd(shadow: Shadow, task: ShadowTask, event: Event, complain: Comp
   if (task.phase === "ended") complain("ends-once", `${id} is ${task.outcome} and ends again by ${event.kind}`);
   if (event.kind === "task-done" && task.phase !== "live") complain("ends-once", `${id} is done without having run`);
   if (event.kind === "task-failed") auditFailure(shadow, task, event, complain);
-  if (event.kind === "task-skipped") {
+  if (event.kind === "task-skipped" && event.dependency === null) {
+    if (event.attempt === null) complain("skip", `${id} is skipped for no dependency and by no attempt`);
+  } else if (event.kind === "task-skipped" && event.dependency !== null) {
     const { needs, parent } = task.spec;
     const dependency = shadow.tasks.get(event.dependency);
     const isTie = event.dependency === parent || needs.includes(event.dependency);

@@ -184,7 +184,7 @@ function writeCall(random: Random): Call {
 
 function writeActs({ random, faults }: Script): Act[] {
   const kinds: Act["does"][] = ["finish", "finish", "finish", "finish", "fail", "requeue"];
-  if (faults.has("handlers")) kinds.push("hang", "ignore-abort", "fail", "give-up");
+  if (faults.has("handlers")) kinds.push("hang", "ignore-abort", "fail", "give-up", "skip");
   if (faults.has("storm")) kinds.push("rate-limited");
   return Array.from({ length: random.between(1, 3) }, () => ({
     does: random.pick(kinds),

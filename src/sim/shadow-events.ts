@@ -159,7 +159,8 @@ function noteEnd(shadow: Shadow, task: ShadowTask, event: Event): void {
   const outcome = OUTCOMES[event.kind];
   if (outcome === undefined) return;
   if (event.kind === "task-done") noteAnswered(shadow, task.spec.provider, task.attempt?.start.at ?? -1);
-  if (event.kind === "task-done" || (event.kind === "task-failed" && event.attempt !== null))
+  if (event.kind === "task-done") release(shadow, task, event.tokens);
+  if ((event.kind === "task-failed" || event.kind === "task-skipped") && event.attempt !== null)
     release(shadow, task, event.tokens);
   task.phase = "ended";
   task.outcome = outcome;

@@ -10,7 +10,7 @@
 import type { PermitId, TaskId } from "../core/base/index.ts";
 import type { Attempt, AttemptReport, Command, Event } from "../core/model/index.ts";
 import { DroverError } from "../engine/base/index.ts";
-import { type Handler, TaskRequeue } from "../engine/workers/index.ts";
+import { type Handler, TaskRequeue, TaskSkip } from "../engine/workers/index.ts";
 import type { Applied } from "../engine/writer/index.ts";
 import type { Act, Call } from "./history.ts";
 import type { SimEngine } from "./open-engine.ts";
@@ -18,6 +18,14 @@ import type { Life, SimWorld } from "./sim-clock.ts";
 
 const LATENCY_MS = 40;
 const RETRY_AFTER_MS = 1500;
+const OUTCOMES: Readonly<Record<string, AttemptReport["outcome"]>> = {
+  fail: "failed",
+  "give-up": "failed",
+  cancelled: "cancelled",
+  skip: "skipped",
+  requeue: "requeue",
+  "rate-limited": "requeue",
+};
 const FINISH: Act = { does: "finish", ms: 5 };
 
 /** What the world outside knows: which providers turn calls away, and what each task's body says. */
@@ -72,6 +80,7 @@ export function localHandler(where: Surroundings, life: Life, sober: boolean): H
     if (act.does === "fail") throw new Error("it failed");
     if (act.does === "give-up") throw Object.assign(new Error("no attempt can mend it"), { permanent: true });
     if (act.does === "requeue") throw new TaskRequeue("not now", { retryAfterMs: act.ms });
+    if (act.does === "skip") throw new TaskSkip("nothing to do");
     if (act.does === "rate-limited") throw new RateLimited("too many requests");
     return { attempt };
   };
@@ -151,7 +160,6 @@ export function createRemoteFleet(where: Surroundings, isOpen: () => SimEngine |
   function finish(job: Job, does: Act["does"] | "cancelled"): void {
     if (job.over) return;
     job.over = true;
-    const outcome = does === "fail" || does === "give-up" ? "failed" : does === "cancelled" ? does : "done";
     const report: AttemptReport = {
       task: job.task,
       attempt: job.attempt,
@@ -159,7 +167,7 @@ export function createRemoteFleet(where: Surroundings, isOpen: () => SimEngine |
       retryAfterMs: null,
       resultHash: null,
       resultSize: 0,
-      outcome: does === "requeue" || does === "rate-limited" ? "requeue" : outcome,
+      outcome: OUTCOMES[does] ?? "done",
       tokens: job.act.used ?? null,
       permanent: does === "give-up",
       rateLimited: does === "rate-limited",

@@ -7,5 +7,5 @@ export { DATABASE_FILE, ifThere, keepPrivate, makeOwnDirectory, makeOwnFile, OWN
 export { createHandClock, type HandClock, type HandClockOptions, type Moves, type TestClock } from "./hand-clock.ts";
 export { isLoopback } from "./loopback.ts";
 export { type JsonFault, jsonFault, kindInWords, present, RESULT_BYTES_MAX } from "./plain-json.ts";
-export { rateLimitOf, readRetryAfter, SPAN_MS_MAX, spanOf, TaskRequeue } from "./retry-after.ts";
+export { rateLimitOf, readRetryAfter, SPAN_MS_MAX, spanOf, TaskRequeue, TaskSkip } from "./retry-after.ts";
 export { versionText } from "./version.ts";

@@ -14,6 +14,11 @@ const RATE_LIMIT_STATUS: readonly unknown[] = [429, 529];
 /** The one form of date that servers may send; `Date.parse` alone would take "-5" for a year. */
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 
+/** Thrown by a handler: there is nothing to do. The task ends as skipped, and so do those that need it. */
+export class TaskSkip extends Error {
+  override readonly name: string = "TaskSkip";
+}
+
 /** Thrown by a handler that wants its task back in the queue, at no cost to its attempts. */
 export class TaskRequeue extends Error {
   override readonly name: string = "TaskRequeue";

@@ -1,17 +1,17 @@
 /**
  * The expressions of a plan, checked before anything runs: `${{ needs.impl.result.path }}`.
  *
- * They may stand where a command gets its words from: `run`, `args`, `env`, `prompt`, `input`. Everywhere else a `${{`
- * would go into a path or a name as it is, which nobody means. Each is read, its names are held against the needs of
- * its task, and in a line for a shell it must stand where that reads a value as one word.
+ * They may stand where a command gets its words from: `run`, `args`, `env`, `prompt`, `input`; and `if` is one.
+ * Elsewhere a `${{` would go into a path or a name as it is, which nobody means. Each is read, its names are held
+ * against the needs of its task, and in a line for a shell it must stand where that reads a value as one word.
  */
 import {
   ExpressionError,
   expressionsIn,
   mayHaveExpressions,
   misplacedIn,
+  parseExpression,
   parseTemplate,
-  type Template,
   wrongNameIn,
 } from "../../worker/exec/index.ts";
 import type { Note, Path } from "./source.ts";
@@ -28,6 +28,7 @@ export function checkExpressions(task: PlanTask, fromDefaults: ReadonlySet<strin
   for (const [name, text] of Object.entries(env))
     check({ text, path: fromDefaults.has(name) ? ["defaults", "env", name] : [...at, "env", name] }, false);
   check({ text: input, path: [...at, "input"] }, false);
+  if (task.work.if !== undefined) checkCondition(task.work.if, [...at, "if"]);
   const model = command.kind === "agent" ? (command.model ?? "") : "";
   for (const [key, text] of Object.entries({ cwd, model, worktree: worktree?.base ?? "" }))
     if (mayHaveExpressions(text))
@@ -36,9 +37,26 @@ export function checkExpressions(task: PlanTask, fromDefaults: ReadonlySet<strin
         key,
       ]);
 
+  function checkCondition(text: string, path: Path): void {
+    const read = attempted(() => parseExpression(text), path);
+    const wrong = read === null ? null : wrongNameIn(read, task.needs);
+    if (wrong !== null) note(`${task.definition}.if: ${wrong}`, path);
+  }
+
+  /** Null if it cannot be read; that is noted. */
+  function attempted<Read>(read: () => Read, path: Path): Read | null {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof ExpressionError)) throw error;
+      note(`${task.definition}: ${error.message}`, path);
+      return null;
+    }
+  }
+
   function check({ text, path }: Place, isShell: boolean): void {
     if (!mayHaveExpressions(text)) return;
-    const template = readTemplate(text, (message) => note(`${task.definition}: ${message}`, path));
+    const template = attempted(() => parseTemplate(text), path);
     if (template === null) return;
     for (const expression of expressionsIn(template)) {
       const wrong = wrongNameIn(expression, task.needs);
@@ -54,14 +72,4 @@ function placesOf(command: PlanTask["work"]["command"], at: Path): Place[] {
   if (command.kind !== "agent") return [];
   const args = command.args.map((text, index): Place => ({ text, path: [...at, "args", index] }));
   return [{ text: command.prompt, path: [...at, "prompt"] }, ...args];
-}
-
-function readTemplate(text: string, complain: (message: string) => void): Template | null {
-  try {
-    return parseTemplate(text);
-  } catch (error) {
-    if (!(error instanceof ExpressionError)) throw error;
-    complain(error.message);
-    return null;
-  }
 }

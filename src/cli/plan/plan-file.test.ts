@@ -337,6 +337,14 @@ const mistakes: Mistake[] = [
     ],
   ],
   [
+    "a condition that names no need, and one that cannot be read",
+    "tasks:\n  a: a\n  b: { run: b, if: needs.a.state }\n  c: { run: c, needs: a, if: needs.a.state = 1 }",
+    [
+      "3:20 b.if: a is not among its needs; it has no needs",
+      '4:30 c: "needs.a.state = 1" cannot be read at "= 1": == compares',
+    ],
+  ],
+  [
     "an expression where none is read",
     `tasks: { a: a, b: { needs: a, run: b, cwd: '\${{ needs.a.result }}' } }`,
     ["1:44 b.cwd holds an expression; those stand in run, args, env, prompt and input"],

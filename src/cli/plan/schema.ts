@@ -89,6 +89,10 @@ const own: Knobs = {
   args: said(words(), "Further words for the agent's command line."),
   input: said(s.text(0, TEXT_MAX), "What the command reads from its standard input; nothing if absent."),
   needs: said(some(s.text(1, 1024), NEEDS), "Tasks that must be done first."),
+  if: said(
+    s.either(s.text(1, TEXT_MAX), s.flag(), "an expression, such as needs.review.result.ok, or true or false"),
+    "It runs only if this is true once all it needs has ended; otherwise it is skipped.",
+  ),
   locks: said(some(s.name(), "a name, or a list of names"), "Names only one running task may hold at a time."),
   for: said(
     named(s.list(scalar, { min: 1, max: TASKS_MAX }), VARIABLE_NAME, VARIABLE),
@@ -204,6 +208,7 @@ export type RawTask = Shared & {
   readonly args?: readonly string[];
   readonly input?: string;
   readonly needs?: OneOrMore;
+  readonly if?: string | boolean;
   readonly locks?: OneOrMore;
   readonly for?: Readonly<Record<string, readonly Scalar[]>>;
 };

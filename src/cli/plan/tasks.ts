@@ -42,6 +42,8 @@ export type Work = {
   readonly passEnv: readonly string[];
   readonly input: string;
   readonly worktree: { readonly base: string } | null;
+  /** The expression that must be true; absent: it runs. */
+  readonly if?: string;
 };
 /** When it may run, and how often. Absent fields are the engine's to fill in. */
 export type Rules = {
@@ -202,10 +204,14 @@ function draft(definition: string, raw: RawTask, defaults: Shared, { name, value
       passEnv: listOf(passEnv),
       input: fill(raw.input ?? ""),
       worktree: worktree === false ? null : { base: fill(base) },
+      ...(raw.if === undefined ? {} : { if: conditionOf(fill(String(raw.if))) }),
     },
     rules: rulesOf(both, raw.preset === undefined ? "command" : "agent", listOf(raw.locks).map(fill)),
   };
 }
+
+/** It may stand in the marks of an expression, as it does elsewhere. */
+const conditionOf = (text: string): string => /^\s*\$\{\{(.*)\}\}\s*$/s.exec(text)?.[1]?.trim() ?? text.trim();
 
 function commandOf(raw: RawTask, shell: boolean, fill: (text: string) => string): Command {
   const { run, preset, prompt = "", model = null, args = [] } = raw;

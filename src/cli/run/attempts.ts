@@ -31,7 +31,7 @@ import { createWorktrees, type TreeRoom, type Worktrees } from "../../worker/wor
 
 import type { Command, Plan, PlanTask } from "../plan/plan-file.ts";
 import type { Environment } from "../shell/terminal.ts";
-import { filledWork } from "./fill.ts";
+import { filledWork, IF_REASON, isWanted } from "./fill.ts";
 
 export type Attempts = {
   run(task: PlanTask, assigned: ExecTask, context: ExecContext, readResult: ReadResult): Promise<ExecOutcome>;
@@ -110,6 +110,7 @@ export function createAttempts(given: AttemptsPlan): Attempts {
     const inputs = await wholeInputs(assigned.inputs ?? {}, readResult);
     if (isStopping) return { outcome: "cancelled", error: "the run is stopping" };
     try {
+      if (!isWanted(task.work, inputs)) return { outcome: "skipped", error: `${IF_REASON}${task.work.if}` };
       const filled = { ...task, work: filledWork(task.work, inputs) };
       return filled.work.command.kind === "nothing"
         ? { outcome: "done" }

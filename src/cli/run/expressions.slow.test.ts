@@ -99,6 +99,40 @@ tasks:
     assert.deepEqual(place.ran(), ["first", "one", "two"], "the result of the first is still there for it");
   });
 
+  test("decides in if whether its task runs; one that does not is no failure, nor are those behind it", async () => {
+    using place = planAfter(
+      { ok: true, count: 0 },
+      `  yes: { needs: first, if: 'needs.first.result.ok && needs.first.state == "done"', run: echo yes >> ran }
+  no: { needs: first, if: needs.first.result.count, run: echo no >> ran }
+  marked: { needs: first, if: "\${{ !needs.first.result.ok }}", run: echo marked >> ran }
+  never: { if: false, run: echo never >> ran }
+  behind: { needs: no, run: echo behind >> ran }
+  report: { needs: [no, yes], onDependencyFailure: run,
+    run: "echo \${{ needs.no.state }} \${{ needs.no.error }} >> ran" }`,
+    );
+    const { code, out } = await place.run();
+    assert.equal(code, 0, out);
+    assert.deepEqual(place.ran(), ["first", "yes", "skipped if: needs.first.result.count"]);
+    const lines = steady(out, place);
+    assert.ok(lines.includes("no  skipped  1  T  if: needs.first.result.count"), out);
+    assert.ok(lines.includes("behind  skipped  needs no, which was skipped"), out);
+    assert.match(out, /: 3 of 7 done, 4 skipped, in /);
+    assert.equal((await place.run()).code, 0, "again: what is done is known, the rest is looked at anew");
+    assert.deepEqual(place.ran().slice(0, 3), ["first", "yes", "skipped if: needs.first.result.count"]);
+  });
+
+  test("in if that names a value which is not there fails its task, unless it is compared with null", async () => {
+    using place = planAfter(
+      {},
+      `  bad: { needs: first, if: needs.first.result.gone, run: echo bad >> ran }
+  good: { needs: first, if: needs.first.result.gone == null, run: echo good >> ran }`,
+    );
+    const { code, out } = await place.run();
+    assert.equal(code, 1);
+    assert.match(out, /bad +failed +1 .* needs\.first\.result\.gone is not there/);
+    assert.deepEqual(place.ran(), ["first", "good"]);
+  });
+
   test("names one task of many by its values, with those of its own", async () => {
     using place = planDirectory(`tasks:
   build: { run: 'printf "\\"%s\\"" "$OS" > "$DROVER_RESULT_FILE"', for: { OS: [a, b] } }

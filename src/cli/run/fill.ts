@@ -6,15 +6,25 @@
  */
 import {
   type ExecTask,
+  evaluate,
   fillShell,
   fillText,
   fillWord,
+  isTrue,
   mayHaveExpressions,
+  parseExpression,
   parseTemplate,
   type Values,
 } from "../../worker/exec/index.ts";
 import type { Command, Work } from "../plan/plan-file.ts";
 import type { Matched } from "./identity.ts";
+
+/** How the reason begins of a task that was skipped by its own condition. */
+export const IF_REASON = "if: ";
+
+/** Whether the condition of a task holds. Throws a `MissingValue`. */
+export const isWanted = ({ if: condition }: Work, inputs: Values): boolean =>
+  condition === undefined || isTrue(evaluate(parseExpression(condition), inputs));
 
 /** Throws a `MissingValue`. */
 export function filledWork(work: Work, inputs: Values): Work {

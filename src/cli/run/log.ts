@@ -14,6 +14,7 @@ import { recover } from "../../engine/writer/index.ts";
 
 import type { Plan } from "../plan/plan-file.ts";
 import { CliProblem, EXIT } from "../shell/problem.ts";
+import { IF_REASON } from "./fill.ts";
 import type { Known, Matched, Matching } from "./identity.ts";
 import type { Row, RowState } from "./state.ts";
 
@@ -62,6 +63,7 @@ export function rowOf({ task, id, phase }: Matched, { state }: Drover, kept: Rea
     state: isKept ? (phase as RowState) : "waiting",
     tookMs: isKept && end !== null && record !== undefined && record.startedAt >= 0 ? end.at - record.startedAt : null,
     why: isKept ? (end?.error ?? "") : "",
+    isUnwanted: isKept && phase === "skipped" && end?.error?.startsWith(IF_REASON) === true,
   };
 }
 

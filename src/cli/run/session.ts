@@ -20,6 +20,7 @@ import {
   openDrover,
   type TaskContext,
   TaskRequeue,
+  TaskSkip,
 } from "../../engine/index.ts";
 import type { Clock } from "../../std/index.ts";
 import { watchRoom } from "../../worker/exec/index.ts";
@@ -283,7 +284,7 @@ function factOf({ at, payload }: FeedEvent): Fact | null {
     case "task-failed":
       return { kind: "failed", id: payload.task, at, why: payload.reason };
     case "task-skipped":
-      return { kind: "skipped", id: payload.task, at, dependency: payload.dependency };
+      return { kind: "skipped", id: payload.task, at, dependency: payload.dependency, why: payload.reason };
     case "task-cancelled":
       return { kind: "cancelled", id: payload.task, at, why: payload.reason };
     default:
@@ -372,6 +373,8 @@ export function answerOf(
     case "requeue":
       if (rateLimited === true) throw Object.assign(new Error(error), { status: 429, retryAfterMs });
       throw new TaskRequeue(error, retryAfterMs === undefined ? {} : { retryAfterMs });
+    case "skipped":
+      throw new TaskSkip(error);
     case "failed":
     case "cancelled":
       throw Object.assign(new Error(error), { permanent: permanent === true });

@@ -23,6 +23,8 @@ export type Row = {
   tookMs: number | null;
   /** Why it failed, was skipped, or rests. */
   why: string;
+  /** It was skipped by its own condition, or because of one that was: that is no failure. */
+  isUnwanted?: boolean;
 };
 export type Fact = { readonly id: string; readonly at: number } & (
   | { readonly kind: "started"; readonly attempt: number }
@@ -31,7 +33,8 @@ export type Fact = { readonly id: string; readonly at: number } & (
   /** It failed or was sent back, and will be tried again. */
   | { readonly kind: "again"; readonly why: string; readonly until: number }
   | { readonly kind: "failed" | "cancelled"; readonly why: string }
-  | { readonly kind: "skipped"; readonly dependency: string }
+  /** Without a dependency, by its own condition. */
+  | { readonly kind: "skipped"; readonly dependency: string | null; readonly why: string }
 );
 
 export type Counts = Readonly<Record<RowState, number>> & { readonly all: number; readonly before: number };
@@ -79,6 +82,11 @@ function change(row: Row, fact: Fact, byId: ReadonlyMap<string, Row>): Row {
     case "cancelled":
       return settle(row, fact.kind, fact.at, fact.why);
     case "skipped": {
+      if (fact.dependency === null) {
+        row.isUnwanted = true;
+        return settle(row, "skipped", fact.at, fact.why);
+      }
+      row.isUnwanted = byId.get(fact.dependency)?.isUnwanted === true;
       const { state = "failed", task } = byId.get(fact.dependency) ?? {};
       const how = state === "failed" ? "failed" : `was ${state}`;
       return settle(row, "skipped", fact.at, `needs ${task?.name ?? fact.dependency}, which ${how}`);

@@ -29,8 +29,12 @@ const TAIL_LINES = 15;
 
 export function exitOf(runState: RunState, end: RunEnd, signal: string | null): ExitCode {
   if (end.kind === "interrupted") return signal === "SIGINT" ? EXIT.interrupted : EXIT.terminated;
-  return runState.rows.every(({ state }) => state === "done") ? EXIT.ok : EXIT.failed;
+  return runState.rows.every(isWell) ? EXIT.ok : EXIT.failed;
 }
+
+/** It is done, or was not to be done. */
+const isWell = ({ state, isUnwanted }: Row): boolean =>
+  state === "done" || (state === "skipped" && isUnwanted === true);
 
 /** In the words of the table. */
 const stateText = (row: Row): string => (isLive(row) ? (row.attempts > 0 ? "unfinished" : "not started") : row.state);
@@ -95,7 +99,7 @@ function sentenceOf({ runState, end, name, tookMs }: Ended): string {
     ...countWords({ failed, skipped, cancelled, "not finished": left }),
   ];
   const first = `${name}: ${parts.join(", ")}, in ${span(tookMs)}.`;
-  return done === all ? first : `${first}\n${nextStep(end)}`;
+  return runState.rows.every(isWell) ? first : `${first}\n${nextStep(end)}`;
 }
 
 function nextStep(end: RunEnd): string {

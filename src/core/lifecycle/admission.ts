@@ -238,7 +238,7 @@ function admit(
     const { id: dependency, phase, seq } = ties.failed;
     const reason = skipReason(dependency, phase as EndPhase);
     const cause = seq as EventOf<"task-skipped">["cause"];
-    events.push({ kind: "task-skipped", at: now, task: id, cause, dependency, reason });
+    events.push({ kind: "task-skipped", at: now, task: id, cause, dependency, reason, attempt: null, tokens: null });
   }
   return { events, id, warnings };
 }

@@ -60,6 +60,10 @@ function finish(state: ReadonlyState, attempt: ReadonlyAttempt, report: AttemptR
     if (report.rateLimited === true) return throttleAttempt(state, attempt, given, now);
     return [requeueAttempt(state, attempt, given, now)];
   }
+  if (report.outcome === "skipped") {
+    const reason = cutError(report.error ?? "skipped by its worker");
+    return [{ kind: "task-skipped", at: now, task, cause: null, dependency: null, reason, attempt: number, tokens }];
+  }
   if (report.outcome === "cancelled") {
     const reason = report.error ?? "cancelled by its worker";
     return [

@@ -43,7 +43,8 @@ function consequence(state: ReadonlyState, ended: ReadonlyTask, dependent: Reado
   const cause = (ended.end as End).seq as Seq;
   if (!wentWell(ended.phase) && dependent.requirements.onDependencyFailure === "skip") {
     const reason = skipReason(ended.id, ended.phase as EndPhase);
-    return { kind: "task-skipped", at: now, task: dependent.id, cause, dependency: ended.id, reason };
+    const skipped = { task: dependent.id, cause, dependency: ended.id, reason, attempt: null, tokens: null };
+    return { kind: "task-skipped", at: now, ...skipped };
   }
   const links = dependent.links as ReadonlyLinks;
   if (links.unmet > 1 || links.artifact !== null || dependent.restUntil > now) return null;

@@ -50,8 +50,8 @@ export type WorkerSettings = Readonly<Omit<Offer, "worker"> & Partial<Of<"note">
 
 /** How an attempt ended, in the words of its worker. */
 export type AttemptReport = Readonly<Of<"task" | "attempt">> & {
-  /** How it ended; `requeue` gives the task back. */
-  readonly outcome: "done" | "failed" | "cancelled" | "requeue";
+  /** How it ended; `requeue` gives the task back, `skipped` says that there was nothing to do. */
+  readonly outcome: "done" | "failed" | "cancelled" | "requeue" | "skipped";
   /** What went wrong; null if nothing did. */
   readonly error: string | null;
   /** Tokens used in all, or null where that is unknown. */

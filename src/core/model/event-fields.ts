@@ -59,7 +59,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "task-done": ["task", "attempt", "tokens", "resultHash", "resultSize"],
   "task-failed": ["task", "attempt", "tokens", "reason", "expired", "stopBy"],
   "task-cancelled": ["task", "reason", "stopBy"],
-  "task-skipped": ["task", "cause", "dependency", "reason"],
+  "task-skipped": ["task", "cause", "dependency", "reason", "attempt", "tokens"],
   "task-retried": ["task", "waitFor", "runnable", "pin"],
   "task-patched": ["task", "priority", "deadline"],
   "dependents-notified": ["task", "count"],
@@ -123,6 +123,7 @@ export const ADDED: { readonly [Kind in EventKind]?: Readonly<Record<string, unk
   "worker-joined": { endpoint: null, path: null, takes: null },
   "worker-changed": { note: null },
   "permit-asked": { remote: false, order: null },
+  "task-skipped": { attempt: null, tokens: null },
   "results-expired": { kept: 0, of: "all" },
 };
 

@@ -299,7 +299,14 @@ export type EventFields = {
     expired: boolean;
   };
   "task-cancelled": Of<"task" | "reason" | "stopBy">;
-  "task-skipped": Of<"task" | "cause" | "dependency" | "reason">;
+  "task-skipped": Of<"task" | "cause" | "reason"> & {
+    /** The dependency that did not go well; null if its own attempt said that there was nothing to do. */
+    dependency: TaskId | null;
+    /** The attempt that said so; null if a dependency is why. */
+    attempt: number | null;
+    /** Tokens that attempt used; null if that is unknown. */
+    tokens: number | null;
+  };
   "task-retried": Of<"task" | "waitFor" | "runnable" | "pin">;
   "task-patched": Of<"task"> & {
     /** Its priority from here on: lower goes first. */

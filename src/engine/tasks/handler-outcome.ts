@@ -6,7 +6,7 @@
  */
 import { cutError, errorText, type TaskId } from "../../core/base/index.ts";
 import type { AttemptReport } from "../../core/model/index.ts";
-import { RESULT_BYTES_MAX, rateLimitOf, spanOf, TaskRequeue } from "../../std/index.ts";
+import { RESULT_BYTES_MAX, rateLimitOf, spanOf, TaskRequeue, TaskSkip } from "../../std/index.ts";
 import { payloadOf } from "../base/canonical-json.ts";
 import { badInput, DroverError } from "../base/drover-error.ts";
 
@@ -49,6 +49,7 @@ function failed(entry: Reported, error: unknown, wallNow: number): Report {
     const restMs = spanOf(error.retryAfterMs) ?? 0;
     return { report: { ...reportOf(entry, "requeue", message), retryAfterMs: restMs } };
   }
+  if (error instanceof TaskSkip) return { report: reportOf(entry, "skipped", message) };
   const retryAfterMs = rateLimitOf(error, wallNow);
   if (retryAfterMs !== null)
     return { report: { ...reportOf(entry, "requeue", message), retryAfterMs, rateLimited: true } };

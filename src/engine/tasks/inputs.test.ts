@@ -7,6 +7,7 @@ import fc from "fast-check";
 import { holdsInTime } from "../../../test/kits/laws/cases.ts";
 import { createMemoryLog, createMemoryStore } from "../../log/memory/memory-log.ts";
 import type { Inputs } from "../../protocol/index.ts";
+import { TaskSkip } from "../../std/index.ts";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";
 import type { TaskInput } from "./task-body.ts";
 
@@ -148,6 +149,51 @@ test("a worker over the wire is given the same inputs with its assignment", asyn
   const done = { taskId: "need", attempt: 1, outcome: "done" as const, result: { ok: 1 } };
   const [second] = (await sync({ results: [done] })).assignments;
   assert.deepEqual(second?.task.inputs, { n: { taskId: "need", state: "done", result: { ok: 1 } } });
+});
+
+test("a handler that says there is nothing to do ends its task as skipped, and those that need it", async () => {
+  await using kit = await createTestDrover();
+  const ran: string[] = [];
+  await kit.drover.worker({ id: "w" }, ({ taskId, inputs }) => {
+    ran.push(taskId);
+    if (taskId === "first") throw new TaskSkip("if: false");
+    return inputs;
+  });
+  await submit(kit, "first");
+  await submit(kit, "next", { needs: ["first"] });
+  await submit(kit, "report", { needs: { f: "first" }, onDependencyFailure: "run" });
+  await kit.settle();
+  const shown = async (id: string): Promise<unknown> => {
+    const { state, error, result } = await kit.drover.task(id);
+    return [state, error ?? result];
+  };
+  assert.deepEqual(await shown("first"), ["skipped", "if: false"]);
+  assert.deepEqual(await shown("next"), ["skipped", "its dependency first is skipped"]);
+  assert.deepEqual(await shown("report"), ["done", { f: { taskId: "first", state: "skipped", error: "if: false" } }]);
+  const { workers } = { workers: await kit.drover.workers() };
+  assert.deepEqual([ran, workers[0]?.inFlight], [["first", "report"], 0]);
+});
+
+test("a worker over the wire skips a task, and saying so again changes nothing, also after a restart", async () => {
+  const store = createMemoryStore();
+  const skipped = { taskId: "t", attempt: 1, outcome: "skipped" as const, error: "if: no", usage: { inputTokens: 7 } };
+  const report = async ({ drover }: TestDrover, session: string, error: string): Promise<unknown> =>
+    (await drover.remote.sync("pull", { session, results: [{ ...skipped, error }] })).results[0];
+  const said = { taskId: "t", attempt: 1 };
+  let session = "";
+  {
+    await using kit = await createTestDrover({ log: createMemoryLog({ store }) });
+    ({ session } = await kit.drover.remote.join({ id: "pull" }));
+    await submit(kit, "t");
+    await kit.drover.remote.sync("pull", { session });
+    assert.deepEqual(await report(kit, session, "if: no"), { ...said, accepted: true });
+  }
+  await using kit = await createTestDrover({ log: createMemoryLog({ store }) });
+  assert.deepEqual(await report(kit, session, "if: no"), { ...said, accepted: true, code: "duplicate" });
+  assert.deepEqual(await report(kit, session, "if: other"), { ...said, accepted: false, code: "stale_attempt" });
+  const { state, error } = await kit.drover.task("t");
+  assert.deepEqual([state, error], ["skipped", "if: no"]);
+  assert.equal((await kit.drover.retry("t")).state, "queued");
 });
 
 const WRONG: readonly [claim: string, needs: unknown][] = [

@@ -27,7 +27,7 @@ import type { Handler, HandlerWorker, RunningAttempt } from "./handler-runner.ts
 import { createHandlerRunner, stopAttempt } from "./handler-runner.ts";
 import { readWorker } from "./sync.ts";
 
-export { TaskRequeue } from "../../std/index.ts";
+export { TaskRequeue, TaskSkip } from "../../std/index.ts";
 export type { AssignedTask } from "../tasks/task-body.ts";
 export type { Handler, TaskContext } from "./handler-runner.ts";
 

@@ -101,5 +101,6 @@ function isEndOf({ state }: Writer, id: TaskId, report: AttemptReport): boolean 
   const task = state.tasks.get(id);
   if (task?.end == null || task.attempts !== report.attempt) return false;
   if (report.outcome === "done") return task.phase === "done" && task.end.resultHash === report.resultHash;
-  return report.outcome === "failed" && task.phase === "failed" && task.end.error === report.error;
+  const hasError = report.outcome === "failed" || report.outcome === "skipped";
+  return hasError && task.phase === report.outcome && task.end.error === report.error;
 }

@@ -215,7 +215,10 @@ export type ResultReport = {
   readonly taskId: string;
   /** The number of the attempt. */
   readonly attempt: number;
-  /** How the attempt ended. */
+  /**
+   * How it ended. requeue gives the task back; skipped says that there was nothing to do, and why is in
+   * error.
+   */
   readonly outcome: AttemptOutcome;
   /** At most 256 KiB as JSON. */
   readonly result?: unknown;
@@ -234,8 +237,11 @@ export type ResultReport = {
   readonly permanent?: boolean;
 };
 
-/** How the attempt ended. */
-export type AttemptOutcome = "done" | "failed" | "cancelled" | "requeue";
+/**
+ * How it ended. requeue gives the task back; skipped says that there was nothing to do, and why is in
+ * error.
+ */
+export type AttemptOutcome = "done" | "failed" | "cancelled" | "requeue" | "skipped";
 
 /** An attempt that a worker is to run. */
 export type Assignment = {

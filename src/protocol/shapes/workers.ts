@@ -115,7 +115,10 @@ export const syncBody: s.Schema<wire.SyncBody> = s.namedObject("SyncBody", {
     s.list(
       s.object<wire.ResultReport>({
         ...attemptRef,
-        outcome: s.oneOf("done", "failed", "cancelled", "requeue"),
+        outcome: s.described(
+          s.oneOf("done", "failed", "cancelled", "requeue", "skipped"),
+          "How it ended. requeue gives the task back; skipped says that there was nothing to do, and why is in error.",
+        ),
         result: s.optional(s.anything(), "At most 256 KiB as JSON."),
         error: s.optional(s.text(0, ERROR_SENT_MAX)),
         usage: s.optional(usage),

@@ -3,7 +3,15 @@
 export { type Attempt, type AttemptTools, startAttempt } from "./attempt.ts";
 export { argvOf, CommandError, splitCommand } from "./command-words.ts";
 export { type ExecContext, type ExecOutcome, type ExecTask, type SweepReport, taskDocument } from "./contract.ts";
-export { ExpressionError, MissingValue, type Values, wrongNameIn } from "./expression.ts";
+export {
+  ExpressionError,
+  evaluate,
+  isTrue,
+  MissingValue,
+  parseExpression,
+  type Values,
+  wrongNameIn,
+} from "./expression.ts";
 export { createExecHandler } from "./handler.ts";
 export { type ReadResult, wholeInputs } from "./inputs.ts";
 export { type ExecOptions, type ExecSetup, readExecOptions } from "./options.ts";

@@ -8,11 +8,11 @@
 
 import { cutError, errorText } from "../../core/base/index.ts";
 import type { Usage } from "../../protocol/index.ts";
-import { jsonFault, present, RESULT_BYTES_MAX, rateLimitOf, spanOf, TaskRequeue } from "../../std/index.ts";
+import { jsonFault, present, RESULT_BYTES_MAX, rateLimitOf, spanOf, TaskRequeue, TaskSkip } from "../../std/index.ts";
 import { TOKENS_MAX, USAGE_FIELDS } from "../output/events.ts";
 import type { Outcome, Report } from "./messages.ts";
 
-const OUTCOMES: readonly unknown[] = ["done", "failed", "cancelled", "requeue"];
+const OUTCOMES: readonly unknown[] = ["done", "failed", "cancelled", "requeue", "skipped"];
 
 /** `used` is what the handler reported while it ran. */
 export function reportOfValue(value: unknown, used: Usage | null): Report {
@@ -49,6 +49,7 @@ function readError(error: unknown, used: Usage | null, wallNow: number): Report 
   const usage = present({ usage: used });
   if (error instanceof TaskRequeue)
     return { outcome: "requeue", error: message, retryAfterMs: spanOf(error.retryAfterMs) ?? 0, ...usage };
+  if (error instanceof TaskSkip) return { outcome: "skipped", error: message, ...usage };
   const retryAfterMs = rateLimitOf(error, wallNow);
   if (retryAfterMs !== null) return { outcome: "requeue", error: message, retryAfterMs, rateLimited: true, ...usage };
   const isPermanent = (error as { permanent?: unknown } | null | undefined)?.permanent === true;

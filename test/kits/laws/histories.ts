@@ -220,7 +220,7 @@ export function attemptOf(dice: Dice, state: State): { task: TaskId; attempt: nu
 const startOf = (dice: Dice, state: State): Command => ({ type: "start-attempt", ...attemptOf(dice, state) });
 
 function reportOf(dice: Dice, state: State): AttemptReport {
-  const outcome = dice.pick(["done", "done", "done", "failed", "failed", "cancelled", "requeue"] as const);
+  const outcome = dice.pick(["done", "done", "done", "failed", "failed", "cancelled", "requeue", "skipped"] as const);
   const hasResult = outcome === "done" && dice.chance(50);
   return {
     ...attemptOf(dice, state),

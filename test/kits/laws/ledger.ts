@@ -101,6 +101,7 @@ function bookTask(ledger: Ledger, state: State, event: Event): void {
     case "task-done":
       return settle(ledger, event.task, event.tokens, event.at);
     case "task-failed":
+    case "task-skipped":
       if (event.attempt !== null) settle(ledger, event.task, event.tokens, event.at);
   }
 }
