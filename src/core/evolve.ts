@@ -151,7 +151,7 @@ function applyToTask(state: State, task: Task, event: TaskEvent): void {
       });
       return setTimer(state, task, "deadline", task.deadline);
     case "dependents-notified":
-      return notifyDependents(state, task, event.count);
+      return notifyDependents(state, task, event.count, event.rejoins);
     case "pin-released":
       return requeue(state, task, () => setPin(state, task, null, event.at));
     case "hold-released":

@@ -103,6 +103,8 @@ function auditEnd(shadow: Shadow, task: ShadowTask, event: Event, complain: Comp
     const isTie = event.dependency === parent || needs.includes(event.dependency);
     const isBad = dependency === undefined || (dependency.phase === "ended" && dependency.outcome !== "done");
     if (!isTie || !isBad) complain("skip", `${id} is skipped for ${event.dependency}, which gives no cause`);
+    const open = openTies(shadow, task);
+    if (open !== null) complain("needs", `${id} is skipped, but ${open} has not ended`);
   }
 }
 
@@ -122,6 +124,15 @@ function auditFailure(shadow: Shadow, task: ShadowTask, event: EventOf<"task-fai
   if (event.reason.startsWith("requeued-too-often") && task.requeues + 1 < maxRequeues) {
     complain("requeues", `${id} fails as requeued too often after ${task.requeues + 1} requeues`);
   }
+}
+
+/** A dependency that has not ended. */
+function openTies(shadow: Shadow, { seq, spec: { needs, parent } }: ShadowTask): string | null {
+  const isOpen = (id: string): boolean => {
+    const other = shadow.tasks.get(id);
+    return other !== undefined && other.seq < seq && other.phase !== "ended";
+  };
+  return (parent === null ? needs : [parent, ...needs]).find(isOpen) ?? null;
 }
 
 /** A task becomes runnable when nothing it waits for is missing. */

@@ -85,6 +85,35 @@ test("a group counts every task that was submitted with it while it was known, a
   });
 });
 
+test("a task is skipped, or queued for the first time, when all it depends on has ended, and not before", () => {
+  holds(8000, history, (seeds) => {
+    const waiting = new Set<string>();
+    live(seeds, {
+      onEvent: (state, event) => {
+        const isSkip = event.kind === "task-skipped" && event.attempt === null;
+        if (isSkip || (event.kind === "task-queued" && waiting.has(event.task)))
+          checkDependencies(state, event.task, event.kind);
+        waiting.clear();
+        for (const { id, phase } of state.tasks.values()) if (phase === "waiting") waiting.add(id);
+      },
+    });
+  });
+});
+
+/** One that runs after a bad end too, and waits for a file or an instant, was judged before. */
+function checkDependencies(state: State, id: TaskId, kind: string): void {
+  const task = state.tasks.get(id);
+  if (task === undefined || task.links === null || task.requirements.onDependencyFailure === "run") return;
+  let isBad = false;
+  for (const other of [task.links.parent, ...task.links.needs]) {
+    const found = other === null ? undefined : (state.tasks.get(other) ?? state.tombstones.get(other));
+    if (found === undefined || found.seq > task.seq) continue;
+    assert.ok(hasEnded(found), `${id}: ${kind}, but ${other} is ${found.phase}`);
+    if (found.phase !== "done") isBad = true;
+  }
+  assert.equal(isBad, kind === "task-skipped", `${id}: ${kind}`);
+}
+
 test("a task that has ended never moves again, unless somebody retries it", () => {
   holds(16_000, history, (seeds) => {
     const ended = new Map<string, string>();

@@ -226,7 +226,8 @@ function checkTies(state: ReadonlyState, complain: Check): void {
       const found = state.tasks.get(id);
       // A later task may have taken the id of one that was forgotten.
       const isOpen = found !== undefined && found.seq < task.seq && !hasEnded(found);
-      complain(!isOpen || found.links?.dependents.includes(task) === true, say(`will hear of the end of ${id}`));
+      const hears = links.unmet > 0 || found?.links?.dependents.includes(task) === true;
+      complain(!isOpen || hears, say(`will hear of the end of ${id}, or waits for another first`));
     }
   }
   for (const stone of state.tombstones.values()) {

@@ -154,7 +154,7 @@ type Ties = {
   /** Whether anybody gave the parent its priority; a tombstone has forgotten, so one that is not 0 counts. */
   readonly prioritised: boolean;
   readonly unmet: boolean;
-  /** A dependency that has ended badly, so that the task will be skipped. */
+  /** A dependency that has ended badly, if all have ended: the task is skipped. */
   readonly failed: { readonly id: TaskId; readonly phase: Phase; readonly seq: number | null } | null;
 };
 
@@ -181,7 +181,8 @@ function readTies(state: ReadonlyState, task: Submission): Result<Ties, Refusal>
   const priority = parent?.priority ?? null;
   const ofParent = task.parent === null ? undefined : state.tasks.get(task.parent)?.requirements;
   const prioritised = ofParent === undefined ? (priority ?? 0) !== 0 : ofParent.prioritised;
-  return ok({ depth, priority, prioritised, unmet, failed });
+  // It is judged when the last of them has ended.
+  return ok({ depth, priority, prioritised, unmet, failed: unmet ? null : failed });
 }
 
 /** Callbacks that are due, beyond which no more tasks with a callback are taken. */

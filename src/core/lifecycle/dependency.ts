@@ -7,17 +7,19 @@
  * the task that names it.
  *
  * When a task ends its dependents are notified in slices, so that a parent of a hundred thousand never stops
- * the world: those whose last dependency it was are queued, and after a bad end they are skipped.
+ * the world. A dependent is judged when the last of its dependencies has ended: then it is skipped if one of them
+ * ended badly, and queued if not. One of them may run again meanwhile; then the dependent waits for that end too.
  */
 
-import type { Instant, Seq } from "../base/brand.ts";
+import type { Instant, Seq, TaskId } from "../base/brand.ts";
 import type { Refusal } from "../base/refusal.ts";
 import { front } from "../collections/sorted-list.ts";
 import { neededBy, pinFor } from "../fleet/placement.ts";
 import type { Event } from "../model/events.ts";
-import type { ReadonlyLinks, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
-import { type End, type EndPhase, wentWell } from "../model/state.ts";
+import type { ReadonlyLinks, ReadonlyState, ReadonlyTask, ReadonlyTombstone } from "../model/read-only.ts";
+import { type End, type EndPhase, hasEnded, wentWell } from "../model/state.ts";
 import { skipReason } from "./admission.ts";
+import { dependenciesOf } from "./transitions.ts";
 
 const NOTIFIED_AT_ONCE_MAX = 256;
 const NONE: readonly Event[] = [];
@@ -28,7 +30,9 @@ export function nextNotified(state: ReadonlyState, now: Instant): readonly Event
   for (const task of state.unnotified) {
     const links = task.links as ReadonlyLinks;
     const slice = links.dependents.slice(links.notified, links.notified + NOTIFIED_AT_ONCE_MAX);
-    const events: Event[] = [{ kind: "dependents-notified", at: now, task: task.id, count: slice.length }];
+    const events: Event[] = [
+      { kind: "dependents-notified", at: now, task: task.id, count: slice.length, rejoins: true },
+    ];
     for (const dependent of slice) {
       const event = consequence(state, task, dependent, now);
       if (event !== null) events.push(event);
@@ -39,16 +43,25 @@ export function nextNotified(state: ReadonlyState, now: Instant): readonly Event
 }
 
 function consequence(state: ReadonlyState, ended: ReadonlyTask, dependent: ReadonlyTask, now: Instant): Event | null {
-  if (dependent.phase !== "waiting") return null;
-  const cause = (ended.end as End).seq as Seq;
-  if (!wentWell(ended.phase) && dependent.requirements.onDependencyFailure === "skip") {
-    const reason = skipReason(ended.id, ended.phase as EndPhase);
-    const skipped = { task: dependent.id, cause, dependency: ended.id, reason, attempt: null, tokens: null };
+  const links = dependent.links as ReadonlyLinks;
+  if (dependent.phase !== "waiting" || links.unmet > 1) return null;
+  const dependencies = dependenciesOf(links).flatMap((id) => knownTo(state, dependent, id) ?? []);
+  if (dependencies.some((one) => !hasEnded(one))) return null;
+  const bad = dependencies.find(({ phase }) => !wentWell(phase));
+  if (bad !== undefined && dependent.requirements.onDependencyFailure === "skip") {
+    const cause = ("end" in bad ? (bad.end as End).seq : bad.endSeq) as Seq;
+    const reason = skipReason(bad.id, bad.phase as EndPhase);
+    const skipped = { task: dependent.id, cause, dependency: bad.id, reason, attempt: null, tokens: null };
     return { kind: "task-skipped", at: now, ...skipped };
   }
-  const links = dependent.links as ReadonlyLinks;
-  if (links.unmet > 1 || links.artifact !== null || dependent.restUntil > now) return null;
-  return queued(state, dependent, cause, now);
+  if (links.artifact !== null || dependent.restUntil > now) return null;
+  return queued(state, dependent, (ended.end as End).seq as Seq, now);
+}
+
+/** The task or tombstone that a task names by this id: a later one may have taken the id of one that was forgotten. */
+function knownTo(state: ReadonlyState, { seq }: ReadonlyTask, id: TaskId): ReadonlyTask | ReadonlyTombstone | null {
+  const found = state.tasks.get(id) ?? state.tombstones.get(id);
+  return found === undefined || found.seq > seq ? null : found;
 }
 
 /** The event that makes a task runnable, with the worker it would rather run on. */

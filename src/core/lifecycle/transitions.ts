@@ -126,14 +126,26 @@ function waitForTask(state: State, task: Task, id: TaskId): void {
 }
 
 /** The next dependents of an ended task learn of its end. */
-export function notifyDependents(state: State, task: Task, count: number): void {
+export function notifyDependents(state: State, task: Task, count: number, rejoins: boolean): void {
   const links = linksOf(task);
   for (const dependent of links.dependents.slice(links.notified, links.notified + count)) {
     linksOf(dependent).unmet--;
+    if (rejoins && linksOf(dependent).unmet === 0 && dependent.phase === "waiting") waitForOpen(state, dependent);
     armWake(state, dependent);
   }
   links.notified += count;
   forgetNotified(state, task, links);
+}
+
+/** What it waited for before may run again by now. */
+function waitForOpen(state: State, task: Task): void {
+  const links = linksOf(task);
+  for (const id of dependenciesOf(links)) {
+    const dependency = state.tasks.get(id);
+    if (dependency === undefined || dependency.seq > task.seq || hasEnded(dependency)) continue;
+    linksOf(dependency).dependents.push(task);
+    links.unmet++;
+  }
 }
 
 function forgetNotified(state: State, task: Task, links: Links): void {

@@ -62,7 +62,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "task-skipped": ["task", "cause", "dependency", "reason", "attempt", "tokens"],
   "task-retried": ["task", "waitFor", "runnable", "pin"],
   "task-patched": ["task", "priority", "deadline"],
-  "dependents-notified": ["task", "count"],
+  "dependents-notified": ["task", "count", "rejoins"],
   "artifact-appeared": ["artifact"],
   "pin-released": ["task"],
   "hold-placed": ["task", "worker"],
@@ -118,6 +118,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
 export const ADDED: { readonly [Kind in EventKind]?: Readonly<Record<string, unknown>> } = {
   "config-changed": { patch: null },
   "task-submitted": { onLoss: "retry", action: "", labels: [], group: null },
+  "dependents-notified": { rejoins: false },
   "attempt-lost": { reason: null },
   "callback-asked": { host: "" },
   "worker-joined": { endpoint: null, path: null, takes: null },

@@ -314,7 +314,10 @@ export type EventFields = {
     /** Its deadline from here on; null if it has none. */
     deadline: Instant | null;
   };
-  "dependents-notified": Of<"task" | "count">;
+  "dependents-notified": Of<"task" | "count"> & {
+    /** Those that wait for nothing else wait on for what of theirs runs again. An older log did not. */
+    rejoins: boolean;
+  };
   "artifact-appeared": Of<"artifact">;
   "pin-released": Of<"task">;
   "hold-placed": Of<"task" | "worker">;

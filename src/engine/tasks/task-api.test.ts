@@ -169,6 +169,32 @@ test("cancelWhere cancels what the filter names and lives, and says how many", a
   assert.equal((await kit.drover.cancelWhere({ all: true })).count, 0);
 });
 
+test("needs are judged when all of them have ended, also one that runs again meanwhile", async () => {
+  const kit = await createTestDrover();
+  const { drover } = kit;
+  for (const id of ["a", "b"]) await drover.submit(task(id));
+  await drover.submit(task("strict", { needs: ["a", "b"] }));
+  await drover.submit(task("report", { needs: ["a", "b"], onDependencyFailure: "run" }));
+  await drover.cancel("a");
+  await kit.settle();
+  assert.deepEqual([await stateOf(kit, "strict"), await stateOf(kit, "report")], ["waiting", "waiting"]);
+  await drover.submit(task("late", { needs: ["a", "b"] }));
+  assert.equal(await stateOf(kit, "late"), "waiting");
+  await drover.retry("a");
+  await drover.cancel("b");
+  await kit.settle();
+  assert.equal(await stateOf(kit, "strict"), "waiting", "a runs again");
+  await drover.worker({}, () => 1);
+  await kit.settle();
+  assert.deepEqual(
+    [await stateOf(kit, "a"), await stateOf(kit, "strict"), await stateOf(kit, "report"), await stateOf(kit, "late")],
+    ["done", "skipped", "done", "skipped"],
+  );
+  assert.equal((await drover.task("strict")).error, "its dependency b is cancelled");
+  await drover.submit(task("after", { needs: ["a", "b"] }));
+  assert.equal(await stateOf(kit, "after"), "skipped", "all have ended already");
+});
+
 test("failed, cancelled and skipped tasks run again; live and done ones do not", async () => {
   const kit = await createTestDrover();
   let works = false;

@@ -78,7 +78,7 @@ test("what is gathered is the batch that would be packed record by record", () =
 
 test("an event of an older log, under the former name of its kind, reads as it is called now", () => {
   const { event } = decodeEvent(Buffer.from(JSON.stringify([1, "dependents-told", 5, null, "a", 3])), seq(1));
-  assert.deepEqual(event, { kind: "dependents-notified", at: 5, task: "a", count: 3 });
+  assert.deepEqual(event, { kind: "dependents-notified", at: 5, task: "a", count: 3, rejoins: false });
 });
 
 test("an event of an older log, without the fields its kind was given since, reads as their defaults", () => {
