@@ -286,7 +286,8 @@ describe("tasks", () => {
     const { asked } = await drover(args, { "GET /tasks": { tasks: [], count: 0 } });
     assert.equal(
       asked[0]?.call,
-      "GET /tasks?project=web&agentId=ann&state=queued&state=running&label=a%3Db%2Cc&label=d%3De&order=newest&since=2026-01-31T04%3A00%3A00.000Z&limit=5&cursor=9",
+      "GET /tasks?project=web&agentId=ann&state=queued&state=running&label=a%3Db%2Cc&label=d%3De" +
+        "&order=newest&since=2026-01-31T04%3A00%3A00.000Z&limit=5&cursor=9",
     );
   });
   test("--all reads every page, --json answers one", async () => {

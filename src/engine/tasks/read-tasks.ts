@@ -271,7 +271,8 @@ const isSince = ({ createdAt, at, end }: Listed, since: number): boolean =>
   (end?.at ?? createdAt ?? at ?? since) >= since;
 
 /**
- * Tasks in the order they were submitted, or the other way round; the cursor is the number of the last one given out. Those that were turned
+ * Tasks in the order they were submitted, or the other way round; the cursor is the number of the last one given out.
+ * Those that were turned
  * away, where they are asked for by their state, come after all others, in their own order.
  */
 export async function readPage(parts: TaskSources, filter: PageFilter): Promise<TaskPage> {

@@ -66,8 +66,8 @@ export type TaskLogs = {
 /** A page of tasks. */
 export type TaskPage = {
   /**
-   * In the order of submission, which does not change, or the other way round. Results are left out:
-   * read each task for its own.
+   * In the order of submission, which does not change, or the newest first. Results are left out: read
+   * each task.
    */
   readonly tasks: readonly TaskView[];
   /** Of this page. */

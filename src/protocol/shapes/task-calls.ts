@@ -41,7 +41,7 @@ export const tasksQuery: s.Schema<wire.TasksQuery> = s.object({
 export const taskPage: s.Schema<wire.TaskPage> = s.namedAnswer("TaskPage", {
   tasks: s.described(
     s.list(taskView),
-    "In the order of submission, which does not change, or the other way round. Results are left out: read each task for its own.",
+    "In the order of submission, which does not change, or the newest first. Results are left out: read each task.",
   ),
   count: s.described(s.whole(0), "Of this page."),
   nextCursor: s.optional(s.text(1, 17), "Where to go on. Absent on the last page, and only there."),
