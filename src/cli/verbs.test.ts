@@ -91,6 +91,11 @@ describe("submit", () => {
     assert.deepEqual(Object.keys(asked[0]?.body as object).sort(), Object.keys(taskFields).sort());
   });
 
+  test("--needs gives a need a name before an equals sign", async () => {
+    const ran = await drover(["submit", "x", "--needs", "spec=task-1,task-2", "--needs", "code=a=b"], answers);
+    assert.deepEqual(bodyOf(ran).needs, { spec: "task-1", "task-2": "task-2", code: "a=b" });
+  });
+
   test("--command is params.command of an exec task, beside other params", async () => {
     const ran = await drover(["submit", "--command", "echo hello", "--params", '{"cwd": "x"}'], answers);
     assert.deepEqual(bodyOf(ran), { agentId: "ann", action: "exec", params: { cwd: "x", command: "echo hello" } });

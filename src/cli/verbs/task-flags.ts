@@ -16,12 +16,12 @@ import { byteCount, cpuMillicores, given, label, milliseconds, number, several, 
 import { COMMAND_ACTION } from "../worker/verb.ts";
 
 /** Flags that are a field of the wire as they stand: what it is and belongs to, and how it is tried. */
-const ABOUT = ["project", "type", "parent", "needs", "zone", "provider", "callbackUrl", "ref", "selector"] as const;
+const ABOUT = ["project", "type", "parent", "zone", "provider", "callbackUrl", "ref", "selector"] as const;
 const TRIES = ["iteration", "maxAttempts", "onDependencyFailure", "onLoss"] as const;
 type Field = (typeof ABOUT | typeof TRIES)[number];
 type TextFlag = "agent" | "command" | "params" | "payload" | "priority" | "notBefore" | "artifact" | "tab";
 type NumberFlag = "cpu" | "memory" | "tokens" | "timeout";
-type ListFlag = "capability" | "lock" | "label";
+type ListFlag = "capability" | "lock" | "label" | "needs";
 export type TaskFlags = Pick<TaskBody, Field> &
   Readonly<Partial<Record<TextFlag, string> & Record<NumberFlag, number> & Record<ListFlag, readonly string[]>>>;
 export type SubmitFlags = TaskFlags & { readonly id?: string; readonly deadline?: string };
@@ -52,7 +52,11 @@ export const TASK_FLAGS: readonly FlagSpec[] = [
   },
   { flags: "--callback-url <url>", about: "where the task is posted when it has ended" },
   { flags: "--parent <id>", about: "the task it belongs to; it waits for it" },
-  { flags: "--needs <ids>", about: "tasks that must be done first; with commas, or given again", read: several },
+  {
+    flags: "--needs <ids>",
+    about: "tasks that must be done first, as id or name=id; with commas, or given again",
+    read: several,
+  },
   {
     flags: "--artifact <path>",
     about: "a file under artifacts.root of the server that must exist before it may start",
@@ -129,13 +133,20 @@ export async function taskBodyFrom(
     estimatedTokens: flags.tokens,
     timeoutMs: flags.timeout,
     tabId: flags.tab,
-    labels: flags.label === undefined ? undefined : labelsFrom(flags.label),
+    labels: flags.label === undefined ? undefined : pairsFrom(flags.label),
+    needs: flags.needs === undefined ? undefined : needsFrom(flags.needs),
   };
   return given({ ...others, ...Object.fromEntries(same) }) as TaskBody;
 }
 
-const labelsFrom = (labels: readonly string[]): TaskBody["labels"] & {} =>
-  Object.fromEntries(labels.map((label) => [label.slice(0, label.indexOf("=")), label.slice(label.indexOf("=") + 1)]));
+const pairsFrom = (texts: readonly string[]): Readonly<Record<string, string>> =>
+  Object.fromEntries(texts.map((text) => [text.slice(0, text.indexOf("=")), text.slice(text.indexOf("=") + 1)]));
+
+/** By name if any of them has one; one without is called by its id. */
+const needsFrom = (needs: readonly string[]): NonNullable<TaskBody["needs"]> =>
+  needs.some((need) => need.includes("="))
+    ? pairsFrom(needs.map((need) => (need.includes("=") ? need : `${need}=${need}`)))
+    : needs;
 
 async function paramsFrom(
   { params, command }: TaskFlags,
