@@ -530,8 +530,9 @@ export type State = {
   readonly ended: Fifo<EndedEntry>;
   /** The same of those that failed or were skipped. */
   readonly endedBadly: Fifo<EndedEntry>;
-  /** How many there are of each whose time is not up. */
+  /** How many of `ended` there are whose time is not up. */
   results: number;
+  /** How many of `endedBadly`. */
   failures: number;
   /** Tombstones whose time is not up, oldest first. */
   readonly remembered: Fifo<Tombstone>;
