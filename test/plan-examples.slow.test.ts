@@ -78,7 +78,7 @@ echo '{"type":"result","result":"ok","session_id":"s","usage":{"input_tokens":90
     const { code, out } = await place.run(["--output"], { env: { PATH: `${place.directory}:${process.env.PATH}` } });
     assert.equal(code, 0, out);
     const branches = steady(out, place).filter((line) => line.startsWith("summary | "));
-    assert.deepEqual(branches, ["summary | + drover/login-1"]);
+    assert.deepEqual(branches, ["summary | + drover/agents/login"]);
   });
 
   test("are planned without any of it", async () => {

@@ -395,6 +395,83 @@ const mistakes: Mistake[] = [
   ],
 ];
 
+const WRONG_TREES: [name: string, task: string, says: RegExp][] = [
+  [
+    "a name that is no need",
+    "{ run: x, needs: impl, worktree: { from: imp } }",
+    /^6:.* review\.worktree names imp, which is not among its needs; did you mean impl\?$/,
+  ],
+  [
+    "a task that is not needed",
+    "{ run: x, needs: impl, worktree: { from: docs } }",
+    /^6:.* names docs, which is not among its needs; its needs are impl$/,
+  ],
+  [
+    "a task without needs",
+    "{ run: x, worktree: { merge: [impl] } }",
+    /^6:.* names impl, which is not among its needs; it has none$/,
+  ],
+  [
+    "a need without a worktree",
+    "{ run: x, needs: [impl, plain], worktree: { merge: [impl, plain] } }",
+    /^6:.* names plain, which has no worktree, so it leaves no branch; give it worktree: true$/,
+  ],
+  [
+    "a need that runs nothing",
+    "{ run: x, needs: gate, worktree: { from: gate } }",
+    /^6:.* names gate, which has no worktree/,
+  ],
+  [
+    "one of many",
+    "{ run: x, needs: docs, worktree: { from: docs } }",
+    /^6:.* begins from docs, which is 2 tasks; name one, or use merge$/,
+  ],
+  [
+    "from and base",
+    "{ run: x, needs: impl, worktree: { from: impl, base: main } }",
+    /^6:.* has both from and base; it begins at one place$/,
+  ],
+  ["from and merge", "{ run: x, needs: impl, worktree: { from: impl, merge: impl } }", /^6:.* has both from and merge/],
+  ["an unknown key", "{ run: x, needs: impl, worktree: { form: impl } }", /^6:.* has no "form"; did you mean from\?$/],
+  [
+    "an expression",
+    `{ run: x, needs: impl, worktree: { from: '\${{ needs.impl.branch }}' } }`,
+    /^6:.* which is not among its needs/,
+  ],
+];
+
+describe("a worktree", () => {
+  test("a worktree begins from needs by their names, and of a need with many values all are merged", () => {
+    const text = `
+tasks:
+  part: { run: x, worktree: true, for: { P: [a, b] } }
+  docs: { run: x, worktree: { base: main } }
+  both: { run: x, needs: [part, docs], worktree: { base: next, merge: [docs, part] } }
+  one: { run: x, needs: part, for: { P: [a] }, worktree: { from: "part[\${P}]" } }
+  all: { run: x, needs: docs, worktree: { merge: docs } }`;
+    assert.deepEqual(taskOf(text, "both").work.worktree, { base: "next", merge: ["docs", "part[a]", "part[b]"] });
+    assert.deepEqual(taskOf(text, "one[a]").work.worktree, { base: "HEAD", from: "part[a]" });
+    assert.deepEqual(taskOf(text, "all").work.worktree, { base: "HEAD", merge: ["docs"] });
+  });
+
+  for (const [name, task, says] of WRONG_TREES)
+    test(`a worktree that cannot begin is refused with its line: ${name}`, () => {
+      const before = `tasks:
+  impl: { run: x, worktree: true }
+  plain: { run: x }
+  docs: { run: x, worktree: true, for: { P: [a, b] } }
+  gate: { needs: impl, worktree: true }`;
+      const found = complaints(`${before}\n  review: ${task}`);
+      assert.equal(found.length, 1, found.join("\n"));
+      assert.match(found[0] ?? "", says);
+    });
+
+  test("defaults say nothing of needs", () => {
+    const [found = ""] = complaints("defaults: { worktree: { from: a } }\ntasks: { a: x, b: { run: x, needs: a } }");
+    assert.match(found, /^1:.*defaults\.worktree has no "from"; it may have base$/);
+  });
+});
+
 describe("a mistake is found before anything runs", () => {
   for (const [name, text, expected] of mistakes) test(name, () => assert.deepEqual(complaints(text), expected));
 

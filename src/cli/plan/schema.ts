@@ -46,6 +46,22 @@ const named = (value: s.Schema, pattern: string, expected: string): s.Schema =>
 const VARIABLE = "a name of letters, digits and _, such as API_URL";
 const variables = (): s.Schema => named(scalar, VARIABLE_NAME, VARIABLE);
 
+const worktree = (fields: Knobs, expected: string): s.Schema =>
+  knob(
+    s.either(s.flag(), section(fields), expected) as s.Schema,
+    false,
+    "A git worktree and branch of its own for each attempt.",
+  );
+const BASE = knob(s.text(1, 256), "HEAD", "The branch, tag or commit it begins from.");
+const FLOW: Knobs = {
+  base: BASE,
+  from: said(s.text(1, 1024), "A need: it begins from the branch that need left."),
+  merge: said(
+    some(s.text(1, 1024), "the name of a need, or a list of names"),
+    "Needs: the branches they left are merged into its base, in this order.",
+  ),
+};
+
 /** What a task may have and `defaults` may give to all of them. */
 const shared: Knobs = {
   agent: knob(s.name(), "me", "Who submits it: agents of a project take turns."),
@@ -60,15 +76,7 @@ const shared: Knobs = {
   passEnv: said(some(s.text(1, 256), "a name, or a list of names"), "Variables of yours it may see; * stands for any."),
   cwd: knob(line(), ".", "Where it runs, from the plan file's directory."),
   shell: knob(s.flag(), true, "false: the line is split into words and run without a shell."),
-  worktree: knob(
-    s.either(
-      s.flag(),
-      section({ base: knob(s.text(1, 256), "HEAD", "The branch, tag or commit it begins from.") }),
-      "true, false, or an object with base",
-    ) as s.Schema,
-    false,
-    "A git worktree and branch of its own for each attempt.",
-  ),
+  worktree: worktree({ base: BASE }, "true, false, or an object with base"),
   timeout: said(s.nullable(s.span(1)), "How long one attempt may take, such as 30s, 10m, 2h."),
   idleTimeout: said(s.nullable(s.span(1)), "How long it may write nothing."),
   attempts: knob(s.whole(1, 1_000_000), 1, "How often it is tried before it has failed."),
@@ -100,7 +108,11 @@ const own: Knobs = {
   ),
 };
 
-export const taskSection: Section = section({ ...own, ...shared }, { description: "A task." });
+const FLOWS = "true, false, or an object with base, from or merge";
+export const taskSection: Section = section(
+  { ...own, ...shared, worktree: worktree(FLOW, FLOWS) },
+  { description: "A task." },
+);
 const TASK = 'a command line, or an object such as { run: "make test", needs: [build] }';
 const task: s.Schema = s.either(line(), taskSection, TASK) as s.Schema;
 
@@ -200,7 +212,8 @@ export type Shared = {
   readonly onDependencyFailure?: "skip" | "run";
   readonly onLoss?: "retry" | "fail";
 };
-export type RawTask = Shared & {
+export type RawTask = Omit<Shared, "worktree"> & {
+  readonly worktree?: boolean | { readonly base?: string; readonly from?: string; readonly merge?: OneOrMore };
   readonly run?: OneOrMore;
   readonly preset?: (typeof PRESET_NAMES)[number];
   readonly prompt?: string;

@@ -33,6 +33,9 @@ export type Command =
   /** It only stands for what it needs. */
   | { readonly kind: "nothing" };
 
+/** What its worktree begins from: a base, the branch of a need, or a base with the branches of needs merged. */
+export type PlanWorktree = { readonly base: string; readonly from?: string; readonly merge?: readonly string[] };
+
 /** What a task does. Two tasks with the same work, whose needs have the same work, have the same outcome. */
 export type Work = {
   readonly command: Command;
@@ -41,7 +44,7 @@ export type Work = {
   readonly env: Readonly<Record<string, string>>;
   readonly passEnv: readonly string[];
   readonly input: string;
-  readonly worktree: { readonly base: string } | null;
+  readonly worktree: PlanWorktree | null;
   /** The expression that must be true; absent: it runs. */
   readonly if?: string;
 };
@@ -99,7 +102,7 @@ export function readTasks(given: RawTasks, defaults: Shared, broken: ReadonlySet
       drafts.push(drafted);
     }
   }
-  const tasks = resolveNeeds(drafts, broken, note);
+  const tasks = resolveWorktrees(resolveNeeds(drafts, broken, note), broken, note);
   noteCycles(tasks, note);
   return tasks;
 }
@@ -125,6 +128,14 @@ function checkTask(definition: string, raw: RawTask, defaults: Shared, note: Not
   for (const key of stray)
     if (raw[key] !== undefined) note(`${definition}.${key} means nothing ${how} preset`, [...at, key], "key");
   checkCommand(definition, raw, defaults, note);
+  if (typeof raw.worktree === "object" && raw.worktree.from !== undefined)
+    for (const key of ["base", "merge"] as const)
+      if (raw.worktree[key] !== undefined)
+        note(
+          `${definition}.worktree has both from and ${key}; it begins at one place`,
+          [...at, "worktree", key],
+          "key",
+        );
   checkEnvironment(raw.env, [...at, "env"], note);
   checkEnvironment(raw.for, [...at, "for"], note);
   for (const name of Object.keys(raw.for ?? {}))
@@ -186,10 +197,9 @@ export function checkEnvironment(env: Readonly<Record<string, unknown>> | undefi
 
 function draft(definition: string, raw: RawTask, defaults: Shared, { name, values }: Combination): Drafted {
   const fill = (text: string): string => filledIn(text, values);
-  const both: Shared = { ...defaults, ...raw };
+  const both: Omit<Shared, "worktree"> & Pick<RawTask, "worktree"> = { ...defaults, ...raw };
   const { passEnv, cwd = ".", worktree = false } = both;
   const env = { ...texts(defaults.env), ...texts(raw.env), ...values };
-  const base = typeof worktree === "object" ? (worktree.base ?? "HEAD") : "HEAD";
   return {
     name,
     definition,
@@ -203,7 +213,7 @@ function draft(definition: string, raw: RawTask, defaults: Shared, { name, value
       env,
       passEnv: listOf(passEnv),
       input: fill(raw.input ?? ""),
-      worktree: worktree === false ? null : { base: fill(base) },
+      worktree: worktree === false ? null : worktreeOf(worktree === true ? {} : worktree, fill),
       ...(raw.if === undefined ? {} : { if: conditionOf(fill(String(raw.if))) }),
     },
     rules: rulesOf(both, raw.preset === undefined ? "command" : "agent", listOf(raw.locks).map(fill)),
@@ -212,6 +222,17 @@ function draft(definition: string, raw: RawTask, defaults: Shared, { name, value
 
 /** It may stand in the marks of an expression, as it does elsewhere. */
 const conditionOf = (text: string): string => /^\s*\$\{\{(.*)\}\}\s*$/s.exec(text)?.[1]?.trim() ?? text.trim();
+
+function worktreeOf(
+  { base = "HEAD", from, merge }: Exclude<NonNullable<RawTask["worktree"]>, boolean>,
+  fill: (text: string) => string,
+): PlanWorktree {
+  return {
+    base: fill(base),
+    ...(from === undefined ? {} : { from: fill(from) }),
+    ...(merge === undefined ? {} : { merge: listOf(merge).map(fill) }),
+  };
+}
 
 function commandOf(raw: RawTask, shell: boolean, fill: (text: string) => string): Command {
   const { run, preset, prompt = "", model = null, args = [] } = raw;
@@ -227,7 +248,7 @@ function commandOf(raw: RawTask, shell: boolean, fill: (text: string) => string)
 }
 
 /** By its type the engine learns what a task uses, so commands and agents are of different ones. */
-function rulesOf(both: Shared, kind: "command" | "agent", locks: readonly string[]): Rules {
+function rulesOf(both: Omit<Shared, "worktree">, kind: "command" | "agent", locks: readonly string[]): Rules {
   const { agent = "me", project = "default", type = kind, priority, tokens, attempts = 1 } = both;
   return {
     agent,
@@ -282,6 +303,58 @@ function resolveNeeds(drafts: readonly Drafted[], broken: ReadonlySet<string>, n
       );
     return { ...one, needs: each };
   });
+}
+
+/** Names in `worktree` become tasks: needs that have a worktree. One of many values stands for all of them. */
+function resolveWorktrees(tasks: readonly PlanTask[], broken: ReadonlySet<string>, note: Note): PlanTask[] {
+  const byName = new Map(tasks.map((task) => [task.name, task]));
+  const noted = new Set<string>();
+
+  function needsCalled(task: PlanTask, text: string, path: Path): string[] {
+    const found = task.needs.filter((need) => need === text || byName.get(need)?.definition === text);
+    const wrong = found.length === 0 ? noSuchNeed(task, text) : withoutTree(task, text, found);
+    // The values and the worktree of a task are unknown where something in it is wrong.
+    if (wrong === null || broken.has(task.definition) || broken.has(text.replace(/\[.*$/s, ""))) return found;
+    if (!noted.has(wrong)) note(wrong, path);
+    noted.add(wrong);
+    return [];
+  }
+
+  function withoutTree({ definition }: PlanTask, text: string, found: readonly string[]): string | null {
+    const hasTree = (name: string): boolean => {
+      const { worktree, command } = byName.get(name)?.work ?? {};
+      return worktree !== null && command?.kind !== "nothing";
+    };
+    if (found.every(hasTree)) return null;
+    const why = "which has no worktree, so it leaves no branch; give it worktree: true";
+    return `${definition}.worktree names ${text}, ${why}`;
+  }
+
+  return tasks.map((task) => {
+    const { worktree } = task.work;
+    if (worktree === null || (worktree.from === undefined && worktree.merge === undefined)) return task;
+    const at: Path = ["tasks", task.definition, "worktree"];
+    const { from, merge, base } = worktree;
+    const [first, ...others] = from === undefined ? [] : needsCalled(task, from, [...at, "from"]);
+    if (others.length > 0)
+      note(
+        `${task.definition}.worktree begins from ${from}, which is ${others.length + 1} tasks; name one, or use merge`,
+        [...at, "from"],
+      );
+    const merged = merge?.flatMap((text) => needsCalled(task, text, [...at, "merge"]));
+    const flow = {
+      ...(first === undefined ? {} : { from: first }),
+      ...(merged === undefined ? {} : { merge: merged }),
+    };
+    return { ...task, work: { ...task.work, worktree: { base, ...flow } } };
+  });
+}
+
+function noSuchNeed({ definition, needs }: PlanTask, text: string): string {
+  const meant = nearest(text, needs);
+  const its = needs.length === 0 ? "it has none" : `its needs are ${clipped(needs)}`;
+  const help = meant === null ? its : `did you mean ${meant}?`;
+  return `${definition}.worktree names ${text}, which is not among its needs; ${help}`;
 }
 
 function unknownNeed(

@@ -7,7 +7,7 @@
  */
 
 import { join, resolve } from "node:path";
-import type { Clock } from "../../std/index.ts";
+import { type Clock, present } from "../../std/index.ts";
 import {
   type Attempt,
   type AttemptTools,
@@ -29,7 +29,7 @@ import { createEventReader, createOutputDirectory, readTail } from "../../worker
 import { createRuns, systemProcessTable, thisOwner } from "../../worker/process/index.ts";
 import { createWorktrees, type TreeRoom, type Worktrees } from "../../worker/worktree/index.ts";
 
-import type { Command, Plan, PlanTask } from "../plan/plan-file.ts";
+import type { Command, Plan, PlanTask, Work } from "../plan/plan-file.ts";
 import type { Environment } from "../shell/terminal.ts";
 import { filledWork, IF_REASON, isWanted } from "./fill.ts";
 
@@ -122,7 +122,7 @@ export function createAttempts(given: AttemptsPlan): Attempts {
   };
 
   const runFilled: Attempts["run"] = async (task, assigned, context, readResult) => {
-    const attempt = startAttempt(toolsFor(task, readResult), withPrompt(assigned, task.work.command), context);
+    const attempt = startAttempt(toolsFor(task, readResult), withParams(assigned, task.work), context);
     running.set(assigned.taskId, attempt);
     if (running.size === 1) process.on("exit", kill);
     if (onOutput !== undefined) void follow(attempt, (line) => onOutput(assigned.taskId, line));
@@ -198,10 +198,12 @@ function withInput(stdin: string, argv: readonly string[]): NonNullable<AttemptT
   return () => ({ argv, stdin, createReader: createEventReader });
 }
 
-function withPrompt(assigned: ExecTask, command: Command): ExecTask {
-  if (command.kind !== "agent") return assigned;
-  const { prompt, model } = command;
-  return { ...assigned, params: { ...assigned.params, prompt, ...(model === null ? {} : { model }) } };
+/** What the exec worker reads of a task's params: what its agent is told, and what its worktree begins from. */
+function withParams(assigned: ExecTask, { command, worktree }: Work): ExecTask {
+  const { from, merge } = worktree ?? {};
+  const flow = from !== undefined ? { worktree: { from } } : merge !== undefined ? { worktree: { merge } } : {};
+  const told = command.kind === "agent" ? { prompt: command.prompt, ...present({ model: command.model }) } : {};
+  return { ...assigned, params: { ...assigned.params, ...told, ...flow } };
 }
 
 /** The names in our environment that a plan lets through; `*` stands for any part of a name. */

@@ -226,13 +226,13 @@ test("a task with a worktree works on a branch of its own, and its work is kept"
   git("commit", "-q", "-m", "first");
   const { code, out } = await place.run([], { env: { PATH: process.env.PATH, OUT: place.directory } });
   assert.equal(code, 0);
-  const told = "edit left work on branch drover/edit-1, in .drover/runs/plan/worktrees/edit-1";
+  const told = "edit left work on branch drover/plan/edit, in .drover/runs/plan/worktrees/plan.edit";
   assert.ok(steady(out, place).includes(told), out);
   assert.equal(place.read("file"), "old\n");
   const tree = place.read("where").trim();
-  assert.match(tree, /\.drover\/runs\/plan\/worktrees\/edit\.[0-9a-f.]+-1$/);
+  assert.match(tree, /\.drover\/runs\/plan\/worktrees\/plan\.edit$/);
   assert.equal(place.read(`${tree.slice(place.directory.length + 1)}/file`), "new\n");
-  assert.match(git("branch", "--list", "drover/*"), /drover\/edit\./);
+  assert.match(git("branch", "--list", "drover/*"), /drover\/plan\/edit\n/);
 });
 
 describe("an interrupt", () => {

@@ -32,7 +32,7 @@ tasks:
   three: { run: echo new > /dev/null, worktree: true, needs: two }`);
   const git = repositoryOf(place);
   const removeTree = (task: string): void => {
-    const [path = ""] = git("worktree", "list", "--porcelain").match(new RegExp(`/\\S*/worktrees/${task}\\S*`)) ?? [];
+    const [path = ""] = git("worktree", "list", "--porcelain").match(new RegExp(`/\\S*/worktrees/plan.${task}`)) ?? [];
     git("worktree", "remove", "--force", path);
   };
   const { terminal, ended } = place.start();
@@ -66,7 +66,7 @@ test("a task of the plan itself may remove the tree that is in the way of the ne
   using place = planDirectory(`workers: { slots: 1, maxWorktrees: 1 }
 tasks:
   build: { run: echo new > one, worktree: true }
-  tidy: { run: "git worktree remove --force .drover/runs/plan/worktrees/build*[0-9]", needs: build }
+  tidy: { run: "git worktree remove --force .drover/runs/plan/worktrees/plan.build", needs: build }
   second: { run: echo new > two, worktree: true, needs: tidy }`);
   repositoryOf(place);
   const { code, out } = await place.start().ended;

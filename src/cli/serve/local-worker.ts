@@ -78,6 +78,7 @@ export type LocalWorkerOptions = {
   /** Why others may submit, in words; null if only the person's own programs may. */
   readonly others: string | null;
   readonly killGraceMs: number;
+  readonly maxWorktrees: number;
   readonly complain: (text: string) => void;
   /** The outcome of a command in the words of a handler. */
   readonly answer: (outcome: ExecOutcome) => unknown;
@@ -92,7 +93,7 @@ export async function startLocalWorker(options: LocalWorkerOptions): Promise<Loc
   const data = dataFor(options.log);
   const given: ExecOptions = {
     ...(flags.exec === undefined
-      ? { preset: taskCommand(terminal.cwd) }
+      ? { preset: taskCommand(terminal.cwd), isolation: "by-task", maxWorktrees: options.maxWorktrees }
       : { command: flags.exec, shell: flags.shell === true }),
     env: flags.env ?? [],
     data: data.path,

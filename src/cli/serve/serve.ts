@@ -162,6 +162,7 @@ async function start(
       answer: answerOf,
       others: othersWhoMaySubmit(first.settings),
       killGraceMs: first.settings.config.workers.killGrace,
+      maxWorktrees: first.settings.config.workers.maxWorktrees,
     });
     const apply = applyTo({ drover, server, worker }, first, complain);
     const hooks = { load: (inForce: ServerConfig) => loadAgain(call, inForce), apply, say, complain, alarm };

@@ -81,6 +81,7 @@ export function taskDetails(task: TaskView, output: Output): string {
     ["task", task.taskId],
     ["state", task.state, tintOf(task.state)],
     ["error", task.error, "red"],
+    ["branch", task.branch],
     ["action", task.action],
     ["agent", task.agentId],
     ["project", task.project],

@@ -40,7 +40,7 @@ test("at its limit of worktrees a worker leaves tasks in the queue, until a tree
   try {
     assert.equal((await server.drover(["submit", "one", "--id", "one", "--wait"])).code, 0);
     await terminal.saw("no task with a worktree is taken: 1 worktree exists, and at most 1 may: ");
-    const tree = join(home, "data", "worktrees", "one-1");
+    const tree = join(home, "data", "worktrees", "one");
     assert.ok(terminal.complained().includes(tree));
     await server.drover(["submit", "two", "--id", "two"]);
     const why = (await server.drover(["why", "two"])).out;

@@ -10,7 +10,7 @@
  * on which a worker kept the work of a command travels in the result (`workspace`), and is shown beside it also where
  * that does not fit.
  */
-import { isRecord, type Seq, type TaskId } from "../../core/base/index.ts";
+import type { Seq, TaskId } from "../../core/base/index.ts";
 import type { State, Task } from "../../core/model/index.ts";
 import type { Log } from "../../log/index.ts";
 import type { Input, Inputs, TaskBody } from "../../protocol/index.ts";
@@ -18,7 +18,7 @@ import { RESULT_BYTES_MAX } from "../../std/index.ts";
 import { DroverError } from "../base/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
 import { type BodyStore, DamagedBody } from "./body-store.ts";
-import { damagedResult, endOf } from "./read-tasks.ts";
+import { branchOf, damagedResult, endOf } from "./read-tasks.ts";
 
 /** For the results that one task sees, together. */
 const INPUT_BYTES_MAX = RESULT_BYTES_MAX;
@@ -129,11 +129,4 @@ function lookAt(state: State, task: Task, id: TaskId): Seen | null {
   const stone = state.tombstones.get(id);
   if (stone === undefined || stone.seq > task.seq) return null;
   return { taskId: id, state: stone.phase, result: null, endSeq: stone.endSeq as Seq };
-}
-
-/** Where an exec worker has left the work of a command, if it has. */
-function branchOf(result: unknown): Pick<Input, "branch"> {
-  const workspace = isRecord(result) ? result.workspace : null;
-  if (!isRecord(workspace) || workspace.isKept !== true) return {};
-  return typeof workspace.branch === "string" ? { branch: workspace.branch } : {};
 }

@@ -33,6 +33,9 @@ const PIECE_MAX = 32;
 /** How many tasks are looked at in one turn of the event loop. */
 const LOOKED_AT_ONCE = 1000;
 
+/** A longer name is none of git's. */
+const BRANCH_MAX = 1024;
+
 /** What reading takes. */
 export type TaskSources = {
   readonly writer: Writer;
@@ -110,13 +113,23 @@ function bothErrors(own: string | undefined, damage: string): string {
 }
 
 /** A result that is not what was written is left out. */
-async function resultOf(id: TaskId, reading: Promise<string | null>): Promise<{ result?: unknown }> {
+async function resultOf(id: TaskId, reading: Promise<string | null>): Promise<{ result?: unknown; branch?: string }> {
   try {
     const text = await reading;
-    return text === null ? {} : { result: JSON.parse(text) as unknown };
+    if (text === null) return {};
+    const result = JSON.parse(text) as unknown;
+    return { result, ...branchOf(result) };
   } catch (error) {
     throw error instanceof DamagedBody ? damagedResult(id, error) : error;
   }
+}
+
+/** Where an exec worker has left the work of a command, if it has: in its tree, or, that being gone, in commits. */
+export function branchOf(result: unknown): { branch?: string } {
+  const workspace = isRecord(result) ? result.workspace : null;
+  if (!isRecord(workspace) || (workspace.isKept !== true && !(Number(workspace.commits) > 0))) return {};
+  const { branch } = workspace;
+  return typeof branch === "string" && branch !== "" && branch.length <= BRANCH_MAX ? { branch } : {};
 }
 
 export function damagedResult(id: TaskId, cause: DamagedBody): DroverError {
@@ -129,7 +142,7 @@ export async function endOf(
   log: Log,
   id: TaskId,
   seq: Seq,
-): Promise<{ result?: unknown; error?: string; attempt?: number }> {
+): Promise<{ result?: unknown; branch?: string; error?: string; attempt?: number }> {
   const record = await log.readRecord(seq);
   if (record === null || record.bytes.length === 0) return {};
   const { event } = decodeEvent(record.bytes, seq);

@@ -97,6 +97,8 @@ export type AssignedView<
   readonly worker?: string;
   /** What the worker answered. */
   readonly result?: Result;
+  /** The branch that an exec worker kept its work on. */
+  readonly branch?: string;
   /** Why it did not end well. */
   readonly error?: string;
   /** 1 + the tasks ahead in its agent's queue, counted now. */
@@ -425,6 +427,8 @@ export type TaskView<Params extends object = Readonly<Record<string, unknown>>, 
   readonly worker?: string;
   /** What the worker answered. */
   readonly result?: Result;
+  /** The branch that an exec worker kept its work on. */
+  readonly branch?: string;
   /** Why it did not end well. */
   readonly error?: string;
   /** 1 + the tasks ahead in its agent's queue, counted now. */

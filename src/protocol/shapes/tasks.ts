@@ -206,6 +206,7 @@ const shownTask: Fields<wire.TaskView> = {
   latencyMs: s.optional(s.whole(0), "From submit to its end."),
   worker: s.optional(s.name(), "Where its last attempt runs or ran."),
   result: s.optional(s.anything()),
+  branch: s.optional(s.text(1, 4096), "The branch that an exec worker kept its work on."),
   error: s.optional(s.text(0, 100_000)),
   position: s.optional(position),
   depth: s.optional(s.whole(0), "How many ancestors it has."),

@@ -15,7 +15,8 @@ import { createRedactor, type Redactor } from "../output/redact.ts";
 import { childEnvironment } from "../process/environment.ts";
 import { type ProcessEnd, startProcess } from "../process/group.ts";
 import type { RunPlace, Runs } from "../process/runs.ts";
-import { type Workspace, WorkspaceRefusal, type WorkspaceReport, type Worktrees } from "../worktree/worktree.ts";
+import { WorkspaceRefusal } from "../worktree/refusal.ts";
+import type { Workspace, WorkspaceReport, Worktrees } from "../worktree/worktree.ts";
 import { type ExecContext, type ExecOutcome, type ExecTask, taskDocument } from "./contract.ts";
 import { layInputs } from "./inputs.ts";
 import { createListener, type Listener } from "./listener.ts";
@@ -25,6 +26,7 @@ import type { Invocation } from "./presets.ts";
 import { readAnswer } from "./result.ts";
 import type { Sessions } from "./sessions.ts";
 import { createStopper, createWatch, type Stopper } from "./stopper.ts";
+import { nameInPlan, treeStartOf } from "./tree-start.ts";
 
 export type AttemptTools = {
   readonly setup: ExecSetup;
@@ -110,8 +112,9 @@ async function perform(work: Work): Promise<ExecOutcome> {
   let report: WorkspaceReport | null = null;
   let outcome: ExecOutcome;
   try {
-    workspace =
-      (await tools.worktrees?.open({ taskId: task.taskId, attempt: context.attempt, runId: place.id })) ?? null;
+    const start = await treeStartOf(task, tools.setup);
+    const run = { taskId: task.taskId, ...nameInPlan(task), attempt: context.attempt, runId: place.id };
+    workspace = start === null ? null : ((await tools.worktrees?.open(run, start)) ?? null);
     for (const file of workspace?.leftOut ?? []) work.log.note(file);
     outcome = await performIn(work, place, workspace);
   } catch (error) {

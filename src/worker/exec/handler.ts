@@ -87,7 +87,7 @@ function createTools(options: ExecOptions): AttemptTools {
   const { data, table, workerId, cwd, base, worktreeRoot: root, maxWorktrees: countMax } = setup;
   const owner = thisOwner(table);
 
-  const usesWorktrees = setup.isolation === "worktree";
+  const usesWorktrees = setup.isolation !== "none";
   return {
     setup,
     runs: createRuns({ directory: join(data, "runs"), owner, workerId, table }),

@@ -15,6 +15,8 @@ import type { ExecTask } from "./contract.ts";
 import type { ReadResult } from "./inputs.ts";
 import { PRESETS, type Preset, type PresetName } from "./presets.ts";
 
+export type Isolation = "none" | "worktree" | "by-task";
+
 /** How commands are run. */
 export type ExecOptions = {
   /** What runs for each task: words, or a line that is split like a shell would. Either this or a preset. */
@@ -49,8 +51,8 @@ export type ExecOptions = {
   readonly idleTimeoutMs?: number | null;
   /** A command that writes nothing at first for so long is stopped. */
   readonly startTimeoutMs?: number | null;
-  /** Whether each task has a worktree of its own. */
-  readonly isolation?: "none" | "worktree";
+  /** Whether each task has a worktree of its own: none has, all have, or those whose `params.worktree` says so. */
+  readonly isolation?: Isolation;
   /** The ref worktrees begin from; HEAD. */
   readonly base?: string;
   /** Run in the workspace before and after each task, in a shell. */
@@ -89,6 +91,7 @@ export type ExecSetup = Required<Omit<ExecOptions, Reshaped | "setup" | "cleanup
   readonly cleanup: string | null;
 };
 
+const ISOLATIONS: readonly Isolation[] = ["none", "worktree", "by-task"];
 const KILL_GRACE_MS = 10_000;
 const MAX_WORKTREES = 50;
 const LOG_BYTES_MAX = 10 * 1024 * 1024;
@@ -148,8 +151,8 @@ function readLadder({ killGraceMs, interruptGraceMs }: ExecOptions): Ladder {
   return { interruptGraceMs: first, terminateGraceMs: all - first };
 }
 
-function readIsolation(isolation: string = "none"): "none" | "worktree" {
-  if (isolation !== "none" && isolation !== "worktree") throw wrong("isolation", "none or worktree");
+function readIsolation(isolation: Isolation = "none"): Isolation {
+  if (!ISOLATIONS.includes(isolation)) throw wrong("isolation", "none, worktree or by-task");
   return isolation;
 }
 

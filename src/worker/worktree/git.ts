@@ -17,20 +17,29 @@ export class GitError extends Error {
   }
 }
 
-type GitOptions = { readonly input?: string; readonly quietExit?: number };
+type GitOptions = {
+  readonly input?: string;
+  /** An exit code that is an answer too: empty text. */
+  readonly quietExit?: number;
+  /** An exit code with which it still says what was asked. */
+  readonly answerExit?: number;
+  readonly env?: Readonly<Record<string, string>>;
+};
 
 const OUTPUT_BYTES_MAX = 256 * 1024 * 1024;
 const GIT_MS_MAX = 600_000;
 
-/** What git prints. With `quietExit` that exit code is an answer too: empty text. */
+/** What git prints. */
 export function git(directory: string, args: readonly string[], options: GitOptions = {}): Promise<string> {
-  const env = { ...letThrough(process.env), LC_ALL: "C", GIT_TERMINAL_PROMPT: "0", GIT_OPTIONAL_LOCKS: "0" };
+  const own = { LC_ALL: "C", GIT_TERMINAL_PROMPT: "0", GIT_OPTIONAL_LOCKS: "0" };
+  const env = { ...letThrough(process.env), ...own, ...options.env };
   const settings = { env, maxBuffer: OUTPUT_BYTES_MAX, timeout: GIT_MS_MAX, encoding: "utf8" as const };
   return new Promise((resolve, reject) => {
     const child = execFile("git", ["-C", directory, ...args], settings, (error, stdout, stderr) => {
       if (error === null) return resolve(stdout);
       const exitCode = typeof error.code === "number" ? error.code : null;
       if (exitCode !== null && exitCode === options.quietExit) return resolve("");
+      if (exitCode !== null && exitCode === options.answerExit) return resolve(stdout);
       reject(new GitError(messageOf(error, args, stderr), exitCode));
     });
     child.stdin?.on("error", () => {});

@@ -1,10 +1,4 @@
 /** What other layers may use of this room. */
 
-export {
-  createWorktrees,
-  findRepository,
-  probeWorktree,
-  type TreeRoom,
-  WorkspaceRefusal,
-  type Worktrees,
-} from "./worktree.ts";
+export { WorkspaceRefusal } from "./refusal.ts";
+export { createWorktrees, findRepository, probeWorktree, type TreeRoom, type Worktrees } from "./worktree.ts";

@@ -10,6 +10,7 @@ import { existsSync } from "node:fs";
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Owner, readOwner, writeJson } from "../process/runs.ts";
+import { tipOf } from "./commits.ts";
 import { fromZeros, git } from "./git.ts";
 
 export type TreeNote = {
@@ -21,6 +22,9 @@ export type TreeNote = {
   /** The git directory all worktrees of the repository share. */
   readonly gitDirectory: string;
   readonly taskId: string;
+  /** What people call the task, if it is of a plan. */
+  readonly plan?: string;
+  readonly task?: string;
   readonly attempt: number;
   readonly runId: string;
   readonly owner: Owner;
@@ -53,9 +57,23 @@ async function readNote(path: string): Promise<TreeNote | null> {
   }
 }
 
+/** What it left: the branch its work is on, which its child may have chosen itself, and the tip of that. */
+export async function branchOfTree({ path, branch, base }: TreeNote): Promise<{ branch: string; commit: string }> {
+  const [current, own, head] = await Promise.all([
+    git(path, ["symbolic-ref", "--quiet", "HEAD"], { quietExit: 1 }),
+    tipOf(path, branch),
+    git(path, ["rev-parse", "--verify", "HEAD"]),
+  ]);
+  const other = current.trim().replace(/^refs\/heads\//, "");
+  const isOther = other !== "" && other !== branch && (own === null || own === base);
+  return isOther || own === null ? { branch: isOther ? other : branch, commit: head.trim() } : { branch, commit: own };
+}
+
 export type TreeState = {
   readonly isClean: boolean;
   readonly commits: number;
+  /** Files that are modified, added or removed since the last commit. */
+  readonly uncommitted: number;
   /** Changed against the base, committed or not; the first ones by name. */
   readonly changedFiles: readonly string[];
   readonly changedCount: number;
@@ -77,6 +95,7 @@ export async function stateOfTree({ path, base, branch }: TreeNote): Promise<Tre
   return {
     isClean: status.length === 0 && commits === 0 && !isUnderWay,
     commits,
+    uncommitted: status.length,
     changedFiles: changed.slice(0, CHANGED_LISTED_MAX),
     changedCount: changed.length,
   };

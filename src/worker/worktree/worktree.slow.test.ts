@@ -1,16 +1,10 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { join } from "node:path";
-import { after, type TestContext, test } from "node:test";
-import {
-  createWorld,
-  exists,
-  temporaryHome,
-  type World,
-  type WorldOptions,
-} from "../../../test/kits/faults/exec-world.ts";
+import { type TestContext, test } from "node:test";
+import { createWorld, exists, type World, type WorldOptions } from "../../../test/kits/faults/exec-world.ts";
+import { branches, COMMIT, createRepo, git, type Repo, trees } from "../../../test/kits/faults/repository.ts";
 import type { ExecOutcome } from "../exec/contract.ts";
 import { thisOwner } from "../process/runs.ts";
 import { procTable } from "../process/table.ts";
@@ -18,69 +12,28 @@ import type { WorkspaceReport } from "./worktree.ts";
 
 const table = procTable();
 
-function git(directory: string, ...args: string[]): string {
-  const env = {
-    PATH: process.env.PATH,
-    HOME: directory,
-    GIT_CONFIG_GLOBAL: "/dev/null",
-    GIT_CONFIG_SYSTEM: "/dev/null",
-  };
-  return execFileSync("git", ["-C", directory, ...args], {
-    env,
-    encoding: "utf8",
-    stdio: ["ignore", "pipe", "pipe"],
-  }).trim();
-}
-
-type Repo = { readonly home: string; readonly repo: string; readonly base: string };
-
-/** Made once, then copied: git takes its time. */
-const template = mkdtempSync(join(tmpdir(), "drover-repo-"));
-after(() => rmSync(template, { recursive: true, force: true }));
-makeRepo(template);
-
-function createRepo(t: TestContext): Repo {
-  const home = temporaryHome(t);
-  const repo = join(home, "repo");
-  cpSync(template, repo, { recursive: true });
-  return { home, repo, base: readFileSync(join(repo, ".git", "refs", "heads", "main"), "utf8").trim() };
-}
-
-function makeRepo(repo: string): void {
-  mkdirSync(join(repo, "sub"), { recursive: true });
-  git(repo, "init", "--quiet", "--initial-branch=main");
-  git(repo, "config", "user.email", "a@example.org");
-  git(repo, "config", "user.name", "A");
-  writeFileSync(join(repo, "a.txt"), "one\n");
-  writeFileSync(join(repo, "sub", "b.txt"), "two\n");
-  writeFileSync(join(repo, ".gitignore"), ".env\n*.log\nbuild/\n");
-  git(repo, "add", ".");
-  git(repo, "commit", "--quiet", "-m", "first");
-}
-
-const COMMIT = "git -c user.email=a@example.org -c user.name=A commit --quiet";
-
 function stageIn(t: TestContext, { home, repo }: Repo, options: WorldOptions): World {
   return createWorld(t, { data: join(home, "data"), cwd: repo, isolation: "worktree", ...options });
 }
 const workspaceOf = ({ result }: ExecOutcome): WorkspaceReport => (result as { workspace: WorkspaceReport }).workspace;
-const trees = (repo: string): string[] => git(repo, "worktree", "list", "--porcelain").match(/^worktree .*$/gm) ?? [];
-const branches = (repo: string): string[] => git(repo, "branch", "--format=%(refname:short)").split("\n");
 
 test("a task runs on a branch of its own, and a tree without work in it goes, the branch with it", async (t) => {
   const repo = createRepo(t);
   const script = `printf '{"cwd":"%s","branch":"%s","base":"%s","a":"%s"}' "$PWD" "$(git branch --show-current)" \\
     "$DROVER_BASE" "$(cat a.txt)"; echo noise > x.log; mkdir build; echo x > build/y`;
   const outcome = await stageIn(t, repo, { script }).run();
-  const path = join(repo.home, "data", "worktrees", "t1-1");
+  const path = join(repo.home, "data", "worktrees", "t1");
   const { workspace, ...result } = outcome.result as Record<string, unknown>;
-  assert.deepEqual(result, { cwd: path, branch: "drover/t1-1", base: repo.base, a: "one" });
+  assert.deepEqual(result, { cwd: path, branch: "drover/t1", base: repo.base, a: "one" });
   const report = {
     isKept: false,
     path,
-    branch: "drover/t1-1",
+    branch: "drover/t1",
     base: repo.base,
+    commit: repo.base,
+    host: hostname(),
     commits: 0,
+    uncommitted: 0,
     changedFiles: [],
     changedCount: 0,
   };
@@ -124,13 +77,33 @@ for (const [index, [name, script, expected]] of works.entries())
 
 test("a name that is taken is not taken over, as a directory or as a branch", async (t) => {
   const repo = createRepo(t);
-  git(repo.repo, "branch", "drover/t1-1");
-  mkdirSync(join(repo.home, "data", "worktrees", "t1-1-2"), { recursive: true });
+  git(repo.repo, "branch", "drover/t1");
+  git(repo.repo, "branch", "drover/t1-4/below");
+  mkdirSync(join(repo.home, "data", "worktrees", "t1-2"), { recursive: true });
   const world = stageIn(t, repo, { script: "echo x > n" });
-  assert.equal(workspaceOf(await world.run()).branch, "drover/t1-1-3");
-  assert.equal(workspaceOf(await world.run()).branch, "drover/t1-1-4");
-  assert.equal(workspaceOf(await world.run({ attempt: 2 })).branch, "drover/t1-2");
-  assert.match(workspaceOf(await world.run({ taskId: "../../x y" })).branch, /^drover\/x-y\+[0-9a-f]{16}-1$/);
+  const branchOf = async (task: Parameters<World["run"]>[0]): Promise<string> =>
+    workspaceOf(await world.run(task)).branch;
+  assert.equal(await branchOf({}), "drover/t1-3");
+  assert.equal(await branchOf({}), "drover/t1-5");
+  assert.equal(await branchOf({ taskId: "t2" }), "drover/t2");
+  assert.equal(await branchOf({ taskId: "t2", attempt: 2 }), "drover/t2-2");
+  assert.match(await branchOf({ taskId: "../../x y" }), /^drover\/x-y\+[0-9a-f]{16}$/);
+});
+
+test("a task of a plan has a branch that says so, whatever the names are", async (t) => {
+  const repo = createRepo(t);
+  const world = stageIn(t, repo, { script: "echo x > n" });
+  const branchOf = async (plan: string, task: string, attempt = 1): Promise<string> =>
+    workspaceOf(await world.run({ taskId: `${plan} ${task}`, attempt, params: { plan, task } })).branch;
+  assert.equal(await branchOf("release", "fix"), "drover/release/fix");
+  assert.equal(await branchOf("release", "fix", 2), "drover/release/fix-2");
+  assert.match(await branchOf("release", "test[24,linux]"), /^drover\/release\/test-24-linux\+[0-9a-f]{16}$/);
+  for (const name of ["..", "a.lock", "-x", "a b", "x~1", "@{u}", "re\nlease", "refs/heads/main", "*"])
+    assert.match(await branchOf(name, name), /^drover\/[\w-]*\+[0-9a-f]{16}\/[\w-]*\+[0-9a-f]{16}$/, name);
+  // No branch can lie below another.
+  assert.equal(workspaceOf(await world.run({ taskId: "solo" })).branch, "drover/solo");
+  assert.equal(await branchOf("solo", "fix"), "drover/solo.fix");
+  assert.equal(workspaceOf(await world.run({ taskId: "release" })).branch, "drover/release-2");
 });
 
 test("many at once get a tree each", async (t) => {
@@ -139,7 +112,7 @@ test("many at once get a tree each", async (t) => {
   const outcomes = await Promise.all(Array.from({ length: 6 }, (_, index) => world.run({ taskId: `t${index}` })));
   assert.deepEqual(
     outcomes.map((outcome) => workspaceOf(outcome).branch).sort(),
-    [0, 1, 2, 3, 4, 5].map((n) => `drover/t${n}-1`),
+    [0, 1, 2, 3, 4, 5].map((n) => `drover/t${n}`),
   );
   assert.equal(trees(repo.repo).length, 7);
 });
@@ -212,7 +185,7 @@ test("setup runs first and cleanup last, in the workspace; a setup that fails is
   const outcome = await world.run();
   assert.equal((outcome.result as { output: string }).output.split("\n")[1], "ready");
   assert.equal(outcome.usage, undefined);
-  assert.match(readFileSync(join(repo.home, "cleaned"), "utf8"), /worktrees\/t1-1\n$/);
+  assert.match(readFileSync(join(repo.home, "cleaned"), "utf8"), /worktrees\/t1\n$/);
   assert.match(String((await world.handler.tail("t1", 1))?.text), /note setup: .*note command: .*note cleanup: /s);
   const failing = stageIn(t, repo, { script: `touch '${repo.home}/ran-too'`, setup: "echo no network >&2; exit 4" });
   const failed = await failing.run({ taskId: "t2" });
@@ -228,10 +201,10 @@ test("more worktrees than allowed are refused for now, and the limit is named", 
   assert.deepEqual([outcome, retryAfterMs], ["requeue", 10_000]);
   assert.match(
     error ?? "",
-    /^2 worktrees exist, and at most 2 may: .*a-1, .*b-1; .* raise workers\.maxWorktrees or --max-worktrees$/,
+    /^2 worktrees exist, and at most 2 may: .*a, .*b; .*drover worktrees clean\), or raise workers\.maxWorktrees or/,
   );
   assert.deepEqual(await world.handler.room(), { count: 0, note: error });
-  git(repo.repo, "worktree", "remove", "--force", join(repo.home, "data", "worktrees", "a-1"));
+  git(repo.repo, "worktree", "remove", "--force", join(repo.home, "data", "worktrees", "a"));
   assert.equal((await world.handler.room())?.count, 1);
   assert.equal((await world.run({ taskId: "c", attempt: 2 })).outcome, "done");
   world.handler.limitWorktrees(1);
@@ -280,7 +253,7 @@ test("a child that removes its own tree keeps what it committed", async (t) => {
   const repo = createRepo(t);
   const script = `${COMMIT} --allow-empty -m x; here=$PWD; cd /; git -C '${repo.repo}' worktree remove "$here"`;
   assert.equal((await stageIn(t, repo, { script }).run()).outcome, "done");
-  assert.deepEqual(branches(repo.repo), ["drover/t1-1", "main"]);
+  assert.deepEqual(branches(repo.repo), ["drover/t1", "main"]);
 });
 
 test("a task that is stopped keeps its work too", async (t) => {
@@ -290,7 +263,7 @@ test("a task that is stopped keeps its work too", async (t) => {
   run.abort("deadline exceeded");
   const outcome = await run.outcome;
   assert.equal(outcome.outcome, "cancelled");
-  assert.match(outcome.error ?? "", /deadline exceeded; its work is kept in .*t1-1 on branch drover\/t1-1/);
+  assert.match(outcome.error ?? "", /deadline exceeded; its work is kept in .*t1 on branch drover\/t1$/);
 });
 
 test("trees of a worker that is gone are removed unless there is work in them; others are not touched", async (t) => {

@@ -1,8 +1,9 @@
 /**
  * A workspace of its own for each attempt: a git worktree on a branch of its own.
  *
- * The base is resolved to a commit when the attempt begins, so what "changed" means is fixed. Directory and branch
- * are named after task and attempt; if either exists, a number is added, and nothing that exists is ever taken over.
+ * What it begins from is a commit when the attempt begins (start.ts), so what "changed" means is fixed. Directory and
+ * branch are named after the task, with the number of the attempt from the second on; if either exists, a higher number
+ * is taken, and nothing that exists is ever taken over.
  * Beside each worktree lies a note that says whose it is; it is written first, so that what a killed worker leaves is
  * known to its successor.
  *
@@ -11,14 +12,18 @@
  */
 import { existsSync } from "node:fs";
 import { mkdir, readdir, realpath, rm } from "node:fs/promises";
+import { hostname } from "node:os";
 import { join, relative } from "node:path";
 import { fileNameOf } from "../output/safe-name.ts";
 import { type Owner, stateOf } from "../process/runs.ts";
 import type { ProcessTable } from "../process/table.ts";
+import { tipOf } from "./commits.ts";
 import { GitError, git } from "./git.ts";
 import { copyIncluded, includedIn } from "./include.ts";
 import { withRepositoryLock } from "./lock.ts";
-import { dropNote, readNotes, stateOfTree, type TreeNote, type TreeState, writeNote } from "./state.ts";
+import { WorkspaceRefusal } from "./refusal.ts";
+import { resolveBase, startingCommit, type TreeStart } from "./start.ts";
+import { branchOfTree, dropNote, readNotes, stateOfTree, type TreeNote, type TreeState, writeNote } from "./state.ts";
 
 export type Workspace = {
   /** Where the child runs: the same place inside the worktree as `cwd` has inside the repository. */
@@ -32,13 +37,17 @@ export type WorkspaceReport = Omit<TreeState, "isClean"> & {
   readonly path: string;
   readonly branch: string;
   readonly base: string;
+  /** The tip of the branch; absent where it could not be looked at. */
+  readonly commit?: string;
+  /** The machine it is on. */
+  readonly host: string;
   /** Why it could not be looked at; then it is kept. */
   readonly problem?: string;
 };
 type TreeSweep = { readonly removed: string[]; readonly kept: string[]; readonly problems: string[] };
-type TreeRun = Pick<TreeNote, "taskId" | "attempt" | "runId">;
+type TreeRun = Pick<TreeNote, "taskId" | "plan" | "task" | "attempt" | "runId">;
 export type Worktrees = {
-  open(run: TreeRun): Promise<Workspace>;
+  open(run: TreeRun, start?: TreeStart): Promise<Workspace>;
   /** Removes it if there is no work in it. */
   close(workspace: Workspace): Promise<WorkspaceReport>;
   /** The same for those whose worker is gone. */
@@ -49,16 +58,6 @@ export type Worktrees = {
   limit(count: number): void;
 };
 export type TreeRoom = { readonly count: number; readonly note: string };
-
-/** Thrown when an attempt cannot have a workspace. */
-export class WorkspaceRefusal extends Error {
-  override readonly name: string = "WorkspaceRefusal";
-  readonly kind: "permanent" | "failed" | "requeue";
-  constructor(kind: "permanent" | "failed" | "requeue", message: string) {
-    super(message);
-    this.kind = kind;
-  }
-}
 
 type Repository = { readonly top: string; readonly gitDirectory: string; readonly inside: string };
 type WorktreeOptions = {
@@ -77,9 +76,16 @@ const BRANCH_PREFIX = "drover/";
 const NAMES_MAX = 1000;
 const PATHS_NAMED = 3;
 const ROOM_ADVICE =
-  "merge their work and remove them (git worktree remove PATH), or raise workers.maxWorktrees or --max-worktrees";
+  "merge their work and remove them (drover worktrees merge, drover worktrees clean), " +
+  "or raise workers.maxWorktrees or --max-worktrees";
+/** What becomes of an error of ours, or of git, while a tree is made. */
+function inWords(error: unknown): never {
+  if (error instanceof WorkspaceRefusal) throw error;
+  throw new WorkspaceRefusal("failed", `its worktree could not be made: ${(error as Error).message}`);
+}
+
 const isSame = (left: Owner, right: Owner): boolean => left.pid === right.pid && left.startedAt === right.startedAt;
-const UNKNOWN = { commits: 0, changedFiles: [], changedCount: 0 };
+const UNKNOWN = { commits: 0, uncommitted: 0, changedFiles: [], changedCount: 0 };
 const REMOVED: TreeState = { isClean: true, ...UNKNOWN };
 
 /** A worktree that is to be made, and what is to run in it: a path from its directory. */
@@ -88,9 +94,9 @@ type Probe = Pick<WorktreeOptions, "cwd" | "base"> & { readonly program?: string
 export function createWorktrees({ cwd, base, root, owner, table, ...options }: WorktreeOptions): Worktrees {
   let { countMax } = options;
 
-  async function open(run: TreeRun): Promise<Workspace> {
+  async function open(run: TreeRun, start: TreeStart = {}): Promise<Workspace> {
     const repository = await findRepository(cwd);
-    const commit = await resolveBase(repository.top, base);
+    const commit = await startingCommit(repository.top, base, start).catch(inWords);
     await mkdir(root, { recursive: true, mode: 0o700 });
     const note = await withRepositoryLock(repository.gitDirectory, async () => {
       await refuseTooMany();
@@ -100,12 +106,11 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
     try {
       await withRepositoryLock(repository.gitDirectory, () => addTree(repository.top, note));
       leftOut = await copyIncluded(repository.top, note.path);
-      if (!existsSync(join(note.path, repository.inside))) throw notCommitted(repository, base);
+      if (!existsSync(join(note.path, repository.inside))) throw notCommitted(repository, nameOf(start, base));
     } catch (error) {
       // No attempt has worked in it yet, so it may go by force.
       await removeTree(note, { force: true }).catch(() => {});
-      if (error instanceof WorkspaceRefusal) throw error;
-      throw new WorkspaceRefusal("failed", `its worktree could not be made: ${(error as Error).message}`);
+      return inWords(error);
     }
     const ready: TreeNote = { ...note, state: "in-use" };
     await writeNote(root, ready);
@@ -132,14 +137,16 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
     return `${count}, and at most ${countMax} may: ${paths.join(", ")}${more}; ${ROOM_ADVICE}`;
   }
 
-  /** The first name that is free as a directory, as a note and as a branch. Made here, the directory is ours. */
+  /** The first number that is free for the directory, the note and the branch. Made here, the directory is ours. */
   async function claimName({ top, gitDirectory }: Repository, run: TreeRun, commit: string): Promise<TreeNote> {
-    const first = `${fileNameOf(run.taskId)}-${run.attempt}`;
-    const taken = new Set([...(await branchesLike(top, first)), ...(await readdir(root))]);
-    for (let count = 1; count <= NAMES_MAX; count++) {
-      const name = count === 1 ? first : `${first}-${count}`;
-      if (taken.has(name) || taken.has(`${name}.json`) || !(await makeDirectory(join(root, name)))) continue;
-      const where = { path: join(root, name), branch: `${BRANCH_PREFIX}${name}`, base: commit, gitDirectory };
+    const { name: first, branch: wanted } = namesOf(run, await branchesOf(top));
+    const taken = new Set(await readdir(root));
+    for (let number = run.attempt; number < run.attempt + NAMES_MAX; number++) {
+      const suffix = number === 1 ? "" : `-${number}`;
+      const [name, branch] = [`${first}${suffix}`, wanted(suffix)];
+      const isFree = branch !== null && !taken.has(name) && !taken.has(`${name}.json`);
+      if (!isFree || !(await makeDirectory(join(root, name)))) continue;
+      const where = { path: join(root, name), branch, base: commit, gitDirectory };
       const note: TreeNote = { name, ...run, owner, state: "making", ...where };
       await writeNote(root, note);
       return note;
@@ -148,11 +155,13 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
   }
 
   async function close({ note }: Workspace): Promise<WorkspaceReport> {
-    const { path, branch, base: commit } = note;
-    const where = { path, branch, base: commit };
+    const { path, branch, base: begun } = note;
+    const where = { path, branch, base: begun, host: hostname() };
     try {
       // The child may have removed it itself; what it committed is on the branch, which then stays.
-      const { isClean, ...state } = existsSync(path) ? await stateOfTree(note) : REMOVED;
+      const { isClean, ...state } = existsSync(path)
+        ? { ...(await branchOfTree(note)), ...(await stateOfTree(note)) }
+        : { ...REMOVED, ...(await leftOnBranch(note)) };
       if (isClean) await removeTree(note, { force: false });
       else await writeNote(root, { ...note, state: "kept" });
       return { isKept: !isClean, ...where, ...state };
@@ -238,6 +247,16 @@ const notCommitted = ({ inside, top }: Repository, base: string): WorkspaceRefus
       "commit it, or name a base that has it",
   );
 
+/** In a sentence: what a tree begins from. */
+const nameOf = ({ from, base: own }: TreeStart, base: string): string => from?.branch ?? from?.base ?? own ?? base;
+
+/** Of a tree that its child has removed. */
+async function leftOnBranch({ gitDirectory, branch, base }: TreeNote): Promise<{ commits: number; commit?: string }> {
+  const commit = await tipOf(gitDirectory, branch);
+  if (commit === null) return { commits: 0 };
+  return { commits: Number(await git(gitDirectory, ["rev-list", "--count", commit, `^${base}`])), commit };
+}
+
 /** False if it is there already. */
 async function makeDirectory(path: string): Promise<boolean> {
   try {
@@ -268,27 +287,35 @@ export async function findRepository(cwd: string): Promise<Repository> {
   }
 }
 
-async function resolveBase(top: string, base: string): Promise<string> {
-  try {
-    return (await git(top, ["rev-parse", "--verify", "--quiet", "--end-of-options", `${base}^{commit}`])).trim();
-  } catch {
-    const advice = "name one that is there, or make a first commit";
-    throw new WorkspaceRefusal("permanent", `the base ${base} names no commit in ${top}; ${advice}`);
-  }
+/** The branches of ours that are there. */
+async function branchesOf(top: string): Promise<ReadonlySet<string>> {
+  const refs = await git(top, ["for-each-ref", "--format=%(refname)", `refs/heads/${BRANCH_PREFIX}`]);
+  return new Set(refs.split("\n").map((ref) => ref.slice("refs/heads/".length)));
 }
 
-/** Names behind the prefix that begin like this one. */
-async function branchesLike(top: string, name: string): Promise<string[]> {
-  const pattern = `refs/heads/${BRANCH_PREFIX}`;
-  const refs = (await git(top, ["for-each-ref", "--format=%(refname)", pattern])).split("\n");
-  return refs.map((ref) => ref.slice(pattern.length)).filter((branch) => branch.startsWith(name));
+/** What a tree is called, and its branch with a suffix; null where git has no room for such a branch. */
+function namesOf(
+  { taskId, plan, task }: TreeRun,
+  branches: ReadonlySet<string>,
+): { readonly name: string; readonly branch: (suffix: string) => string | null } {
+  const isTaken = (branch: string): boolean =>
+    branches.has(branch) || [...branches].some((other) => other.startsWith(`${branch}/`));
+  const named = (path: string) => (suffix: string) => {
+    const branch = `${BRANCH_PREFIX}${path}${suffix}`;
+    return isTaken(branch) ? null : branch;
+  };
+  if (plan === undefined || task === undefined) return { name: fileNameOf(taskId), branch: named(fileNameOf(taskId)) };
+  const [folder, name] = [fileNameOf(plan), fileNameOf(task)];
+  // A branch cannot lie below another branch.
+  const separator = branches.has(`${BRANCH_PREFIX}${folder}`) ? "." : "/";
+  return { name: `${folder}.${name}`, branch: named(`${folder}${separator}${name}`) };
 }
 
 /** Only if it holds nothing that the base does not: it is compared and deleted in one step. */
 async function dropBranch(gitDirectory: string, branch: string, base: string): Promise<void> {
   const ref = `refs/heads/${branch}`;
-  const tip = (await git(gitDirectory, ["rev-parse", "--verify", "--quiet", ref], { quietExit: 1 })).trim();
-  if (tip === "") return;
+  const tip = await tipOf(gitDirectory, branch);
+  if (tip === null) return;
   const extra = Number(await git(gitDirectory, ["rev-list", "--count", tip, `^${base}`]));
   if (extra === 0) await git(gitDirectory, ["update-ref", "-d", ref, tip]);
 }

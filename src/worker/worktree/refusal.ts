@@ -1,0 +1,11 @@
+/** Why an attempt cannot have a workspace, and what is to become of its task. */
+
+/** Thrown when an attempt cannot have a workspace. */
+export class WorkspaceRefusal extends Error {
+  override readonly name: string = "WorkspaceRefusal";
+  readonly kind: "permanent" | "failed" | "requeue";
+  constructor(kind: "permanent" | "failed" | "requeue", message: string) {
+    super(message);
+    this.kind = kind;
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * Where a worktree begins: at a base, at the work that a need has left, or at a base with several such works merged.
+ *
+ * The work of a task is its branch, and with it what its tree holds uncommitted: agents edit more than they commit. All
+ * that is known of it came with a result, so it may be of another machine, or made up. Only a branch that this
+ * repository has counts, and only if the commit the result names is here too: names are used again, and a branch of the
+ * same name may be of an earlier run. What cannot be found is refused for good, with the machine it is on; nothing
+ * begins from anything else instead.
+ */
+import { existsSync } from "node:fs";
+import { hostname } from "node:os";
+import { shorten } from "../output/lines.ts";
+import { checkoutOf, commitNamed, commitOfTree, merge, tipOf, unmergedIn } from "./commits.ts";
+import { git } from "./git.ts";
+import { WorkspaceRefusal } from "./refusal.ts";
+
+/** What a need has left, as its result says. */
+export type LeftWork = {
+  /** What the task calls this need. */
+  readonly key: string;
+  readonly taskId: string;
+  readonly state: string;
+  /** Null if there was nothing to keep. */
+  readonly branch: string | null;
+  /** What it began from. */
+  readonly base: string | null;
+  /** The tip of its branch at its end. */
+  readonly commit: string | null;
+  readonly host: string | null;
+  /** Whether its tree held more than its branch then. */
+  readonly isUncommitted: boolean;
+};
+export type TreeStart = {
+  /** Instead of the base of the worker. */
+  readonly base?: string;
+  readonly from?: LeftWork;
+  readonly merge?: readonly LeftWork[];
+};
+
+const FILES_NAMED = 10;
+const NAME_MAX = 200;
+
+/** The commit that a tree begins from. */
+export async function startingCommit(top: string, base: string, start: TreeStart): Promise<string> {
+  if (start.from !== undefined) return await commitLeft(top, start.from);
+  let commit = await resolveBase(top, start.base ?? base);
+  const before: string[] = [];
+  for (const work of start.merge ?? []) {
+    const other = await commitLeft(top, work);
+    const merged = await merge(top, commit, other, { message: `Merge the work of ${work.key}` });
+    if (merged.kind !== "merged") throw unmergeable(work, merged.kind === "conflict" ? merged.files : [], before);
+    commit = merged.commit;
+    before.push(work.key);
+  }
+  return commit;
+}
+
+export async function resolveBase(top: string, base: string): Promise<string> {
+  const commit = await commitNamed(top, base);
+  if (commit !== null) return commit;
+  throw refused(`the base ${shown(base)} names no commit in ${top}; name one that is there, or make a first commit`);
+}
+
+async function commitLeft(top: string, work: LeftWork): Promise<string> {
+  const { key, taskId, state, branch, base, commit, host } = work;
+  if (branch === null) {
+    if (base === null) throw refused(`${key} (${taskId}) ended as ${state} and left no branch to begin from`);
+    const same = await commitNamed(top, base);
+    if (same !== null) return same;
+    throw refused(`${key} (${taskId}) began at ${base}, which is not in ${top}${elsewhere(host)}`);
+  }
+  const tip = await tipOf(top, branch);
+  const isHere = commit === null || (await commitNamed(top, commit)) !== null;
+  if (tip === null) {
+    if (isHere && commit !== null && !work.isUncommitted && (await isOnBranch(top, commit))) return commit;
+    throw refused(`the branch ${shown(branch)} that ${key} (${taskId}) left is not in ${top}${elsewhere(host)}`);
+  }
+  if (!isHere)
+    throw refused(
+      `the branch ${branch} of ${top} is not the one that ${key} (${taskId}) left: ` +
+        `commit ${commit} is not here${elsewhere(host)}`,
+    );
+  return work.isUncommitted ? await withUncommitted(top, work, branch) : await asCheckedOut(top, work, branch, tip);
+}
+
+/** A person may have gone on in the tree. */
+async function asCheckedOut(top: string, { taskId }: LeftWork, branch: string, tip: string): Promise<string> {
+  const tree = await checkoutOf(top, branch);
+  return tree === null || !existsSync(tree) ? tip : await workIn(tree, taskId);
+}
+
+async function withUncommitted(top: string, { key, taskId, host }: LeftWork, branch: string): Promise<string> {
+  const tree = await checkoutOf(top, branch);
+  if (tree !== null && existsSync(tree) && (host === null || host === hostname())) return await workIn(tree, taskId);
+  const where = host === null || host === hostname() ? "its tree is gone" : `its tree is on ${host}`;
+  throw refused(`${key} (${taskId}) had not committed all of its work on ${branch}, and ${where}`);
+}
+
+/** What a tree holds, committed or not, as one commit. */
+export async function workIn(tree: string, taskId: string): Promise<string> {
+  const unmerged = await unmergedIn(tree);
+  if (unmerged.length > 0) throw refused(`in ${tree} there are conflicts to be resolved: ${named(unmerged)}`);
+  return await commitOfTree(tree, `Work of ${taskId} that it had not committed`);
+}
+
+/** Whether a branch has it, of here or of a remote. */
+async function isOnBranch(top: string, commit: string): Promise<boolean> {
+  return (await git(top, ["for-each-ref", "--count=1", `--contains=${commit}`, "refs/heads", "refs/remotes"])) !== "";
+}
+
+function unmergeable({ key, branch }: LeftWork, files: readonly string[], before: readonly string[]): WorkspaceRefusal {
+  const what = `${key}${branch === null ? "" : ` (${branch})`}`;
+  const against = before.length === 0 ? "its base" : `its base with ${before.join(", ")}`;
+  if (files.length === 0) return refused(`${what} has no commit in common with ${against}, so it cannot be merged`);
+  return refused(`${what} cannot be merged into ${against}: conflict in ${named(files)}`);
+}
+
+/** The first of many, in a sentence. */
+export function named(files: readonly string[]): string {
+  const first = files.slice(0, FILES_NAMED).map(shown);
+  return first.join(", ") + (files.length > first.length ? ` and ${files.length - first.length} more` : "");
+}
+
+/** A name from elsewhere on one line. */
+const shown = (name: string): string =>
+  shorten(/^[\p{L}\p{N}\p{P}\p{S} ]*$/u.test(name) ? name : JSON.stringify(name), NAME_MAX);
+
+const elsewhere = (host: string | null): string =>
+  host === null || host === hostname() ? "; it was removed, or is in another clone" : `; it is on ${host}`;
+const refused = (message: string): WorkspaceRefusal => new WorkspaceRefusal("permanent", message);
