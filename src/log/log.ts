@@ -52,11 +52,14 @@ export type Batch = {
    * `format/batch-builder.ts`.
    */
   readonly unhashed?: UnhashedBatch;
-  /** Whether the head is to be signed with this batch, and by which rule from now on. */
+  /**
+   * Whether the head is to be signed with this batch, and by which rule from now on. The engine asks for it by the time
+   * of the rule; a log that signs counts the events of the rule by itself.
+   */
   readonly sign?: SignRule;
 };
 
-/** `bytes` as `format/batch-row.ts` frames records, `beside` as `format/payload-blocks.ts` frames payloads. */
+/** `bytes` as `format/batch-row.ts` frames records, `payloads` as `format/payload-blocks.ts` frames them. */
 export type PackedBatch = { readonly count: number; readonly bytes: Uint8Array; readonly payloads: Uint8Array };
 
 /**
@@ -67,7 +70,7 @@ export type PackedBatch = { readonly count: number; readonly bytes: Uint8Array; 
  */
 export type UnhashedBatch = PackedBatch & { readonly deferred: DeferredHashes };
 
-/** Pairs: where in `bytes` the hash of a payload goes, and where in `beside` that payload's entry begins. */
+/** Pairs: where in `bytes` the hash of a payload goes, and where in `payloads` that payload's entry begins. */
 export type DeferredHashes = readonly number[] | Uint32Array;
 
 export type ReadBatch = Batch & {
@@ -173,7 +176,7 @@ export interface Log extends AsyncDisposable {
   acquireLead(node: string, ttl: Duration): Promise<Lead>;
   /**
    * Drops whole batches that end at or before `beforeSeq` and the newest whole snapshot, whichever is
-   * lower. Payloads of the seqs in `keepBeside` stay readable; earlier kept ones not listed again go.
+   * lower. Payloads of the seqs in `keepPayloads` stay readable; earlier kept ones not listed again go.
    */
   prune(beforeSeq: Seq, keepPayloads: Iterable<Seq>): Promise<PruneReport>;
   /** Signs the head now, and by this rule from now on. Absent where nothing is signed. */

@@ -107,6 +107,17 @@ export const snapshotsAndPruning: Stories = {
     assert.equal(await log.readRecord(seq(2)), null);
   },
 
+  "a pruning that asks for less than the last one drops nothing, and the log goes on": async ({ log, reopen }) => {
+    await save(log, await fill(log, [3, 3]));
+    await log.prune(seq(6), [seq(6)]);
+    const { base, droppedBatches } = await log.prune(seq(3), [seq(6)]);
+    assert.deepEqual([base.seq, droppedBatches], [6, 0]);
+    await log.prune(seq(6), [seq(6)]);
+    const again = await reopen();
+    assert.deepEqual((await again.verify()).problems, []);
+    assert.equal(await payloadAt(again, 6), "payload 6");
+  },
+
   "a payload that is needed outlives its event until it is not named again": async ({ log, reopen }) => {
     await save(log, await fill(log, [6, 3]));
     await log.prune(seq(6), [seq(6)]);

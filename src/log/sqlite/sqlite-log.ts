@@ -14,7 +14,7 @@
  * refuses everything that would change the log.
  */
 import { resolve } from "node:path";
-import { invariant, type Seq } from "../../core/base/index.ts";
+import { invariant, type Seq, seq } from "../../core/base/index.ts";
 import { unhashedOf } from "../format/batch-builder.ts";
 import { checkAppend, checkSeq, unpackRow } from "../format/batch-row.ts";
 import { collectStored } from "../format/payload-blocks.ts";
@@ -190,8 +190,9 @@ async function prune(session: Session, before: Seq, keep: Iterable<Seq>): Promis
   const { thread } = session;
   const newest = await wholeSnapshot(session);
   const { base } = await thread.ask("state", undefined);
-  const limit = newest === null || newest.seq > before ? before : newest.seq;
-  await thread.ask("beginPrune", { limit: newest === null ? base.seq : limit, keep: Float64Array.from(keep) });
+  // What is pruned already stays so: a list of kept payloads is signed for a log that was pruned at least as far.
+  const limit = seq(Math.max(base.seq, Math.min(before, newest?.seq ?? 0)));
+  await thread.ask("beginPrune", { limit, keep: Float64Array.from(keep) });
   let droppedBatches = 0;
   for (;;) {
     const step = await thread.ask("stepPrune", undefined);
