@@ -65,6 +65,8 @@ const OTHER_WORDS: Readonly<Record<string, string>> = {
   environment: "env",
   retries: "attempts",
   stdin: "input",
+  when: "if",
+  condition: "if",
   matrix: "for",
   workdir: "cwd",
   dir: "cwd",

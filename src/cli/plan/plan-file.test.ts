@@ -206,6 +206,7 @@ const mistakes: Mistake[] = [
   ["a section nobody knows", "task: { a: a }\ntasks: { a: a }", ['1:1 a plan has no "task"; did you mean tasks?']],
   ["a key nobody knows", "tasks: { a: { run: a, neds: [b] } }", ['1:23 tasks.a has no "neds"; did you mean needs?']],
   ["another tool's run", "tasks: { a: { command: a } }", ['1:15 tasks.a has no "command"; did you mean run?']],
+  ["another's if", "tasks: { a: { run: a, when: b } }", ['1:23 tasks.a has no "when"; did you mean if?']],
   ["another's needs", "tasks: { a: { depends_on: b } }", ['1:15 tasks.a has no "depends_on"; did you mean needs?']],
   ["another's tasks", "jobs: { a: a }\ntasks: { a: a }", ['1:1 a plan has no "jobs"; did you mean tasks?']],
   ["a version of the future", "version: 2\ntasks: { a: a }", ["1:10 version is 2, and must be 1"]],
