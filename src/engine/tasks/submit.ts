@@ -44,7 +44,7 @@ export function submitRead(
   return answerFor(parts, id as TaskId, takeIn(parts, read, decided.value), warnings);
 }
 
-export const decideNow = (
+const decideNow = (
   { writer }: SubmitParts,
   { submission, text }: ReadTask,
   group: string | null,
@@ -52,7 +52,7 @@ export const decideNow = (
 ): Decided => writer.execute({ type: "submit-task", submission, group }, text, at);
 
 /** The task that a submit was decided to be; the body of a new one is kept at hand. */
-export function takeIn(
+function takeIn(
   { writer, bodies }: SubmitParts,
   { text, plain }: ReadTask,
   { id, repeated }: Decision,
@@ -164,7 +164,7 @@ export async function submitAll(parts: SubmitParts, given: BatchInput): Promise<
 }
 
 /** What the ids of groups begin with that Drover makes. */
-export const OWN_GROUP = "grp_";
+const OWN_GROUP = "grp_";
 
 /** The same batch once more is the same tasks, and so the same group. */
 function groupOfKnown({ tasks }: State, answers: readonly BatchItem[]): string | null {

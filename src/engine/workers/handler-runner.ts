@@ -21,7 +21,7 @@ import { notify, type Writer } from "../writer/writer.ts";
 /** Handlers called in one turn of the event loop: what else the program does must not wait for thousands. */
 const STARTED_PER_TURN_MAX = 128;
 
-export type HandlerRunner = {
+type HandlerRunner = {
   readonly running: TaskTable<RunningAttempt>;
   readonly progress: ReadonlyMap<string, unknown>;
   /** Starts what was assigned to the worker, as far as it has slots. */
@@ -254,7 +254,7 @@ export type RunningAttempt = {
   tokens: number | null;
 };
 
-export const newAttempt = (worker: HandlerWorker, task: TaskId, attempt: number, seq: Seq): RunningAttempt => ({
+const newAttempt = (worker: HandlerWorker, task: TaskId, attempt: number, seq: Seq): RunningAttempt => ({
   task,
   attempt,
   seq,
@@ -272,7 +272,7 @@ export function stopAttempt(entry: RunningAttempt, reason: DroverError): void {
 }
 
 /** Its worker leaves, and that is why it was stopped. */
-export const isCutShort = ({ stopped, worker }: RunningAttempt): boolean =>
+const isCutShort = ({ stopped, worker }: RunningAttempt): boolean =>
   stopped !== null && stopped === worker.leaving?.reason;
 
 /** The signal is made when a handler asks for it: most handlers are done before. */
@@ -291,7 +291,7 @@ type ContextParts = {
 };
 
 /** Made for every attempt and mostly left alone: each of its functions is made when a handler reaches for it. */
-export class HandlerContext implements TaskContext {
+class HandlerContext implements TaskContext {
   readonly attempt: number;
   readonly #entry: RunningAttempt;
   readonly #parts: ContextParts;

@@ -21,7 +21,7 @@ export const FORMAT = 3;
 export const OLDEST_FORMAT = 1;
 export const BATCH_RECORDS_MAX = 65_536;
 export const BATCH_BYTES_MAX: number = 256 * 1024 * 1024;
-export const BATCH_ID_CHARACTERS_MAX = 256;
+const BATCH_ID_CHARACTERS_MAX = 256;
 export const LENGTH_BYTES = 4;
 
 export type BatchRow = {
@@ -74,7 +74,7 @@ export function packRecords(records: readonly LogRecord[], target: Uint8Array): 
   }
 }
 
-export type Unsealed = Pick<BatchRow, "firstSeq" | "epoch" | "batchId" | "priorHash" | "bytes"> & {
+type Unsealed = Pick<BatchRow, "firstSeq" | "epoch" | "batchId" | "priorHash" | "bytes"> & {
   readonly count: number;
 };
 

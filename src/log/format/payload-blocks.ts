@@ -14,7 +14,7 @@ import { type Batch, corruptAt, LogFailure, type LogRecord } from "../log.ts";
 import { BATCH_BYTES_MAX } from "./batch-row.ts";
 import { seqAt } from "./chain.ts";
 
-export const BLOCK_BYTES = 16_384;
+const BLOCK_BYTES = 16_384;
 export const ENTRY_FRAME_BYTES = 12;
 export const LENGTH_AT = 8;
 

@@ -19,7 +19,7 @@ import { ifThere } from "../../std/index.ts";
 import { LogFailure } from "../log.ts";
 
 export const PRIVATE_KEY_FILE = "signing-key.pem";
-export const PUBLIC_KEY_FILE = "signing-key.pub.pem";
+const PUBLIC_KEY_FILE = "signing-key.pub.pem";
 const PRIVATE_KEY_MODE = 0o600;
 const PUBLIC_KEY_MODE = 0o644;
 const SIGNS_HEADS = "This key signs the heads of the log.\n";
