@@ -33,6 +33,7 @@ import {
   submitTask,
   watchPins,
 } from "./lifecycle/transitions.ts";
+import { noteDetails } from "./lifecycle/usage.ts";
 import { type Event, type EventOf, type TaskSubmitted, taskOf } from "./model/events.ts";
 import type { Attempt, End, Project, State, Task, Worker } from "./model/state.ts";
 import { noteUsage, settle } from "./turn/budget.ts";
@@ -152,6 +153,8 @@ function applyToTask(state: State, task: Task, event: TaskEvent): void {
       return setTimer(state, task, "deadline", task.deadline);
     case "dependents-notified":
       return notifyDependents(state, task, event.count, event.rejoins);
+    case "attempt-usage":
+      return noteDetails(task, event);
     case "pin-released":
       return requeue(state, task, () => setPin(state, task, null, event.at));
     case "hold-released":

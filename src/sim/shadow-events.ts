@@ -110,6 +110,8 @@ function noteTask(shadow: Shadow, task: ShadowTask, event: Event): void {
     case "attempt-started":
       if (attempt !== null) attempt.startedAt = event.at;
       return;
+    case "attempt-usage":
+      return;
     case "attempt-used":
       return noteUsage(attempt, { reported: event.tokens });
     case "attempt-failed":

@@ -114,6 +114,37 @@ function checkDependencies(state: State, id: TaskId, kind: string): void {
   assert.equal(isBad, kind === "task-skipped", `${id}: ${kind}`);
 }
 
+test("what a task, a group and a project used is what their attempts said", () => {
+  holds(4000, history, (seeds) => {
+    const said = new Map<number, { tokens: number; cost: number }>();
+    const ofProjects = new Map<string, number>();
+    const { state } = live(seeds, {
+      onEvent: (now, event) => {
+        const task = event.kind === "attempt-usage" ? now.tasks.get(event.task) : undefined;
+        if (event.kind !== "attempt-usage" || task === undefined) return;
+        const tokens = event.inputTokens + event.outputTokens + event.cachedTokens;
+        const before = said.get(task.seq) ?? { tokens: 0, cost: 0 };
+        said.set(task.seq, { tokens: before.tokens + tokens, cost: before.cost + (event.cost ?? 0) });
+        ofProjects.set(task.project.id, (ofProjects.get(task.project.id) ?? 0) + tokens);
+      },
+    });
+    const sum = (
+      usage: { inputTokens: number; outputTokens: number; cachedTokens: number } | null | undefined,
+    ): number => (usage == null ? 0 : usage.inputTokens + usage.outputTokens + usage.cachedTokens);
+    for (const known of [state, restore(snapshotLines(state))]) {
+      for (const { seq, extra } of known.tasks.values()) {
+        assert.equal(sum(extra?.usage), said.get(seq)?.tokens ?? 0);
+        assert.equal(extra?.usage?.cost ?? 0, said.get(seq)?.cost ?? 0);
+      }
+      for (const { id, usage } of known.projects.values()) assert.equal(sum(usage), ofProjects.get(id) ?? 0);
+      for (const { parts, tasks } of known.groups.values()) {
+        const records = [...items(tasks)].reduce((total, { extra }) => total + sum(extra?.usage), 0);
+        assert.ok([...parts.values()].reduce((total, { usage }) => total + sum(usage), 0) >= records);
+      }
+    }
+  });
+});
+
 test("a task that has ended never moves again, unless somebody retries it", () => {
   holds(16_000, history, (seeds) => {
     const ended = new Map<string, string>();

@@ -4,6 +4,7 @@
 import type { GateDetail, GateJson, ProjectView, ScheduleView, WorkerView } from "../../protocol/index.ts";
 import type { Output } from "../shell/output.ts";
 import { plain, type Tint } from "../shell/text.ts";
+import { tokensOf } from "./task-view.ts";
 import { age, count, span } from "./time.ts";
 
 const WORKER_TINTS: Readonly<Record<WorkerView["status"], Tint | null>> = {
@@ -44,6 +45,8 @@ export const projectTable = (projects: readonly ProjectView[], output: Output): 
     { title: "QUEUED", of: ({ queued }) => count(queued), align: "right" },
     { title: "RUNNING", of: ({ inFlight, maxConcurrent }) => `${inFlight} of ${count(maxConcurrent)}`, align: "right" },
     { title: "CHARGED", of: ({ charged }) => count(Math.round(charged)), align: "right" },
+    { title: "TOKENS", of: ({ usage }) => tokensOf(usage), align: "right" },
+    { title: "COST", of: ({ usage }) => (usage?.cost === undefined ? "" : String(usage.cost)), align: "right" },
     { title: "LEVEL", of: ({ level }) => count(Math.round(level)), align: "right" },
     { title: "BUDGET", of: shownBudget, tint: (project) => (isSpent(project) ? "red" : null) },
     { title: "PROVIDER", of: ({ provider }) => provider ?? "" },

@@ -1,7 +1,7 @@
 /**
  * Tasks for people: a table of many, a list of everything about one.
  */
-import type { TaskState, TaskView } from "../../protocol/index.ts";
+import type { TaskState, TaskView, UsageView } from "../../protocol/index.ts";
 import type { Column, Output } from "../shell/output.ts";
 import { plainLines, type Tint, wrapLine } from "../shell/text.ts";
 import { age, bytes, count, lasted, span } from "./time.ts";
@@ -31,6 +31,7 @@ function taskColumns(now: number): readonly Column<TaskView>[] {
     { title: "WORKER", of: ({ worker }) => worker ?? "", shrinks: true },
     { title: "AGE", of: ({ createdAt }) => lasted(createdAt, undefined, now), align: "right" },
     { title: "RAN", of: ({ startedAt, completedAt }) => lasted(startedAt, completedAt, now), align: "right" },
+    { title: "TOKENS", of: ({ usage }) => tokensOf(usage), align: "right" },
     { title: "NOTE", of: noteOf, shrinks: true },
   ];
 }
@@ -54,6 +55,17 @@ const names = (list: readonly string[] | undefined): string | undefined => list?
 
 const needsOf = ({ needs }: TaskView): string | undefined =>
   names(Array.isArray(needs) ? needs : needs && Object.entries(needs).map(([name, id]) => `${id} (as ${name})`));
+
+/** Those that are charged. */
+export const tokensOf = (usage: UsageView | undefined): string =>
+  usage === undefined ? "" : count(usage.inputTokens + usage.outputTokens);
+
+export function usageOf(usage: UsageView | undefined): string | undefined {
+  if (usage === undefined) return undefined;
+  const { inputTokens, outputTokens, cachedTokens, cost } = usage;
+  const cached = cachedTokens === 0 ? "" : `, ${count(cachedTokens)} from a cache`;
+  return `${count(inputTokens)} tokens in, ${count(outputTokens)} out${cached}${cost === undefined ? "" : `; cost ${cost}`}`;
+}
 
 const labelsOf = ({ labels }: TaskView): string | undefined =>
   labels === undefined ? undefined : names(Object.entries(labels).map(([key, value]) => `${key}=${value}`));
@@ -110,6 +122,7 @@ export function taskDetails(task: TaskView, output: Output): string {
     ["zone", task.zone],
     ["provider", task.provider],
     ["tokens", task.estimatedTokens === undefined ? undefined : `${count(task.estimatedTokens)} estimated`],
+    ["used", usageOf(task.usage)],
     ["tab", task.tabId],
     ["ref", task.ref],
     ["selector", task.selector],

@@ -7,6 +7,7 @@ import type { Output } from "../shell/output.ts";
 import { EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
 import { interruptible } from "../shell/terminal.ts";
 import type { Call, VerbBody } from "../shell/verb.ts";
+import { usageOf } from "../show/task-view.ts";
 import { age } from "../show/time.ts";
 
 type Flags = { readonly wait?: boolean; readonly cancel?: boolean; readonly retry?: boolean };
@@ -44,13 +45,14 @@ function show({ output }: Call<Flags>, group: GroupView): ExitCode {
   return EXIT.ok;
 }
 
-function groupDetails({ id, projects, counts, total, createdAt, endedAt }: GroupView, output: Output): string {
+function groupDetails({ id, projects, counts, total, usage, createdAt, endedAt }: GroupView, output: Output): string {
   const now = output.now();
   const some = Object.entries(counts).filter(([, count]) => count > 0);
   return output.list([
     ["group", id],
     ["projects", projects.join(", ")],
     ["tasks", `${total}: ${some.map(([state, count]) => `${count} ${state}`).join(", ")}`],
+    ["used", usageOf(usage)],
     ["created", `${createdAt} (${age(createdAt, now)})`],
     ["ended", endedAt === undefined ? undefined : `${endedAt} (${age(endedAt, now)})`],
   ]);

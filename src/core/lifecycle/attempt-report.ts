@@ -36,7 +36,7 @@ export function decideAttempt(state: ReadonlyState, command: AttemptCommand, now
       return ok({ events: [used, ...stopForBudget(state, attempt, Math.max(usedBy(attempt), tokens), now)] });
     }
     case "finish-attempt":
-      return ok({ events: finish(state, attempt, command.report, now) });
+      return ok({ events: withDetails(command.report, finish(state, attempt, command.report, now), now) });
     case "lose-attempt":
       return ok({ events: [giveUpAttempt(state, attempt, "worker-lost", now)] });
     case "return-attempt": {
@@ -44,6 +44,11 @@ export function decideAttempt(state: ReadonlyState, command: AttemptCommand, now
       return ok({ events: [isStopping ? endOfStop(state, attempt, 0, now) : returnAttempt(attempt, now)] });
     }
   }
+}
+
+/** What it used in detail comes before its end, if its worker said so. */
+function withDetails({ task, attempt, usage = null }: AttemptReport, ends: Event[], at: Instant): Event[] {
+  return usage === null ? ends : [{ kind: "attempt-usage", at, task, attempt, ...usage }, ...ends];
 }
 
 function finish(state: ReadonlyState, attempt: ReadonlyAttempt, report: AttemptReport, now: Instant): Event[] {

@@ -46,7 +46,7 @@ export function partFor(group: TaskGroup, { project, agent }: Pick<GroupPart, "p
   const known = group.parts.get(key);
   if (known !== undefined) return known;
   const extra = newExtra();
-  const part: GroupPart = { group, project, agent, counts: noCounts(), live: 0, endedAt: -1, extra };
+  const part: GroupPart = { group, project, agent, counts: noCounts(), live: 0, endedAt: -1, usage: null, extra };
   extra.group = part;
   group.parts.set(key, part);
   return part;

@@ -7,3 +7,4 @@ export { isConfigured } from "./gates.ts";
 export { THROTTLED_MS_MAX } from "./loss.ts";
 export { SCHEDULES_MAX } from "./schedule.ts";
 export { isTimedOutUnnamed, timeoutError } from "./stop.ts";
+export { summed } from "./usage.ts";

@@ -11,7 +11,7 @@ import { ok, type Result } from "../base/result.ts";
 import type { Config, ProjectSettings } from "../config/config.ts";
 import type { ConfigPatch } from "../config/config-patch.ts";
 import type { GateClass } from "../gate/settings.ts";
-import type { Event, EventFields, Of, Offer, OnLoss, Takes, TaskSubmitted, WorkerKind } from "./events.ts";
+import type { Event, EventFields, Of, Offer, OnLoss, Takes, TaskSubmitted, UsageTotals, WorkerKind } from "./events.ts";
 
 /** A task as submitted, parsed; the body itself lies beside the log and is known here by hash and size. */
 export type Submission = Pick<
@@ -54,6 +54,8 @@ export type AttemptReport = Readonly<Of<"task" | "attempt">> & {
   readonly outcome: "done" | "failed" | "cancelled" | "requeue" | "skipped";
   /** What went wrong; null if nothing did. */
   readonly error: string | null;
+  /** The same in detail; null or absent if the worker did not say. */
+  readonly usage?: UsageTotals | null;
   /** Tokens used in all, or null where that is unknown. */
   readonly tokens: number | null;
   /** How long the task rests first, in milliseconds; null if the worker did not say. */

@@ -51,6 +51,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "task-queued": ["task", "cause", "pin"],
   "task-assigned": ["task", "attempt", "worker", "reason", "rank", "charge", "reserve"],
   "attempt-started": ["task", "attempt"],
+  "attempt-usage": ["task", "attempt", "inputTokens", "outputTokens", "cachedTokens", "cost"],
   "attempt-used": ["task", "attempt", "tokens"],
   "attempt-stopping": ["task", "attempt", "cause", "stopBy"],
   "attempt-stopped": ["task", "attempt", "tokens"],

@@ -214,6 +214,18 @@ type Submitted = Of<"task" | "project" | "pin" | "runnable"> & {
   group: string | null;
 };
 
+/** What was used, in detail. */
+export type UsageTotals = {
+  /** Tokens that were read, with those that were written into a cache. */
+  readonly inputTokens: number;
+  /** Tokens that were written. */
+  readonly outputTokens: number;
+  /** Tokens that were read from a cache, which are not charged. */
+  readonly cachedTokens: number;
+  /** What that cost, in the currency of the worker; null if that is unknown. */
+  readonly cost: number | null;
+};
+
 /** What becomes of a task whose attempt had begun and was lost: it runs again, or it ends, its outcome unknown. */
 export type OnLoss = "retry" | "fail";
 
@@ -263,6 +275,7 @@ export type EventFields = {
     reserve: number;
   };
   "attempt-started": Of<"task" | "attempt">;
+  "attempt-usage": Of<"task" | "attempt"> & UsageTotals;
   "attempt-used": Of<"task" | "attempt"> & {
     /** Tokens used so far. */
     tokens: number;

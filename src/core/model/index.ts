@@ -12,7 +12,7 @@ export type {
   WorkerSettings,
 } from "./commands.ts";
 export { ADDED, FIELDS, RENAMED } from "./event-fields.ts";
-export type { AffinityKind, Event, EventKind, Rank, Reason, Takes, TaskSubmitted } from "./events.ts";
+export type { AffinityKind, Event, EventKind, Rank, Reason, Takes, TaskSubmitted, UsageTotals } from "./events.ts";
 export { taskOf } from "./events.ts";
 export type {
   ReadonlyAgent as Agent,

@@ -35,7 +35,7 @@ import type { ConfigPatch } from "../config/config-patch.ts";
 import type { Gate } from "../gate/state.ts";
 import type { RollingSum } from "../gate/usage-window.ts";
 import type { PushTarget } from "./commands.ts";
-import type { OnLoss, StopCause, Takes, TaskSubmitted, WorkerKind } from "./events.ts";
+import type { OnLoss, StopCause, Takes, TaskSubmitted, UsageTotals, WorkerKind } from "./events.ts";
 
 /** Where a task is that has not ended. */
 export type LivePhase = "waiting" | "queued" | "assigned" | "running";
@@ -148,6 +148,8 @@ export type GroupPart = {
   live: number;
   /** When the last of them ended; -1 while one has not. */
   endedAt: number;
+  /** What its attempts used; null if none has said. */
+  usage: UsageTotals | null;
   /** That of all its tasks that have nothing else that is rare. */
   readonly extra: TaskExtra;
 };
@@ -170,6 +172,8 @@ export type TaskExtra = {
   labels: readonly Label[] | null;
   /** What it was submitted together with. */
   group: GroupPart | null;
+  /** What its attempts used. */
+  usage: UsageTotals | null;
 };
 
 export type Task = {
@@ -299,6 +303,8 @@ export type Project = {
   level: number;
   /** All that was ever added to its level, before weights and half lives: tokens and start costs. */
   charged: number;
+  /** What its attempts used in all; null if none has said. */
+  usage: UsageTotals | null;
   /** Tokens settled within the budget's window. */
   spent: RollingSum;
   /** What was settled (tokens and start costs) and how many starts there were within fairness.window. */

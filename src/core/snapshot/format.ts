@@ -35,7 +35,7 @@ export type SpentRow = [tag: "spent", spent: RollingFacts];
 export type ProjectRow = [
   ...[tag: "project", id: string, settings: Project["settings"], source: Project["source"], status: Project["status"]],
   ...[level: number, charged: number, spent: RollingFacts, recent: RollingFacts, starts: RollingFacts],
-  ...[means: readonly (readonly [type: string, count: number, tokens: number])[]],
+  ...[means: readonly (readonly [type: string, count: number, tokens: number])[], usage?: UsageRow | null],
 ];
 /** An agent belongs to the project written last. */
 export type AgentRow = [tag: "agent", id: string, lastServed: number, totals: Numbers];
@@ -61,11 +61,14 @@ export type EndRow = [
   ...[at: number, seq: number, error: string | null],
   ...[resultHash: string | null, resultSize: number, resultSeq: number | null],
 ];
+export type UsageRow = readonly [input: number, output: number, cached: number, cost: number | null];
 /** A group, and what each agent has of it in each project: when that ended, and those whose records are gone. */
 export type GroupRow = [tag: "group", id: string, createdAt: number, parts: readonly GroupPartRow[]];
-export type GroupPartRow = readonly [project: string, agent: string, endedAt: number, gone: Numbers];
+export type GroupPartRow = readonly [
+  ...[project: string, agent: string, endedAt: number, gone: Numbers, usage?: UsageRow | null],
+];
 /** What few tasks have, by name: absent is what nearly all have. */
-export type ExtraRow = { labels?: readonly string[]; group?: string };
+export type ExtraRow = { usage?: UsageRow; labels?: readonly string[]; group?: string };
 /** What few tasks have comes last, and is left out where nothing of it is there. */
 export type TaskRow = [
   ...[tag: "task", id: string, seq: number, agent: number, requirements: number, bodyHash: string, createdAt: number],
@@ -134,7 +137,7 @@ export const LENGTHS: Readonly<Record<Row[0], readonly [least: number, most: num
   drover: [9, 9],
   config: [2, 3],
   spent: [2, 2],
-  project: [11, 11],
+  project: [11, 12],
   agent: [4, 4],
   worker: [11, 16],
   gate: [4, 4],

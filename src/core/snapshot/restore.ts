@@ -37,10 +37,11 @@ import { attach } from "../lifecycle/attempt.ts";
 import { newTab, watchTabs } from "../lifecycle/browser-tab.ts";
 import { endedOf } from "../lifecycle/callbacks.ts";
 import { count as countInGroup, groupFor, joinGroup, partFor } from "../lifecycle/groups.ts";
-import { putLabels } from "../lifecycle/labels.ts";
+import { extraOf, putLabels } from "../lifecycle/labels.ts";
 import { bookCall } from "../lifecycle/permits.ts";
 import { setTimer } from "../lifecycle/timers.ts";
 import { armWake, awaitArtifact, count, countEnd, endsOf, nameAll, setPin } from "../lifecycle/transitions.ts";
+import type { UsageTotals } from "../model/events.ts";
 import type {
   Agent,
   Attempt,
@@ -201,11 +202,11 @@ function loadHeader(loading: Loading, row: format.HeaderRow): void {
 
 function loadProject(loading: Loading, row: format.ProjectRow): void {
   const { state } = loading;
-  const [, id, given, source, status, level, charged, spent, recent, starts, means] = row;
+  const [, id, given, source, status, level, charged, spent, recent, starts, means, usage = null] = row;
   const settings = completedProject(given);
   const fairWindow = state.config.scheduler.fairness.window;
   const project = newProject(id as ProjectId, state.registrations++, settings, fairWindow);
-  Object.assign(project, { source, status, level, charged });
+  Object.assign(project, { source, status, level, charged, usage: usage === null ? null : usageFrom(usage) });
   project.spent = RollingSum.fromFacts(spent);
   project.recent = RollingSum.fromFacts(recent);
   project.starts = RollingSum.fromFacts(starts);
@@ -334,17 +335,23 @@ function loadMore(loading: Loading, task: Task, more: format.TaskMore): void {
   if (extra !== null) loadExtra(state, task, extra);
 }
 
-function loadExtra(state: State, task: Task, { labels, group }: format.ExtraRow): void {
+function loadExtra(state: State, task: Task, { labels, group, usage }: format.ExtraRow): void {
   if (labels !== undefined) putLabels(state, task, labels);
   if (group !== undefined) joinGroup(state, task, group);
+  if (usage !== undefined) extraOf(task).usage = usageFrom(usage);
 }
+
+const usageFrom = ([inputTokens, outputTokens, cachedTokens, cost]: format.UsageRow): UsageTotals => ({
+  ...{ inputTokens, outputTokens, cachedTokens, cost },
+});
 
 /** Its tasks come later, and count themselves. */
 function loadGroup({ state }: Loading, [, id, createdAt, parts]: format.GroupRow): void {
   const group = groupFor(state, id, createdAt as Instant);
-  for (const [project, agent, endedAt, gone] of parts) {
+  for (const [project, agent, endedAt, gone, usage = null] of parts) {
     const part = partFor(group, { project: project as ProjectId, agent: agent as AgentId });
     part.endedAt = endedAt;
+    part.usage = usage === null ? null : usageFrom(usage);
     for (const [index, end] of format.END_PHASES.entries()) countInGroup(part, end, gone[index] ?? 0);
   }
 }

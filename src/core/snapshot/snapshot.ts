@@ -22,6 +22,7 @@
 import { waiting } from "../collections/fifo.ts";
 import { items } from "../collections/sorted-list.ts";
 import { gateFacts } from "../gate/state.ts";
+import type { UsageTotals } from "../model/events.ts";
 import type {
   ReadonlyAgent,
   ReadonlyAttempt,
@@ -103,11 +104,11 @@ const agentTotalsRow = ({ submitted, completed, failed, cancelled }: ReadonlyAge
 ];
 
 function projectRow(project: ReadonlyProject): format.ProjectRow {
-  const { id, settings, source, status, level, charged, spent, recent, starts } = project;
+  const { id, settings, source, status, level, charged, spent, recent, starts, usage } = project;
   const means = Array.from(project.means, ([type, { count, tokens }]) => [type, count, tokens] as const);
   return [
     ...(["project", id, settings, source, status, level, charged] as const),
-    ...([spent.facts(), recent.facts(), starts.facts(), means] as const),
+    ...([spent.facts(), recent.facts(), starts.facts(), means, usage === null ? null : usageRow(usage)] as const),
   ];
 }
 
@@ -194,13 +195,18 @@ function moreOf(task: ReadonlyTask, links: format.LinksRow | null, extra: format
 }
 
 /** Null also where it is there and holds nothing. */
-function extraRow({ labels, group }: ReadonlyExtra): format.ExtraRow | null {
-  if (labels === null && group === null) return null;
+function extraRow({ labels, group, usage }: ReadonlyExtra): format.ExtraRow | null {
+  if (labels === null && group === null && usage === null) return null;
   return {
+    ...(usage === null ? {} : { usage: usageRow(usage) }),
     ...(labels === null ? {} : { labels: labels.map(({ text }) => text) }),
     ...(group === null ? {} : { group: group.group.id }),
   };
 }
+
+const usageRow = ({ inputTokens, outputTokens, cachedTokens, cost }: UsageTotals): format.UsageRow => [
+  ...([inputTokens, outputTokens, cachedTokens, cost] as const),
+];
 
 /** Of those whose records are there, the group is counted again. */
 function groupRow({ id, createdAt, tasks, parts }: ReadonlyTaskGroup): format.GroupRow {
@@ -213,7 +219,7 @@ function groupRow({ id, createdAt, tasks, parts }: ReadonlyTaskGroup): format.Gr
   const sorted = [...parts].sort(([left], [right]) => (left < right ? -1 : 1));
   const rows = sorted.map(([, part]): format.GroupPartRow => {
     const gone = format.END_PHASES.map((end, index) => part.counts[end] - (here.get(part)?.[index] ?? 0));
-    return [part.project, part.agent, part.endedAt, gone];
+    return [part.project, part.agent, part.endedAt, gone, part.usage === null ? null : usageRow(part.usage)];
   });
   return ["group", id, createdAt, rows];
 }

@@ -66,6 +66,7 @@ export function newProject(
     source: "default",
     status: "active",
     level: 0,
+    usage: null,
     charged: 0,
     spent: new RollingSum(settings.budget.window, BUDGET_BUCKETS),
     recent: new RollingSum(fairWindow, BUDGET_BUCKETS),

@@ -105,6 +105,31 @@ test("what lives of a group is cancelled, and what did not go well runs again, w
     await assert.rejects(drover.group(id, only), { code: "not_found" });
 });
 
+test("what attempts used is shown on the task, its group and its project, summed up over attempts", async () => {
+  await using kit = await createTestDrover({ config: { scheduler: { retry: { base: 1, max: 1 } } } });
+  const { drover } = kit;
+  await drover.worker({}, (task, context) => {
+    context.usage({ inputTokens: 10, outputTokens: 2, cacheCreationTokens: 3, cachedTokens: 100, cost: 0.25 });
+    if (task.action === "fails" && task.attempt === 1) throw new Error("no");
+  });
+  const id = await submitted(kit, [
+    { id: "x", action: "fails" },
+    { id: "y", action: "build" },
+  ]);
+  await kit.settle();
+  await kit.clock.advance(10_000);
+  const once = { inputTokens: 13, outputTokens: 2, cachedTokens: 100, cost: 0.25 };
+  const times = (count: number) => Object.fromEntries(Object.entries(once).map(([key, value]) => [key, value * count]));
+  assert.deepEqual((await drover.task("x")).usage, times(2));
+  assert.deepEqual((await drover.task("y")).usage, once);
+  assert.deepEqual((await drover.group(id)).usage, times(3));
+  assert.deepEqual((await drover.projects())[0]?.usage, times(3));
+  const said: unknown[] = [];
+  for await (const { kind, attempt, task } of drover.events())
+    if (kind === "attempt-usage") said.push(`${task} ${attempt}`);
+  assert.deepEqual(said.sort(), ["x 1", "x 2", "y 1"]);
+});
+
 test("one that cannot run again is counted as refused", async () => {
   await using kit = await createTestDrover();
   const { drover } = kit;

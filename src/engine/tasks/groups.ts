@@ -6,10 +6,12 @@
  */
 import { name, text } from "../../core/base/index.ts";
 import { front } from "../../core/collections/index.ts";
-import { hasEnded, type State, type Task, type TaskGroup } from "../../core/model/index.ts";
+import { summed } from "../../core/lifecycle/index.ts";
+import { hasEnded, type State, type Task, type TaskGroup, type UsageTotals } from "../../core/model/index.ts";
 import type { GroupCancelled, GroupRetried, GroupView, SharedCalls } from "../../protocol/index.ts";
 import { isoTime, nextTurn } from "../../std/index.ts";
 import { abortSignal, readOptions } from "../base/call-options.ts";
+import { usageView } from "../base/charged-tokens.ts";
 import { accepted, refused } from "../base/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
 import type { EndWatch } from "./await-end.ts";
@@ -138,12 +140,17 @@ function viewOf({ group, parts }: Meant): GroupView {
   const counts: Record<string, number> = {};
   for (const part of parts)
     for (const [phase, count] of Object.entries(part.counts)) counts[phase] = (counts[phase] ?? 0) + count;
+  const usage = parts.reduce<UsageTotals | null>(
+    (sum, part) => (part.usage === null ? sum : summed(sum, part.usage)),
+    null,
+  );
   const hasEndedWhole = parts.every(({ live }) => live === 0);
   return {
     id: group.id,
     projects: [...new Set(parts.map(({ project }) => project))].sort(),
     counts,
     total: Object.values(counts).reduce((sum, count) => sum + count, 0),
+    ...(usage === null ? {} : { usage: usageView(usage) }),
     createdAt: isoTime(group.createdAt),
     ...(hasEndedWhole ? { endedAt: isoTime(Math.max(...parts.map(({ endedAt }) => endedAt))) } : {}),
   };

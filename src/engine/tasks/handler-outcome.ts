@@ -5,18 +5,23 @@
  * back: a `TaskRequeue`; or unless the task is not at fault: a provider's 429 or 529.
  */
 import { cutError, errorText, type TaskId } from "../../core/base/index.ts";
-import type { AttemptReport } from "../../core/model/index.ts";
+import type { AttemptReport, UsageTotals } from "../../core/model/index.ts";
 import { RESULT_BYTES_MAX, rateLimitOf, spanOf, TaskRequeue, TaskSkip } from "../../std/index.ts";
 import { payloadOf } from "../base/canonical-json.ts";
 import { badInput, DroverError } from "../base/drover-error.ts";
 
 /** The attempt a report is of, and the tokens it says it used. */
-type Reported = { readonly task: TaskId; readonly attempt: number; readonly tokens: number | null };
+type Reported = {
+  readonly task: TaskId;
+  readonly attempt: number;
+  readonly tokens: number | null;
+  readonly usage?: UsageTotals | null;
+};
 export type Report = { readonly report: AttemptReport; readonly text?: string };
 
 /** A report that says how an attempt ended, and nothing more. */
 export const reportOf = (
-  { task, attempt, tokens }: Reported,
+  { task, attempt, tokens, usage = null }: Reported,
   outcome: AttemptReport["outcome"],
   error: string | null = null,
   resultHash: string | null = null,
@@ -27,6 +32,7 @@ export const reportOf = (
   outcome,
   error,
   tokens,
+  usage,
   retryAfterMs: null,
   resultHash,
   resultSize,

@@ -9,6 +9,7 @@ import type { EndedTask, State, Task, Tombstone } from "../../core/model/index.t
 import { countAhead, effectivePriority, fixedOf, shownScore } from "../../core/turn/index.ts";
 import type { TaskBody, TaskView } from "../../protocol/index.ts";
 import { isoTime } from "../../std/index.ts";
+import { usageView } from "../base/charged-tokens.ts";
 import type { TaskInput } from "./task-body.ts";
 
 export const viewOf = (state: State, task: Task, body: TaskInput | null, now: number): TaskView =>
@@ -83,6 +84,7 @@ function known(task: Task | EndedTask): TaskView {
     ...(end === null ? {} : { completedAt: isoTime(end.at), latencyMs: end.at - task.createdAt }),
     ...(end === null || end.error === null ? {} : { error: end.error }),
     ...("extra" in task && task.extra?.group ? { group: task.extra.group.group.id } : {}),
+    ...("extra" in task && task.extra?.usage ? { usage: usageView(task.extra.usage) } : {}),
     depth: task.depth,
     ...(task.ownFailures === 0 ? {} : { iteration: task.iteration + task.ownFailures }),
   };

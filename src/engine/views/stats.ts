@@ -8,6 +8,7 @@ import type { State, Worker } from "../../core/model/index.ts";
 import { setAside, sharesOf, shownLevel } from "../../core/turn/index.ts";
 import type { AgentTotals, ProjectView, Stats, WorkerView } from "../../protocol/index.ts";
 import { isoTime } from "../../std/index.ts";
+import { usageView } from "../base/charged-tokens.ts";
 
 const mean = (total: number, count: number): number => (count === 0 ? 0 : total / count);
 
@@ -64,6 +65,7 @@ export function projectViews(state: State, now: number): ProjectView[] {
     deficit: target - share,
     charged: project.charged,
     spent: project.spent.total(now),
+    ...(project.usage === null ? {} : { usage: usageView(project.usage) }),
     reserved: setAside(project),
   }));
 }

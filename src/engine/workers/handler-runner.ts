@@ -6,10 +6,10 @@
  */
 import type { Seq, TaskId, WorkerId } from "../../core/base/index.ts";
 import { type Fifo, fifo, peek, push, shift, TaskTable } from "../../core/collections/index.ts";
-import type { Task, WorkerSettings } from "../../core/model/index.ts";
+import type { Task, UsageTotals, WorkerSettings } from "../../core/model/index.ts";
 import type { AnyParams, Inputs, Usage } from "../../protocol/index.ts";
 import type { Clock } from "../../std/index.ts";
-import { tokensOf } from "../base/charged-tokens.ts";
+import { detailsOf, tokensOf } from "../base/charged-tokens.ts";
 import { DroverError, isStop } from "../base/drover-error.ts";
 import type { LocalPermits, WithPermit } from "../permits/local-permits.ts";
 import { type BodyStore, DamagedBody, damagedReason, type KeptBody } from "../tasks/body-store.ts";
@@ -252,6 +252,8 @@ export type RunningAttempt = {
   controller: AbortController | null;
   stopped: DroverError | null;
   tokens: number | null;
+  /** What it said last of what it used, in detail. */
+  usage: UsageTotals | null;
 };
 
 const newAttempt = (worker: HandlerWorker, task: TaskId, attempt: number, seq: Seq): RunningAttempt => ({
@@ -264,6 +266,7 @@ const newAttempt = (worker: HandlerWorker, task: TaskId, attempt: number, seq: S
   controller: null,
   stopped: null,
   tokens: null,
+  usage: null,
 });
 
 export function stopAttempt(entry: RunningAttempt, reason: DroverError): void {
@@ -312,7 +315,9 @@ class HandlerContext implements TaskContext {
   get usage(): TaskContext["usage"] {
     const [entry, { writer }] = [this.#entry, this.#parts];
     return (usage) => {
-      entry.tokens = Math.max(entry.tokens ?? 0, tokensOf(usage));
+      const tokens = tokensOf(usage);
+      if (tokens >= (entry.tokens ?? 0)) entry.usage = detailsOf(usage);
+      entry.tokens = Math.max(entry.tokens ?? 0, tokens);
       notify(writer, { type: "report-usage", task: entry.task, attempt: entry.attempt, tokens: entry.tokens });
     };
   }

@@ -11,7 +11,7 @@ import type { AttemptReport } from "../../core/model/index.ts";
 import type { ResultAnswer, ResultReport } from "../../protocol/index.ts";
 import { RESULT_BYTES_MAX, remember } from "../../std/index.ts";
 import { type Payload, payloadOf } from "../base/canonical-json.ts";
-import { countTokens } from "../base/charged-tokens.ts";
+import { countTokens, detailsOf } from "../base/charged-tokens.ts";
 import { DroverError } from "../base/drover-error.ts";
 import { reportOf } from "../tasks/handler-outcome.ts";
 import type { Writer } from "../writer/writer.ts";
@@ -62,10 +62,11 @@ type Read = {
 function readReport(task: TaskId, given: ResultReport): Read {
   const { attempt, outcome, error = null, retryAfterMs, rateLimited = false, permanent = false, usage } = given;
   const tokens = usage === undefined ? null : countTokens(usage);
+  const details = usage === undefined ? null : detailsOf(usage);
   const shownError = error?.toWellFormed() ?? null;
   const rest = retryAfterMs === undefined ? null : Math.ceil(retryAfterMs);
   const told = { error: shownError, retryAfterMs: rest, rateLimited, permanent };
-  const plain = { ...reportOf({ task, attempt, tokens }, outcome), ...told };
+  const plain = { ...reportOf({ task, attempt, tokens, usage: details }, outcome), ...told };
   const payload = outcome === "done" ? payloadIn(given.result) : undefined;
   // Another attempt would not mend it: the worker has the result and Drover will not take it. To refuse the sync
   // instead would keep out all else that the worker has to say, and the worker would say it again for ever.

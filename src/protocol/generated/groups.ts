@@ -4,6 +4,8 @@
  * Written by tools/schema-declarations.ts from the schemas: change those, and run it.
  */
 
+import type { UsageView } from "./tasks.ts";
+
 /** What lived of a group was cancelled. */
 export type GroupCancelled = {
   /** How it stands now. */
@@ -36,6 +38,8 @@ export type GroupView = {
   readonly counts: Readonly<Record<string, number>>;
   /** How many there are in all. */
   readonly total: number;
+  /** What the attempts of its tasks used in all. */
+  readonly usage?: UsageView;
   /** When it was submitted. */
   readonly createdAt: string;
   /** When the last of them ended; absent while one has not. */

@@ -4,7 +4,7 @@
  * Written by tools/schema-declarations.ts from the schemas: change those, and run it.
  */
 
-import type { PriorityName } from "./tasks.ts";
+import type { PriorityName, UsageView } from "./tasks.ts";
 
 /** A gate with its totals and its calls. */
 export type GateDetail = {
@@ -142,6 +142,8 @@ export type ProjectView = {
   readonly charged: number;
   /** Tokens in the budget's window. */
   readonly spent: number;
+  /** What attempts of its tasks used in all, as they said at their ends. */
+  readonly usage?: UsageView;
   /** Tokens set aside for what runs now, and for calls outside a task that wait or are out. */
   readonly reserved: number;
 };

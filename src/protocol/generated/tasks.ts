@@ -111,6 +111,8 @@ export type AssignedView<
   readonly effectivePriority?: number;
   /** The group of its batch. */
   readonly group?: string;
+  /** What its attempts used in all, as they said at their ends. */
+  readonly usage?: UsageView;
   /** What its worker last said of it. */
   readonly progress?: unknown;
   /** What a change of it could not do as asked, and why. */
@@ -441,6 +443,8 @@ export type TaskView<Params extends object = Readonly<Record<string, unknown>>, 
   readonly effectivePriority?: number;
   /** The group of its batch. */
   readonly group?: string;
+  /** What its attempts used in all, as they said at their ends. */
+  readonly usage?: UsageView;
   /** What its worker last said of it. */
   readonly progress?: unknown;
   /** What a change of it could not do as asked, and why. */
@@ -472,4 +476,16 @@ export type BatchItem = {
   readonly position?: number;
   /** Names a field by its item: `tasks[1].action`. */
   readonly error?: string;
+};
+
+/** What its attempts used in all, as they said at their ends. */
+export type UsageView = {
+  /** Tokens read, with those written into a cache. */
+  readonly inputTokens: number;
+  /** Tokens written. */
+  readonly outputTokens: number;
+  /** Tokens read from a cache. */
+  readonly cachedTokens: number;
+  /** What it cost, in the currency of the workers; absent if none said. */
+  readonly cost?: number;
 };

@@ -140,6 +140,10 @@ export type Usage = {
   readonly outputTokens?: number;
   /** Tokens that were put into the provider's cache. */
   readonly cacheCreationTokens?: number;
+  /** Tokens read from a cache. They are shown, and not charged. */
+  readonly cachedTokens?: number;
+  /** What it cost, in a currency of your own. It is shown and summed up. */
+  readonly cost?: number;
 };
 
 /** All workers. */

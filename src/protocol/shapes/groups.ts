@@ -3,12 +3,14 @@
  */
 import type * as wire from "../generated/groups.ts";
 import * as s from "../schema/schema.ts";
+import { usageView } from "./tasks.ts";
 
 export const groupView: s.Schema<wire.GroupView> = s.namedAnswer("Group", {
   id: s.name(),
   projects: s.described(s.list(s.name()), "Those its tasks are in, as far as the caller may see them."),
   counts: s.described(s.table(s.whole(0)), "Its tasks by their state, also those whose records are gone."),
   total: s.whole(0),
+  usage: s.optional(usageView(), "What the attempts of its tasks used in all."),
   createdAt: s.instant(),
   endedAt: s.optional(s.instant(), "When the last of them ended; absent while one has not."),
 });

@@ -4,7 +4,7 @@
 import { BYTES_MAX, BYTES_MIN } from "../../core/config/index.ts";
 import type * as wire from "../generated/projects.ts";
 import * as s from "../schema/schema.ts";
-import { priority } from "./tasks.ts";
+import { priority, usageView } from "./tasks.ts";
 
 type TokenWindow = { readonly limit: number; readonly used: number } | null;
 
@@ -50,6 +50,7 @@ export const projectView: s.Schema<wire.ProjectView> = s.namedAnswer("Project", 
   deficit: amount("Target − share: positive if it got less than its weight entitles it to."),
   charged: amount("Tokens and start costs it was charged altogether, calls included; what runs at its estimate."),
   spent: amount("Tokens in the budget's window."),
+  usage: s.optional(usageView(), "What attempts of its tasks used in all, as they said at their ends."),
   reserved: amount("Tokens set aside for what runs now, and for calls outside a task that wait or are out."),
 });
 export const projectList: s.Schema<wire.ProjectList> = s.answer({ projects: s.list(projectView), count: s.whole(0) });

@@ -189,6 +189,15 @@ export const batchAnswer: s.Schema<wire.BatchAnswer> = s.namedAnswer("BatchAnswe
 });
 
 const { id: _id, ...shownFields } = batchTaskFields;
+/** What attempts used, as they said at their ends. */
+export const usageView = (): s.Schema<wire.UsageView> =>
+  s.answer<wire.UsageView>({
+    inputTokens: s.described(s.whole(0), "Tokens read, with those written into a cache."),
+    outputTokens: s.described(s.whole(0), "Tokens written."),
+    cachedTokens: s.described(s.whole(0), "Tokens read from a cache."),
+    cost: s.optional(s.finite(0, 1e300), "What it cost, in the currency of the workers; absent if none said."),
+  });
+
 /** Every submitted field may be absent from an answer: of a task long gone the log may have no body any more. */
 const maybe = Object.fromEntries(
   Object.entries({ agentId: s.name(), ...shownFields }).map(([key, field]) => [key, s.optional<unknown>(field)]),
@@ -219,6 +228,7 @@ const shownTask: Fields<wire.TaskView> = {
     "Its priority after what it gained by waiting, counted now; lower goes first.",
   ),
   group: s.optional(s.name(), "The group of its batch."),
+  usage: s.optional(usageView(), "What its attempts used in all, as they said at their ends."),
   progress: s.optional(s.anything(), "What its worker last said of it."),
   warnings: s.optional(s.list(warning), "What a change of it could not do as asked, and why."),
 };

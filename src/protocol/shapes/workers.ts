@@ -40,6 +40,8 @@ export const usage: s.Schema<wire.Usage> = s.namedObject(
     inputTokens: s.optional(s.whole(0, TOKENS_MAX)),
     outputTokens: s.optional(s.whole(0, TOKENS_MAX)),
     cacheCreationTokens: s.optional(s.whole(0, TOKENS_MAX)),
+    cachedTokens: s.optional(s.whole(0, TOKENS_MAX), "Tokens read from a cache. They are shown, and not charged."),
+    cost: s.optional(s.finite(0, 1_000_000_000), "What it cost, in a currency of your own. It is shown and summed up."),
   },
   { expected: "an object with inputTokens and outputTokens" },
 );

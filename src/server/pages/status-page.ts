@@ -37,6 +37,7 @@ function fill(id, rows, none) {
   }));
 }
 const labelsOf = ({ labels = {} }) => Object.entries(labels).map(([key, value]) => key + "=" + value).join(" ");
+const tokensOf = ({ usage }) => usage ? usage.inputTokens + usage.outputTokens : "";
 // Pages carry bodies, which may be large, so a page may end early; and nothing is read while nothing has happened.
 let shownAt = -1;
 async function fillTasks(seq) {
@@ -46,7 +47,7 @@ async function fillTasks(seq) {
   do {
     const page = await get("/tasks?order=newest&limit=" + (20 - rows.length) + (cursor && "&cursor=" + cursor));
     rows.push(...page.tasks.map((one) =>
-      [one.taskId, one.agentId, one.action, one.state, labelsOf(one), one.createdAt]));
+      [one.taskId, one.agentId, one.action, one.state, labelsOf(one), tokensOf(one), one.createdAt]));
     cursor = page.nextCursor;
   } while (cursor && rows.length < 20);
   fill("tasks", rows, "No task yet.");
@@ -111,7 +112,7 @@ export const STATUS_PAGE: string = `<!doctype html>
 </form>
 ${table("queue", "Queue", ["Project", "Queued", "Running", "Status"])}
 ${table("workers", "Workers", ["Worker", "Kind", "Status", "Busy"])}
-${table("tasks", "Last submitted", ["Task", "Agent", "Action", "State", "Labels", "Submitted"])}
+${table("tasks", "Last submitted", ["Task", "Agent", "Action", "State", "Labels", "Tokens", "Submitted"])}
 <p class="quiet"><a href="/docs/">The API</a> · <a href="/openapi.json">openapi.json</a></p>
 <script>${SCRIPT}</script>
 </body>

@@ -72,7 +72,7 @@ test("claude: prompt on stdin, progress and usage while it runs, cost and sessio
   assert.deepEqual(await run.outcome, {
     outcome: "done",
     result: { result: "Fixed.", sessionId: "0a1b-s1", costUsd: 0.5, turns: 2, durationMs: 900 },
-    usage: { inputTokens: 7, outputTokens: 9, cacheCreationTokens: 3 },
+    usage: { inputTokens: 7, outputTokens: 9, cacheCreationTokens: 3, cachedTokens: 50, cost: 0.5 },
   });
   assert.deepEqual(
     run.usage.map(({ outputTokens }) => outputTokens),
@@ -149,7 +149,7 @@ test("codex: prompt on stdin, the last message is the result, turns add up", asy
   assert.deepEqual(await run.outcome, {
     outcome: "done",
     result: { result: "It is fixed.", sessionId: "th-1" },
-    usage: { inputTokens: 24_763, outputTokens: 122 },
+    usage: { inputTokens: 24_763, outputTokens: 122, cachedTokens: 24_448 },
   });
   assert.deepEqual(run.progress[0], { step: "command_execution", text: "bash -lc ls" });
   assert.deepEqual([read(world, "prompt"), read(world, "args")], ["work", "exec\n--json\n--mine\n-\n"]);

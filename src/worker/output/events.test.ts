@@ -61,7 +61,9 @@ test("the last line of a coding agent is understood: session, cost, usage", () =
   assert.deepEqual(sessions, ["s-1", "s-1"]);
   const value = { result: "Done.", sessionId: "s-1", costUsd: 0.25, turns: 3, durationMs: 1200 };
   assert.deepEqual(listener.heard.result, { value });
-  assert.deepEqual(usage, [{ inputTokens: 100, outputTokens: 50, cacheCreationTokens: 20 }]);
+  assert.deepEqual(usage, [
+    { inputTokens: 100, outputTokens: 50, cacheCreationTokens: 20, cachedTokens: 900, cost: 0.25 },
+  ]);
   assert.equal(listener.heard.failure, null);
 });
 

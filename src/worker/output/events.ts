@@ -64,12 +64,16 @@ export function createEventReader(): LineReader {
       case "heartbeat":
         return { ...session, ...readUsage(json.usage) };
       case "result":
-        return { ...session, ...readUsage(json.usage), ...readResult(json) };
+        return { ...session, ...readUsage(withCost(json)), ...readResult(json) };
       default:
         return session;
     }
   };
 }
+
+/** Coding agents say what all of it cost beside their usage. */
+const withCost = ({ usage, total_cost_usd: cost }: Readonly<Record<string, unknown>>): unknown =>
+  isRecord(usage) && typeof cost === "number" ? { cost, ...usage } : usage;
 
 function readResult(json: Readonly<Record<string, unknown>>): Said {
   const failure = json.is_error === true ? { error: errorOf(json) } : null;
@@ -93,12 +97,20 @@ function errorOf(json: Readonly<Record<string, unknown>>): string {
   return textOr(json.error, "") || textOr(json.result, "") || errors || `the agent says it failed: ${subtype}`;
 }
 
-const USAGE_SPELLINGS = [
+const CHARGED_SPELLINGS = [
   ["inputTokens", "input_tokens"],
   ["outputTokens", "output_tokens"],
   ["cacheCreationTokens", "cache_creation_input_tokens"],
 ] as const;
-export const USAGE_FIELDS: readonly (keyof Usage)[] = USAGE_SPELLINGS.map(([ours]) => ours);
+/** What is charged. */
+export const USAGE_FIELDS: readonly (keyof Usage)[] = CHARGED_SPELLINGS.map(([ours]) => ours);
+const USAGE_SPELLINGS: readonly (readonly [keyof Usage, ...string[]])[] = [
+  ...CHARGED_SPELLINGS,
+  ["cachedTokens", "cache_read_input_tokens", "cached_input_tokens"],
+];
+/** What is charged, and what is only shown. */
+const ALL_FIELDS: readonly (keyof Usage)[] = [...USAGE_SPELLINGS.map(([ours]) => ours), "cost"];
+const COST_MAX = 1_000_000_000;
 /** As much as anybody may report; more is not charged but taken for nonsense. */
 export const TOKENS_MAX = 1_000_000_000_000;
 
@@ -107,12 +119,13 @@ export function readUsage(value: unknown): Pick<Said, "usage" | "problem"> {
   if (!isRecord(value)) return {};
   const counts: [string, number][] = [];
   let problem: string | null = null;
-  for (const [ours, theirs] of USAGE_SPELLINGS) {
-    const count = value[ours] ?? value[theirs];
+  for (const [ours, ...theirs] of USAGE_SPELLINGS) {
+    const count = [ours, ...theirs].map((name) => value[name]).find((one) => one !== undefined);
     if (count === undefined || count === null) continue;
     if (typeof count === "number" && count >= 0 && count <= TOKENS_MAX) counts.push([ours, Math.round(count)]);
     else problem = `${ours} is not counted: it must be a number from 0 to ${TOKENS_MAX}`;
   }
+  if (typeof value.cost === "number" && value.cost >= 0 && value.cost <= COST_MAX) counts.push(["cost", value.cost]);
   return present({ usage: counts.length === 0 ? null : Object.fromEntries(counts), problem });
 }
 
@@ -126,6 +139,6 @@ export function grownUsage(left: Usage, right: Usage): Usage {
 }
 
 function combine(left: Usage, right: Usage, merge: (a: number, b: number) => number): Usage {
-  const said = USAGE_FIELDS.filter((key) => left[key] !== undefined || right[key] !== undefined);
+  const said = ALL_FIELDS.filter((key) => left[key] !== undefined || right[key] !== undefined);
   return Object.fromEntries(said.map((key) => [key, merge(left[key] ?? 0, right[key] ?? 0)]));
 }

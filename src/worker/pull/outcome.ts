@@ -89,11 +89,16 @@ export const permanentError = (message: string): Error => Object.assign(new Type
 export function tokensOf(usage: Usage): number {
   if (typeof usage !== "object" || usage === null || Array.isArray(usage))
     throw permanentError("usage must be an object with inputTokens and outputTokens");
-  const unknown = Object.keys(usage).find((key) => !USAGE_FIELDS.some((field) => field === key));
-  if (unknown !== undefined)
-    throw permanentError(`usage.${unknown} is not known; known are ${USAGE_FIELDS.join(", ")}`);
+  const known: readonly string[] = [...USAGE_FIELDS, "cachedTokens", "cost"];
+  const unknown = Object.keys(usage).find((key) => !known.includes(key));
+  if (unknown !== undefined) throw permanentError(`usage.${unknown} is not known; known are ${known.join(", ")}`);
+  countOf(usage.cachedTokens ?? 0, "cachedTokens");
+  if (!(usage.cost === undefined || (Number.isFinite(usage.cost) && usage.cost >= 0 && usage.cost <= COST_MAX)))
+    throw permanentError(`usage.cost is ${String(usage.cost)}, and must be a number from 0 to ${COST_MAX}`);
   return USAGE_FIELDS.reduce((sum, field) => sum + countOf(usage[field] ?? 0, field), 0);
 }
+
+const COST_MAX = 1_000_000_000;
 
 function countOf(count: unknown, field: string): number {
   if (Number.isSafeInteger(count) && (count as number) >= 0 && (count as number) <= TOKENS_MAX) return count as number;

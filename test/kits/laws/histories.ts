@@ -219,6 +219,8 @@ export function attemptOf(dice: Dice, state: State): { task: TaskId; attempt: nu
 
 const startOf = (dice: Dice, state: State): Command => ({ type: "start-attempt", ...attemptOf(dice, state) });
 
+const USED = { inputTokens: 5, outputTokens: 2, cachedTokens: 1, cost: 0.5 };
+
 function reportOf(dice: Dice, state: State): AttemptReport {
   const outcome = dice.pick(["done", "done", "done", "failed", "failed", "cancelled", "requeue", "skipped"] as const);
   const hasResult = outcome === "done" && dice.chance(50);
@@ -229,6 +231,7 @@ function reportOf(dice: Dice, state: State): AttemptReport {
     tokens: dice.pick([null, 0, 5, 50, 400, 5000]),
     retryAfterMs: dice.pick([null, null, 0, 700]),
     rateLimited: outcome === "requeue" && dice.chance(50),
+    usage: dice.pick([null, null, USED, { ...USED, cost: null }]),
     resultHash: hasResult ? "r".repeat(64) : null,
     resultSize: hasResult ? 10 : 0,
     permanent: dice.chance(15),
