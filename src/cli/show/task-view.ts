@@ -64,7 +64,8 @@ export function usageOf(usage: UsageView | undefined): string | undefined {
   if (usage === undefined) return undefined;
   const { inputTokens, outputTokens, cachedTokens, cost } = usage;
   const cached = cachedTokens === 0 ? "" : `, ${count(cachedTokens)} from a cache`;
-  return `${count(inputTokens)} tokens in, ${count(outputTokens)} out${cached}${cost === undefined ? "" : `; cost ${cost}`}`;
+  const price = cost === undefined ? "" : `; cost ${cost}`;
+  return `${count(inputTokens)} tokens in, ${count(outputTokens)} out${cached}${price}`;
 }
 
 const labelsOf = ({ labels }: TaskView): string | undefined =>

@@ -342,7 +342,10 @@ function loadExtra(state: State, task: Task, { labels, group, usage }: format.Ex
 }
 
 const usageFrom = ([inputTokens, outputTokens, cachedTokens, cost]: format.UsageRow): UsageTotals => ({
-  ...{ inputTokens, outputTokens, cachedTokens, cost },
+  inputTokens,
+  outputTokens,
+  cachedTokens,
+  cost,
 });
 
 /** Its tasks come later, and count themselves. */
