@@ -92,6 +92,7 @@ const bodyFields: Record<string, readonly unknown[]> = {
   timeoutMs: [...NOT_WHOLE, 0],
   onDependencyFailure: ["wait", "", null, 1, {}],
   onLoss: ["skip", "", null, true, []],
+  loop: [...NOT_AN_OBJECT.filter((value) => value !== undefined), {}, { max: 0 }, { max: 1001 }, { max: 1, until: "" }],
   labels: [
     ...NOT_AN_OBJECT.filter((value) => value !== undefined),
     ...[{ a: 1 }, { a: null }, { a: "x".repeat(257) }, { a: LONE }, { "a=b": "c" }, { "a b": "c" }, { "": "c" }],

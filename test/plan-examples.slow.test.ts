@@ -30,6 +30,16 @@ describe("every plan", () => {
     assert.equal(schema.Check({ tasks: { a: { run: "a", need: "b" } } }), false));
 });
 
+test("until-green goes on until its check is content", async () => {
+  using place = placeOf("until-green");
+  const { code, out } = await place.run(["--output", "-j", "1"]);
+  assert.equal(code, 0);
+  const lines = steady(out, place);
+  assert.equal(lines.filter((line) => /^again +code +.*another round: the tests fail/.test(line)).length, 2, out);
+  const spoken = lines.filter((line) => line.startsWith("report | "));
+  assert.deepEqual(spoken, ["report | round 1", "report | round 2", "report | round 3"]);
+});
+
 test("hello says hello", async () => {
   using place = placeOf("hello");
   const { code, out } = await place.run(["--output", "-j", "1"]);

@@ -73,7 +73,7 @@ describe("submit", () => {
       ...["--capability", "git", "--lock", "repo:x", "--zone", "eu", "--provider", "anthropic/default"],
       ...["--tokens", "500", "--iteration", "2", "--max-attempts", "1", "--timeout", "10m", "--tab", "t1"],
       ...["--ref", "e5", "--selector", "#go", "--on-dependency-failure", "run", "--on-loss", "fail"],
-      ...["--label", "team=web", "--label", "where=a=b"],
+      ...["--label", "team=web", "--label", "where=a=b", "--max-rounds", "3", "--until", "npm test"],
     ];
     const { asked, err } = await drover(args, answers, { cwd: directory });
     assert.equal(err, "");
@@ -87,6 +87,7 @@ describe("submit", () => {
       ...{ estimatedTokens: 500, iteration: 2, maxAttempts: 1, timeoutMs: 600_000, tabId: "t1", ref: "e5" },
       ...{ selector: "#go", onDependencyFailure: "run", onLoss: "fail" },
       labels: { team: "web", where: "a=b" },
+      loop: { until: "npm test", max: 3 },
     });
     assert.deepEqual(Object.keys(asked[0]?.body as object).sort(), Object.keys(taskFields).sort());
   });
@@ -94,6 +95,12 @@ describe("submit", () => {
   test("--needs gives a need a name before an equals sign", async () => {
     const ran = await drover(["submit", "x", "--needs", "spec=task-1,task-2", "--needs", "code=a=b"], answers);
     assert.deepEqual(bodyOf(ran).needs, { spec: "task-1", "task-2": "task-2", code: "a=b" });
+  });
+
+  test("--until without --max-rounds has no end, and is refused", async () => {
+    const { code, err } = await drover(["submit", "x", "--until", "true"], answers);
+    assert.equal(code, 2);
+    assert.match(err, /--max-rounds 10/);
   });
 
   test("--command is params.command of an exec task, beside other params", async () => {

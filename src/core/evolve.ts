@@ -15,6 +15,7 @@ import { addWorker, dropWorker, newWorker, offering, offerOf, reshapeWorker } fr
 import { attach, detach } from "./lifecycle/attempt.ts";
 import { watchTabs } from "./lifecycle/browser-tab.ts";
 import { forgiveGate, noteAnswered, openGate, removeGate, throttle } from "./lifecycle/gates.ts";
+import { noteRound } from "./lifecycle/loop.ts";
 import { countsAsLoss } from "./lifecycle/loss.ts";
 import { evolvePermit, restartGates } from "./lifecycle/permits.ts";
 import { evolveSchedule } from "./lifecycle/schedule.ts";
@@ -203,7 +204,8 @@ function assign(state: State, task: Task, event: EventOf<"task-assigned">): void
 }
 
 type AttemptEvent = EventOf<
-  "attempt-started" | "attempt-used" | "attempt-stopping" | "attempt-stopped" | "attempt-failed" | "attempt-lost"
+  | ("attempt-started" | "attempt-used" | "attempt-stopping" | "attempt-stopped" | "attempt-failed" | "attempt-lost")
+  | "round-ended"
 >;
 
 function applyToAttempt(state: State, attempt: Attempt, event: AttemptEvent): void {
@@ -234,6 +236,8 @@ function applyToAttempt(state: State, attempt: Attempt, event: AttemptEvent): vo
       else if (countsAsLoss(event.cause)) task.losses++;
       task.estimate = event.estimate;
       return rest(state, attempt, event);
+    case "round-ended":
+      return goRound(state, attempt, event);
     default:
       return unreachable(event);
   }
@@ -255,6 +259,17 @@ function rest(state: State, attempt: Attempt, event: EventOf<"attempt-failed" | 
   task.restUntil = event.restUntil > event.at ? event.restUntil : -1;
   release(state, attempt, event.tokens, event.at);
   armWake(state, task);
+  settleQueue(state, task);
+}
+
+/** Back to the queue as the next iteration, with the age it had. */
+function goRound(state: State, attempt: Attempt, event: EventOf<"round-ended">): void {
+  const { task } = attempt;
+  setPhase(state, task, "queued");
+  release(state, attempt, event.tokens, event.at);
+  noteRound(attempt, "again", event.note);
+  task.iteration++;
+  setPin(state, task, event.pin, event.at);
   settleQueue(state, task);
 }
 
@@ -280,6 +295,7 @@ function applyEnd(
       const { at, resultHash, resultSize } = event;
       if (task.requirements.provider !== null) noteAnswered(state, attempt as Attempt);
       release(state, attempt as Attempt, event.tokens, at);
+      noteRound(attempt as Attempt, "done", null);
       const resultSeq = resultHash === null ? null : state.seq;
       return endTask(state, task, "done", { at, seq: state.seq, error: null, resultHash, resultSize, resultSeq });
     }

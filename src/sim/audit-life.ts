@@ -14,6 +14,8 @@ export function auditLife(shadow: Shadow, event: Event, complain: Complain): voi
   if ("attempt" in event && event.attempt !== null) auditAttempt(task, event, event.attempt, complain);
   if (event.kind === "attempt-lost") auditLoss(shadow, task, event, complain);
   if (event.kind in OUTCOMES) auditEnd(shadow, task, event, complain);
+  if (event.kind === "round-ended" && task.rounds >= task.spec.maxRounds)
+    complain("loop", `round ${task.rounds + 1} of ${event.task} ends, and it may have ${task.spec.maxRounds}`);
   if (event.kind === "task-queued") auditQueued(shadow, task, complain);
   if (event.kind === "task-retried" && (task.phase !== "ended" || task.outcome === "done")) {
     complain("ends-once", `${event.task} is retried though it is ${task.outcome ?? task.phase}`);
@@ -37,6 +39,8 @@ function auditStart(task: ShadowTask, event: EventOf<"task-assigned">, complain:
     complain("one-attempt", `${id} starts as ${event.attempt} while attempt ${task.attempt.number} is still live`);
   }
   if (task.phase !== "queued") complain("queued-first", `${id} starts though it is ${task.outcome ?? task.phase}`);
+  if (task.spec.maxRounds > 0 && task.rounds >= task.spec.maxRounds)
+    complain("loop", `${id} starts after ${task.rounds} rounds, and it may have ${task.spec.maxRounds}`);
   if (task.resting) complain("rest", `${id} starts while it rests`);
   if (task.paused) complain("pause", `${id} starts while it is paused`);
   if (event.attempt !== task.attempts + 1) {
@@ -121,6 +125,8 @@ function auditFailure(shadow: Shadow, task: ShadowTask, event: EventOf<"task-fai
   if (/^(lost-too-often|stopped-by-its-budget)/.test(event.reason) && task.losses + 1 < maxLosses) {
     complain("losses", `${id} fails as lost too often after ${task.losses + 1} losses`);
   }
+  if (event.reason.startsWith("the loop ended after") && task.rounds < task.spec.maxRounds)
+    complain("loop", `${id} fails after ${task.rounds} rounds, and it may have ${task.spec.maxRounds}`);
   if (event.reason.startsWith("requeued-too-often") && task.requeues + 1 < maxRequeues) {
     complain("requeues", `${id} fails as requeued too often after ${task.requeues + 1} requeues`);
   }

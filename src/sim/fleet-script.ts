@@ -194,6 +194,12 @@ function writeActs({ random, faults }: Script): Act[] {
   }));
 }
 
+/** Of a loop, every other end is one of a round; and of a few tasks that are none, which is a mistake. */
+const roundsOf = ({ tasks }: Script, acts: readonly Act[]): Act[] =>
+  acts.map((act, index) =>
+    act.does === "finish" && (tasks % 7 === 0 ? index % 2 === 0 : tasks % 40 === 0) ? { ...act, does: "again" } : act,
+  );
+
 /** A few ids are used twice on purpose: the same body again is the same task, another one a conflict. */
 function writeTask(script: Script, mayTie: boolean): Extract<Step, { do: "submit" }>["body"] {
   const { random, ids } = script;
@@ -205,6 +211,7 @@ function writeTask(script: Script, mayTie: boolean): Extract<Step, { do: "submit
   const isPlain = random.percent(50);
   const rarely = <Value>(chance: number, field: string, value: () => Value): Record<string, Value> =>
     isPlain ? {} : maybe(chance, field, value);
+  const loop = script.tasks % 7 > 0 ? {} : { loop: { max: 1 + (script.tasks % 4) } };
   const body = {
     agentId: random.pick(AGENTS),
     action: isPlain ? "work" : random.pick(ACTIONS),
@@ -226,10 +233,11 @@ function writeTask(script: Script, mayTie: boolean): Extract<Step, { do: "submit
     ...maybe(10, "onLoss", () => random.pick(["retry", "fail"])),
     // By its number: one more draw would make other histories of the same seeds.
     ...(script.tasks % 5 > 0 ? {} : { labels: { team: script.tasks % 2 === 0 ? "web" : "ops" } }),
+    ...loop,
     ...maybe(ties ? 12 : 0, "parent", () => random.pick(ids.slice(-15))),
     ...maybe(ties ? 12 : 0, "needs", () => [random.pick(ids.slice(-15))]),
     params: {
-      acts: writeActs(script),
+      acts: roundsOf(script, writeActs(script)),
       ...maybe(12, "deadlineIn", () => writeSpan(random)),
       ...maybe(8, "notBeforeIn", () => writeSpan(random)),
     },

@@ -28,7 +28,15 @@ import {
 
 const THROTTLES_THAT_COUNT = 6;
 /** A task that was just submitted, or is retried. */
-const UNTRIED = { phase: "waiting", outcome: null, ownFailures: 0, losses: 0, requeues: 0, runnableAt: -1 } as const;
+const UNTRIED = {
+  phase: "waiting",
+  outcome: null,
+  ownFailures: 0,
+  losses: 0,
+  requeues: 0,
+  runnableAt: -1,
+  rounds: 0,
+} as const;
 
 /** Applies an event that has been checked. */
 export function note(shadow: Shadow, event: Event): void {
@@ -117,6 +125,13 @@ function noteTask(shadow: Shadow, task: ShadowTask, event: Event): void {
     case "attempt-failed":
     case "attempt-lost":
       return noteRest(shadow, task, event);
+    case "round-ended":
+      task.rounds++;
+      task.phase = "queued";
+      task.pin = event.pin;
+      release(shadow, task, event.tokens);
+      task.iteration++;
+      return;
     case "attempt-stopped":
       return release(shadow, task, event.tokens);
     case "task-patched":

@@ -40,6 +40,8 @@ export type ShadowTask = {
   losses: number;
   requeues: number;
   iteration: number;
+  /** Of its loop, that have ended since it was submitted or last retried. */
+  rounds: number;
   priority: number;
   /** Of its tokens: 0 if none was given, -1 for none at all. */
   estimate: number;

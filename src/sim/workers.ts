@@ -25,6 +25,7 @@ const OUTCOMES: Readonly<Record<string, AttemptReport["outcome"]>> = {
   skip: "skipped",
   requeue: "requeue",
   "rate-limited": "requeue",
+  again: "again",
 };
 const FINISH: Act = { does: "finish", ms: 5 };
 
@@ -81,6 +82,7 @@ export function localHandler(where: Surroundings, life: Life, sober: boolean): H
     if (act.does === "give-up") throw Object.assign(new Error("no attempt can mend it"), { permanent: true });
     if (act.does === "requeue") throw new TaskRequeue("not now", { retryAfterMs: act.ms });
     if (act.does === "skip") throw new TaskSkip("nothing to do");
+    if (act.does === "again") return { again: true, note: `round of attempt ${attempt}` };
     if (act.does === "rate-limited") throw new RateLimited("too many requests");
     return { attempt };
   };
@@ -171,6 +173,7 @@ export function createRemoteFleet(where: Surroundings, isOpen: () => SimEngine |
       tokens: job.act.used ?? null,
       permanent: does === "give-up",
       rateLimited: does === "rate-limited",
+      note: does === "again" ? `round of attempt ${job.attempt}` : null,
     };
     send({ type: "finish-attempt", report });
   }

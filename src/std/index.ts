@@ -1,5 +1,6 @@
 /** What other layers may use of this room. */
 
+export { type Again, again, isAgain } from "./again.ts";
 export { remember } from "./bounded-map.ts";
 export type { AlarmOptions, CancelAlarm, Clock } from "./clock.ts";
 export { clockFrom, isoTime, isReading, nextTurn, realClock, ringAfter, ringEvery, withSteadyDate } from "./clock.ts";

@@ -102,6 +102,16 @@ const own: Knobs = {
     "It runs only if this is true once all it needs has ended; otherwise it is skipped.",
   ),
   locks: said(some(s.name(), "a name, or a list of names"), "Names only one running task may hold at a time."),
+  loop: said(
+    section({
+      until: said(
+        line(),
+        "A line for /bin/sh, run where the task runs when its command has ended with 0; exit 0: done.",
+      ),
+      max: said(s.whole(1, 1000), "How many rounds there may be; needed."),
+    }),
+    "It runs again until this says that its work is good; what it prints is what the next round sees.",
+  ),
   for: said(
     named(s.list(scalar, { min: 1, max: TASKS_MAX }), VARIABLE_NAME, VARIABLE),
     "One task for each value, which is in this variable; with several variables, for each combination.",
@@ -223,6 +233,7 @@ export type RawTask = Omit<Shared, "worktree"> & {
   readonly needs?: OneOrMore;
   readonly if?: string | boolean;
   readonly locks?: OneOrMore;
+  readonly loop?: { readonly until?: string; readonly max?: number };
   readonly for?: Readonly<Record<string, readonly Scalar[]>>;
 };
 export type RawTasks = Readonly<Record<string, string | RawTask | null>>;

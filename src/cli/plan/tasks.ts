@@ -47,6 +47,8 @@ export type Work = {
   readonly worktree: PlanWorktree | null;
   /** The expression that must be true; absent: it runs. */
   readonly if?: string;
+  /** Of a loop: the line that says whether it is done. A shell finds the values of `for` in its environment. */
+  readonly until?: string;
 };
 /** When it may run, and how often. Absent fields are the engine's to fill in. */
 export type Rules = {
@@ -62,6 +64,8 @@ export type Rules = {
   readonly tokens?: number;
   readonly onDependencyFailure: "skip" | "run";
   readonly onLoss?: "retry" | "fail";
+  /** Of a loop: how many rounds it may have. */
+  readonly maxRounds?: number;
 };
 export type PlanTask = {
   /** `build`, or with `for`, `build[a,x]`. */
@@ -136,6 +140,8 @@ function checkTask(definition: string, raw: RawTask, defaults: Shared, note: Not
           [...at, "worktree", key],
           "key",
         );
+  if (raw.loop !== undefined && raw.loop.max === undefined)
+    note(`${definition}.loop has no max; say how many rounds there may be, such as max: 10`, [...at, "loop"], "key");
   checkEnvironment(raw.env, [...at, "env"], note);
   checkEnvironment(raw.for, [...at, "for"], note);
   for (const name of Object.keys(raw.for ?? {}))
@@ -215,8 +221,12 @@ function draft(definition: string, raw: RawTask, defaults: Shared, { name, value
       input: fill(raw.input ?? ""),
       worktree: worktree === false ? null : worktreeOf(worktree === true ? {} : worktree, fill),
       ...(raw.if === undefined ? {} : { if: conditionOf(fill(String(raw.if))) }),
+      ...(raw.loop?.until === undefined ? {} : { until: raw.loop.until }),
     },
-    rules: rulesOf(both, raw.preset === undefined ? "command" : "agent", listOf(raw.locks).map(fill)),
+    rules: {
+      ...rulesOf(both, raw.preset === undefined ? "command" : "agent", listOf(raw.locks).map(fill)),
+      ...(raw.loop?.max === undefined ? {} : { maxRounds: raw.loop.max }),
+    },
   };
 }
 

@@ -165,6 +165,7 @@ function optionsFor(task: PlanTask, { plan, data, env, clock }: AttemptsPlan): E
   const { work, rules } = task;
   return {
     ...toolOf(work.command),
+    allowUntil: true,
     data,
     workerId: WORKER,
     inherited: env,

@@ -11,6 +11,7 @@ import { existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { type Drover, DroverError, LogFailure, openSqliteLog, type TaskBody } from "../../engine/index.ts";
 import { recover } from "../../engine/writer/index.ts";
+import { present } from "../../std/index.ts";
 
 import type { Plan } from "../plan/plan-file.ts";
 import { CliProblem, EXIT } from "../shell/problem.ts";
@@ -100,7 +101,7 @@ function warningText({ type, detail, asked, given }: Record<string, unknown>): s
 /** What the engine needs to know; what the command is stays in the plan. */
 function bodyOf({ task, id, needs }: Matched, plan: Plan): TaskBody {
   const { rules } = task;
-  const { agent, project, type, priority, locks, provider, timeoutMs, attempts, tokens } = rules;
+  const { agent, project, type, priority, locks, provider, timeoutMs, attempts, tokens, maxRounds } = rules;
   return {
     id,
     agentId: agent,
@@ -118,6 +119,7 @@ function bodyOf({ task, id, needs }: Matched, plan: Plan): TaskBody {
     ...(provider === null ? {} : { provider }),
     ...(timeoutMs === null ? {} : { timeoutMs }),
     ...(tokens === undefined ? {} : { estimatedTokens: tokens }),
+    ...(maxRounds === undefined ? {} : { loop: { ...present({ until: task.work.until }), max: maxRounds } }),
   };
 }
 

@@ -11,6 +11,7 @@
 
 import { once } from "node:events";
 import {
+  again,
   type ConfigInput,
   type Drover,
   type FeedEvent,
@@ -271,6 +272,8 @@ function factOf({ at, payload }: FeedEvent): Fact | null {
       return { kind: "done", id: payload.task, at };
     case "attempt-failed":
       return { kind: "again", id: payload.task, at, why: payload.error, until: payload.restUntil };
+    case "round-ended":
+      return { kind: "again", id: payload.task, at, why: roundInWords(payload.note), until: at };
     case "attempt-lost":
       return payload.cause === "worker-left" || payload.cause === "not-begun"
         ? { kind: "stopped", id: payload.task, at }
@@ -291,6 +294,10 @@ function factOf({ at, payload }: FeedEvent): Fact | null {
       return null;
   }
 }
+
+/** The last line of what a check printed says most. */
+const roundInWords = (note: string | null): string =>
+  note === null ? "another round" : `another round: ${note.slice(note.lastIndexOf("\n") + 1)}`;
 
 const LOSSES: Readonly<Record<string, string>> = {
   requeue: "it asks to come back later",
@@ -363,10 +370,11 @@ async function throughGate(
 
 /** The outcome of a command as a handler answers: what it returns is the result, what it throws is why not. */
 export function answerOf(
-  { outcome, result, error = outcome, retryAfterMs, rateLimited, permanent }: ExecOutcome,
+  { outcome, result, error = outcome, retryAfterMs, rateLimited, permanent, note }: ExecOutcome,
   isStopping: boolean = false,
 ): unknown {
   if (outcome === "done") return result;
+  if (outcome === "again") return again(note);
   // Asking to come back would cost the task something; having been stopped must not.
   if (isStopping) throw new Error(error);
   switch (outcome) {

@@ -93,7 +93,12 @@ export async function startLocalWorker(options: LocalWorkerOptions): Promise<Loc
   const data = dataFor(options.log);
   const given: ExecOptions = {
     ...(flags.exec === undefined
-      ? { preset: taskCommand(terminal.cwd), isolation: "by-task", maxWorktrees: options.maxWorktrees }
+      ? {
+          preset: taskCommand(terminal.cwd),
+          allowUntil: true,
+          isolation: "by-task",
+          maxWorktrees: options.maxWorktrees,
+        }
       : { command: flags.exec, shell: flags.shell === true }),
     env: flags.env ?? [],
     data: data.path,

@@ -65,6 +65,7 @@ const submitted: Required<Omit<TaskBody, "id">> = {
   onDependencyFailure: "run",
   onLoss: "fail",
   labels: { team: "web" },
+  loop: { until: "npm test", max: 10 },
 };
 for (const field of Object.keys(taskFields).filter((key) => !NOT_SHOWN.includes(key)))
   test(`${field} is shown`, () => {

@@ -1,7 +1,7 @@
 /**
  * Tasks for people: a table of many, a list of everything about one.
  */
-import type { TaskState, TaskView, UsageView } from "../../protocol/index.ts";
+import type { Round, TaskState, TaskView, UsageView } from "../../protocol/index.ts";
 import type { Column, Output } from "../shell/output.ts";
 import { plainLines, type Tint, wrapLine } from "../shell/text.ts";
 import { age, bytes, count, lasted, span } from "./time.ts";
@@ -134,11 +134,24 @@ export function taskDetails(task: TaskView, output: Output): string {
     ["on dependency failure", task.onDependencyFailure],
     ["callback", task.callbackUrl],
     ["labels", labelsOf(task)],
+    ["loop", loopOf(task)],
+    ...(task.rounds ?? []).map(roundRow),
   ]);
   const values = (["progress", "params", "payload", "result"] as const)
     .filter((key) => task[key] !== undefined)
     .map((key) => `${output.paint("dim", key)}\n${indented(shownValue(task[key]), output.width)}`);
   return head + values.join("");
+}
+
+function loopOf({ loop }: TaskView): string | undefined {
+  if (loop === undefined) return undefined;
+  const most = `at most ${loop.max} rounds`;
+  return loop.until === undefined ? most : `until ${loop.until}; ${most}`;
+}
+
+function roundRow({ outcome, note, usage }: Round, index: number): readonly [string, string] {
+  const used = usage === undefined ? "" : `, ${count(usage.tokens)} tokens`;
+  return [`round ${index + 1}`, `${outcome}${used}${note === undefined ? "" : `: ${plainLines(note)}`}`];
 }
 
 /** A text as it is, anything else as JSON. */

@@ -19,8 +19,8 @@ import { COMMAND_ACTION } from "../worker/verb.ts";
 const ABOUT = ["project", "type", "parent", "zone", "provider", "callbackUrl", "ref", "selector"] as const;
 const TRIES = ["iteration", "maxAttempts", "onDependencyFailure", "onLoss"] as const;
 type Field = (typeof ABOUT | typeof TRIES)[number];
-type TextFlag = "agent" | "command" | "params" | "payload" | "priority" | "notBefore" | "artifact" | "tab";
-type NumberFlag = "cpu" | "memory" | "tokens" | "timeout";
+type TextFlag = "agent" | "command" | "params" | "payload" | "priority" | "notBefore" | "artifact" | "tab" | "until";
+type NumberFlag = "cpu" | "memory" | "tokens" | "timeout" | "maxRounds";
 type ListFlag = "capability" | "lock" | "label" | "needs";
 export type TaskFlags = Pick<TaskBody, Field> &
   Readonly<Partial<Record<TextFlag, string> & Record<NumberFlag, number> & Record<ListFlag, readonly string[]>>>;
@@ -93,6 +93,12 @@ export const TASK_FLAGS: readonly FlagSpec[] = [
       "when an attempt that had begun is lost: run it again (the default), or fail, its outcome unknown (with --tab)",
     choices: ["retry", "fail"],
   },
+  { flags: "--until <line>", about: "with --max-rounds: the check of its loop, a shell line for the exec worker" },
+  {
+    flags: "--max-rounds <n>",
+    about: "run it again until its work is good, so often at most",
+    read: wholeNumber(1, 1000),
+  },
   { flags: "--label <key=value>", about: "what it is found by; given again for more", read: label },
 ];
 
@@ -135,8 +141,15 @@ export async function taskBodyFrom(
     tabId: flags.tab,
     labels: flags.label === undefined ? undefined : pairsFrom(flags.label),
     needs: flags.needs === undefined ? undefined : needsFrom(flags.needs),
+    loop: loopFrom(flags),
   };
   return given({ ...others, ...Object.fromEntries(same) }) as TaskBody;
+}
+
+function loopFrom({ until, maxRounds }: TaskFlags): TaskBody["loop"] {
+  if (maxRounds !== undefined) return { ...(until === undefined ? {} : { until }), max: maxRounds };
+  if (until === undefined) return undefined;
+  throw usageProblem("--until is the check of a loop", "say how many rounds there may be: --max-rounds 10");
 }
 
 const pairsFrom = (texts: readonly string[]): Readonly<Record<string, string>> =>

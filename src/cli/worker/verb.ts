@@ -26,6 +26,7 @@ export const EXEC_FLAGS: readonly FlagSpec[] = [
   { flags: "--base <ref>", about: "the branch, tag or commit worktrees begin from (default: HEAD)" },
   { flags: "--setup <line>", about: "run in the workspace before each task, by a shell" },
   { flags: "--cleanup <line>", about: "run in the workspace after each task, by a shell" },
+  { flags: "--allow-until", about: "run loop.until of tasks, a line of theirs, by a shell" },
   { flags: "--idle-timeout <span>", about: "stop a command that has written nothing for so long", read: milliseconds },
   { flags: "--kill-grace <span>", about: "from the first signal to SIGKILL (default: 10s)", read: milliseconds },
   {

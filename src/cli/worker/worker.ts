@@ -30,6 +30,7 @@ export type ExecFlags = {
   readonly base?: string;
   readonly setup?: string;
   readonly cleanup?: string;
+  readonly allowUntil?: boolean;
   readonly idleTimeout?: number;
   readonly killGrace?: number;
   readonly maxWorktrees?: number;
@@ -110,7 +111,7 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
 
 /** The options of the exec worker, without its data directory. */
 function execOptionsFrom(flags: ExecFlags): Omit<ExecOptions, "data"> {
-  const { exec, preset, arg, env, base, setup, cleanup, idleTimeout, killGrace, maxWorktrees } = flags;
+  const { exec, preset, arg, env, base, setup, cleanup, allowUntil, idleTimeout, killGrace, maxWorktrees } = flags;
   if ((exec === undefined) === (preset === undefined))
     throw usageProblem(
       "say what to run: --exec COMMAND or --preset AGENT, and not both",
@@ -122,7 +123,7 @@ function execOptionsFrom(flags: ExecFlags): Omit<ExecOptions, "data"> {
   return {
     ...(exec === undefined ? {} : { command: exec, shell: flags.shell === true }),
     ...(flags.worktree === true ? { isolation: "worktree" } : {}),
-    ...given({ preset, args: arg, env, base, setup, cleanup, ...limits }),
+    ...given({ preset, args: arg, env, base, setup, cleanup, allowUntil, ...limits }),
   };
 }
 

@@ -323,6 +323,7 @@ function submittedEvent(state: ReadonlyState, task: Submission, admitted: Admitt
     action,
     labels: task.labels ?? NO_LABELS,
     group: admitted.group,
+    maxRounds: task.maxRounds ?? 0,
   };
 }
 

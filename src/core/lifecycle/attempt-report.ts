@@ -11,6 +11,7 @@ import { type AttemptReport, type CommandOf, type Decided, REPEATED } from "../m
 import type { Event } from "../model/events.ts";
 import type { ReadonlyAttempt, ReadonlyState } from "../model/read-only.ts";
 import { usedBy } from "../turn/budget.ts";
+import { endRound } from "./loop.ts";
 import { requeueAttempt, returnAttempt, throttleAttempt } from "./loss.ts";
 import { endOfStop, failAttempt, giveUpAttempt, stopForBudget } from "./stop.ts";
 
@@ -69,6 +70,7 @@ function finish(state: ReadonlyState, attempt: ReadonlyAttempt, report: AttemptR
     const reason = cutError(report.error ?? "skipped by its worker");
     return [{ kind: "task-skipped", at: now, task, cause: null, dependency: null, reason, attempt: number, tokens }];
   }
+  if (report.outcome === "again") return endRound(state, attempt, report, now);
   if (report.outcome === "cancelled") {
     const reason = report.error ?? "cancelled by its worker";
     return [

@@ -25,7 +25,7 @@ import { compareSeqs } from "../turn/total-orders.ts";
 import { joinTab, leaveTab } from "./browser-tab.ts";
 import { noteEnd } from "./callbacks.ts";
 import { joinGroup, leaveGroup, moveInGroup } from "./groups.ts";
-import { dropLabels, putLabels } from "./labels.ts";
+import { dropLabels, extraOf, putLabels } from "./labels.ts";
 import { setTimer } from "./timers.ts";
 
 const AGENTS_KEPT_MAX = 1000;
@@ -78,6 +78,7 @@ export function submitTask(state: State, event: TaskSubmitted): void {
   if (event.deadline !== null) setTimer(state, task, "deadline", event.deadline);
   if (event.labels.length > 0) putLabels(state, task, event.labels);
   if (event.group !== null) joinGroup(state, task, event.group);
+  if (event.maxRounds > 0) extraOf(task).loop = { max: event.maxRounds, rounds: [] };
   tie(state, task, event);
   if (event.runnable) queueTask(state, task, event.at, event.pin);
   else armWake(state, task);
@@ -348,6 +349,7 @@ export function reviveTask(state: State, task: Task, waitFor: readonly TaskId[],
   task.requeues = 0;
   task.throttles = 0;
   task.runnableAt = -1;
+  if (task.extra !== null && task.extra.loop !== null) task.extra.loop.rounds = [];
   task.end = null;
   if (task.links?.due === true) {
     task.links.due = false;

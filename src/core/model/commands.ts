@@ -37,6 +37,8 @@ export type Submission = Pick<
   readonly maxAttempts: number | null;
   /** Each as `key=value`, in the order of their texts; absent: none. */
   readonly labels?: readonly string[];
+  /** How many rounds its loop may have; 0 or absent: it is no loop. */
+  readonly maxRounds?: number;
   /** Null: as the task's kind has it; `fail` with a tab, else `retry`. */
   readonly onLoss?: OnLoss | null;
   /** The host that is called when it ends; null or absent: none. */
@@ -50,8 +52,11 @@ export type WorkerSettings = Readonly<Omit<Offer, "worker"> & Partial<Of<"note">
 
 /** How an attempt ended, in the words of its worker. */
 export type AttemptReport = Readonly<Of<"task" | "attempt">> & {
-  /** How it ended; `requeue` gives the task back, `skipped` says that there was nothing to do. */
-  readonly outcome: "done" | "failed" | "cancelled" | "requeue" | "skipped";
+  /**
+   * How it ended; `requeue` gives the task back, `skipped` says that there was nothing to do, `again` ends a round of
+   * its loop.
+   */
+  readonly outcome: "done" | "failed" | "cancelled" | "requeue" | "skipped" | "again";
   /** What went wrong; null if nothing did. */
   readonly error: string | null;
   /** The same in detail; null or absent if the worker did not say. */
@@ -68,6 +73,8 @@ export type AttemptReport = Readonly<Of<"task" | "attempt">> & {
   readonly resultSize: number;
   /** A failure that another attempt cannot mend. */
   readonly permanent: boolean;
+  /** With `again`: what the next round is to see; null or absent: nothing. */
+  readonly note?: string | null;
 };
 
 type Settings<Value> = {

@@ -47,6 +47,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
     "action",
     "labels",
     "group",
+    "maxRounds",
   ],
   "task-queued": ["task", "cause", "pin"],
   "task-assigned": ["task", "attempt", "worker", "reason", "rank", "charge", "reserve"],
@@ -113,12 +114,13 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "tasks-rejected": ["counts"],
   "results-expired": ["count", "kept", "of"],
   "tombstones-forgotten": ["count"],
+  "round-ended": ["task", "attempt", "tokens", "note", "pin"],
 };
 
 /** Fields that older logs do not have, and what they mean where they are absent: the last of their kind, in order. */
 export const ADDED: { readonly [Kind in EventKind]?: Readonly<Record<string, unknown>> } = {
   "config-changed": { patch: null },
-  "task-submitted": { onLoss: "retry", action: "", labels: [], group: null },
+  "task-submitted": { onLoss: "retry", action: "", labels: [], group: null, maxRounds: 0 },
   "dependents-notified": { rejoins: false },
   "attempt-lost": { reason: null },
   "callback-asked": { host: "" },

@@ -116,7 +116,7 @@ type Facts = {
   host: string;
   /** The worker. */
   worker: WorkerId;
-  /** In its own words: why it takes nothing; null if it gave none. */
+  /** In the worker's own words: why it takes nothing, or what the next round is to see; null if it gave none. */
   note: string | null;
   /** It was silent for too long; otherwise it leaves by itself. */
   lost: boolean;
@@ -212,6 +212,8 @@ type Submitted = Of<"task" | "project" | "pin" | "runnable"> & {
   labels: readonly string[];
   /** The group it was submitted with; null if none. */
   group: string | null;
+  /** How many rounds its loop may have; 0: it is no loop. */
+  maxRounds: number;
 };
 
 /** What was used, in detail. */
@@ -423,6 +425,7 @@ export type EventFields = {
     of: "results" | "failures" | "all";
   };
   "tombstones-forgotten": Of<"count">;
+  "round-ended": Of<"task" | "attempt" | "tokens" | "note" | "pin">;
 };
 
 /** Something that has happened: one entry of the log. Its `kind` says which fields it has. */

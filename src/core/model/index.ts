@@ -14,6 +14,7 @@ export type {
 export { ADDED, FIELDS, RENAMED } from "./event-fields.ts";
 export type { AffinityKind, Event, EventKind, Rank, Reason, Takes, TaskSubmitted, UsageTotals } from "./events.ts";
 export { taskOf } from "./events.ts";
+export type { Round } from "./extra.ts";
 export type {
   ReadonlyAgent as Agent,
   ReadonlyAttempt as Attempt,

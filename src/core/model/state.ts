@@ -36,6 +36,7 @@ import type { Gate } from "../gate/state.ts";
 import type { RollingSum } from "../gate/usage-window.ts";
 import type { PushTarget } from "./commands.ts";
 import type { OnLoss, StopCause, Takes, TaskSubmitted, UsageTotals, WorkerKind } from "./events.ts";
+import type { Loop } from "./extra.ts";
 
 /** Where a task is that has not ended. */
 export type LivePhase = "waiting" | "queued" | "assigned" | "running";
@@ -174,6 +175,7 @@ export type TaskExtra = {
   group: GroupPart | null;
   /** What its attempts used. */
   usage: UsageTotals | null;
+  loop: Loop | null;
 };
 
 export type Task = {

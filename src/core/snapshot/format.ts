@@ -9,6 +9,7 @@ import type { ConfigPatch } from "../config/config-patch.ts";
 import type { GateFacts } from "../gate/state.ts";
 import type { RollingFacts } from "../gate/usage-window.ts";
 import type { Takes } from "../model/events.ts";
+import type { Round } from "../model/extra.ts";
 import type { Attempt, EndPhase, LivePhase, Project, Requirements, Worker } from "../model/state.ts";
 
 /**
@@ -68,7 +69,11 @@ export type GroupPartRow = readonly [
   ...[project: string, agent: string, endedAt: number, gone: Numbers, usage?: UsageRow | null],
 ];
 /** What few tasks have, by name: absent is what nearly all have. */
-export type ExtraRow = { usage?: UsageRow; labels?: readonly string[]; group?: string };
+export type ExtraRow = { usage?: UsageRow; labels?: readonly string[]; group?: string; loop?: LoopRow };
+export type LoopRow = [max: number, ...rounds: RoundRow[]];
+export type RoundRow = readonly [
+  ...[iteration: number, attempt: number, outcome: Round["outcome"], note: string | null, tokens: number | null],
+];
 /** What few tasks have comes last, and is left out where nothing of it is there. */
 export type TaskRow = [
   ...[tag: "task", id: string, seq: number, agent: number, requirements: number, bodyHash: string, createdAt: number],

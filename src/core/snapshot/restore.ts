@@ -335,10 +335,22 @@ function loadMore(loading: Loading, task: Task, more: format.TaskMore): void {
   if (extra !== null) loadExtra(state, task, extra);
 }
 
-function loadExtra(state: State, task: Task, { labels, group, usage }: format.ExtraRow): void {
+function loadExtra(state: State, task: Task, { labels, group, usage, loop }: format.ExtraRow): void {
   if (labels !== undefined) putLabels(state, task, labels);
   if (group !== undefined) joinGroup(state, task, group);
   if (usage !== undefined) extraOf(task).usage = usageFrom(usage);
+  if (loop === undefined) return;
+  const [max, ...rounds] = loop;
+  extraOf(task).loop = {
+    max,
+    rounds: rounds.map(([iteration, attempt, outcome, note, tokens]) => ({
+      iteration,
+      attempt,
+      outcome,
+      note,
+      tokens,
+    })),
+  };
 }
 
 const usageFrom = ([inputTokens, outputTokens, cachedTokens, cost]: format.UsageRow): UsageTotals => ({

@@ -195,12 +195,13 @@ function moreOf(task: ReadonlyTask, links: format.LinksRow | null, extra: format
 }
 
 /** Null also where it is there and holds nothing. */
-function extraRow({ labels, group, usage }: ReadonlyExtra): format.ExtraRow | null {
-  if (labels === null && group === null && usage === null) return null;
+function extraRow({ labels, group, usage, loop }: ReadonlyExtra): format.ExtraRow | null {
+  if (labels === null && group === null && usage === null && loop === null) return null;
   return {
     ...(usage === null ? {} : { usage: usageRow(usage) }),
     ...(labels === null ? {} : { labels: labels.map(({ text }) => text) }),
     ...(group === null ? {} : { group: group.group.id }),
+    ...(loop === null ? {} : { loop: loopRow(loop) }),
   };
 }
 
@@ -223,6 +224,11 @@ function groupRow({ id, createdAt, tasks, parts }: ReadonlyTaskGroup): format.Gr
   });
   return ["group", id, createdAt, rows];
 }
+
+const loopRow = ({ max, rounds }: NonNullable<ReadonlyExtra["loop"]>): format.LoopRow => [
+  max,
+  ...rounds.map((round) => [round.iteration, round.attempt, round.outcome, round.note, round.tokens] as const),
+];
 
 const endRow = ({ at, seq, error, resultHash, resultSize, resultSeq }: End): format.EndRow => [
   ...([at, seq, error, resultHash, resultSize, resultSeq] as const),

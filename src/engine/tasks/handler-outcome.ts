@@ -2,11 +2,12 @@
  * What became of an attempt, in the words of the core: from what a handler returned or threw.
  *
  * A result is stored with the log as JSON, up to a size. An error is a failure, unless it asks for the task to come
- * back: a `TaskRequeue`; or unless the task is not at fault: a provider's 429 or 529.
+ * back: a `TaskRequeue`; or unless the task is not at fault: a provider's 429 or 529. An answer of `again` ends a
+ * round.
  */
 import { cutError, errorText, type TaskId } from "../../core/base/index.ts";
 import type { AttemptReport, UsageTotals } from "../../core/model/index.ts";
-import { RESULT_BYTES_MAX, rateLimitOf, spanOf, TaskRequeue, TaskSkip } from "../../std/index.ts";
+import { isAgain, RESULT_BYTES_MAX, rateLimitOf, spanOf, TaskRequeue, TaskSkip } from "../../std/index.ts";
 import { payloadOf } from "../base/canonical-json.ts";
 import { badInput, DroverError } from "../base/drover-error.ts";
 
@@ -41,6 +42,7 @@ export const reportOf = (
 
 export function done(entry: Reported, result: unknown): Report {
   if (result === undefined) return { report: reportOf(entry, "done") };
+  if (isAgain(result)) return { report: { ...reportOf(entry, "again"), note: result.note?.toWellFormed() ?? null } };
   const { text, size: resultSize, hash: resultHash } = payloadOf(result, "result");
   const most = `at most ${RESULT_BYTES_MAX} bytes; write more to an artifact and return its name`;
   if (resultSize > RESULT_BYTES_MAX) throw badInput("result", `${resultSize} bytes`, most);

@@ -21,7 +21,7 @@ import {
 import { priority } from "../../core/config/index.ts";
 import { actionName, commandIn } from "../../core/fleet/index.ts";
 import type { Submission } from "../../core/model/index.ts";
-import type { AnyParams, Inputs, PriorityName, TaskBody } from "../../protocol/index.ts";
+import type { AnyParams, CurrentRound, Inputs, PriorityName, TaskBody } from "../../protocol/index.ts";
 import * as s from "../../protocol/schema/index.ts";
 import { Checked } from "../../protocol/schema/index.ts";
 import { taskFields } from "../../protocol/shapes/index.ts";
@@ -316,6 +316,7 @@ function toSubmission(values: readonly unknown[], text: string, size: number): S
     action: actionName(at(values, AT.action) as string, commandIn(at(values, AT.params)) !== null),
     callback: hostOf(at(values, AT.callbackUrl)),
     labels: labelsOf(at(values, AT.labels)),
+    maxRounds: at(values, AT.loop)?.max ?? 0,
   };
 }
 
@@ -344,6 +345,8 @@ export type AssignedTask<Params extends object = AnyParams, Needed extends objec
   readonly params?: Params;
   /** How the tasks ended that it needs, each by its name, its id or `parent`. Absent if it needs none. */
   readonly inputs?: Needed;
+  /** Of a loop: which round this is, and what the one before left for it. */
+  readonly round?: CurrentRound;
 };
 
 /** A stored body as its handler sees it: without the caller's id, and with the names of task and attempt. */

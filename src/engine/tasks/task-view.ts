@@ -5,9 +5,9 @@
  * its agent's queue, counted now.
  */
 import { priority as readPriority } from "../../core/config/index.ts";
-import type { EndedTask, State, Task, Tombstone } from "../../core/model/index.ts";
+import type { Round as CoreRound, EndedTask, State, Task, Tombstone } from "../../core/model/index.ts";
 import { countAhead, effectivePriority, fixedOf, shownScore } from "../../core/turn/index.ts";
-import type { TaskBody, TaskView } from "../../protocol/index.ts";
+import type { CurrentRound, Round, TaskBody, TaskView } from "../../protocol/index.ts";
 import { isoTime } from "../../std/index.ts";
 import { usageView } from "../base/charged-tokens.ts";
 import type { TaskInput } from "./task-body.ts";
@@ -69,6 +69,7 @@ export function standing(state: State, task: Task, now: number): TaskView {
 /** What does not change by the mere passing of time. */
 function known(task: Task | EndedTask): TaskView {
   const { end } = task;
+  const loop = "extra" in task ? (task.extra?.loop ?? null) : null;
   return {
     taskId: task.id,
     state: task.phase,
@@ -86,8 +87,24 @@ function known(task: Task | EndedTask): TaskView {
     ...("extra" in task && task.extra?.group ? { group: task.extra.group.group.id } : {}),
     ...("extra" in task && task.extra?.usage ? { usage: usageView(task.extra.usage) } : {}),
     depth: task.depth,
-    ...(task.ownFailures === 0 ? {} : { iteration: task.iteration + task.ownFailures }),
+    ...(task.ownFailures === 0 && loop === null ? {} : { iteration: task.iteration + task.ownFailures }),
+    ...(loop === null || loop.rounds.length === 0 ? {} : { rounds: loop.rounds.map(roundView) }),
   };
+}
+
+const roundView = ({ iteration, outcome, note, tokens }: CoreRound): Round => ({
+  iteration,
+  outcome,
+  ...(note === null ? {} : { note }),
+  ...(tokens === null ? {} : { usage: { tokens } }),
+});
+
+/** Which round of its loop a task is in; null if it has none. */
+export function currentRound({ extra }: Pick<Task, "extra">): CurrentRound | null {
+  const loop = extra?.loop ?? null;
+  if (loop === null) return null;
+  const note = loop.rounds.at(-1)?.note ?? null;
+  return { number: loop.rounds.length + 1, max: loop.max, ...(note === null ? {} : { note }) };
 }
 
 /** One that is not runnable yet is shown as it would stand if it were. */

@@ -7,8 +7,8 @@
 import type { Seq, TaskId, WorkerId } from "../../core/base/index.ts";
 import { type Fifo, fifo, peek, push, shift, TaskTable } from "../../core/collections/index.ts";
 import type { Task, UsageTotals, WorkerSettings } from "../../core/model/index.ts";
-import type { AnyParams, Inputs, Usage } from "../../protocol/index.ts";
-import type { Clock } from "../../std/index.ts";
+import type { AnyParams, CurrentRound, Inputs, Usage } from "../../protocol/index.ts";
+import { type Clock, present } from "../../std/index.ts";
 import { detailsOf, tokensOf } from "../base/charged-tokens.ts";
 import { DroverError, isStop } from "../base/drover-error.ts";
 import type { LocalPermits, WithPermit } from "../permits/local-permits.ts";
@@ -16,6 +16,7 @@ import { type BodyStore, DamagedBody, damagedReason, type KeptBody } from "../ta
 import { done, failedSafely, type Report } from "../tasks/handler-outcome.ts";
 import { hasInputs, type ReadInputs } from "../tasks/inputs.ts";
 import { type AssignedTask, assignedTask, parseStored } from "../tasks/task-body.ts";
+import { currentRound } from "../tasks/task-view.ts";
 import { notify, type Writer } from "../writer/writer.ts";
 
 /** Handlers called in one turn of the event loop: what else the program does must not wait for thousands. */
@@ -62,6 +63,7 @@ export function createHandlerRunner(deps: RunnerParts): HandlerRunner {
   function begin(worker: HandlerWorker, task: TaskId, attempt: number, record: Task): void {
     const entry = newAttempt(worker, task, attempt, record.seq as Seq);
     if (hasInputs(record)) entry.inputs = {};
+    if (record.extra !== null) entry.round = currentRound(record);
     running.set(task, entry);
     worker.active++;
     if (record.requirements.onLoss === "fail") return void beginOnRecord(entry);
@@ -124,9 +126,10 @@ export function createHandlerRunner(deps: RunnerParts): HandlerRunner {
       if (body === null) throw missingBody(entry.seq);
       const { text, plain } = body;
       body.plain = null;
+      const { inputs, round } = entry;
       const task = assignedTask(text, plain, entry.task, entry.attempt);
       result = entry.worker.handler(
-        entry.inputs === null ? task : { ...task, inputs: entry.inputs },
+        inputs === null && round === null ? task : { ...task, ...present({ inputs, round }) },
         new HandlerContext(entry, contextParts),
       );
       isLater = isThenable(result);
@@ -218,7 +221,9 @@ export type TaskContext = {
   /** Makes an LLM call when its gate lets it out. */
   readonly withPermit: WithPermit;
 };
-/** Runs a task; what it answers is the task's result, what it throws its failure. */
+/**
+ * Runs a task; what it answers is the task's result, what it throws its failure. In a loop it may answer `again(note)`.
+ */
 export type Handler<Params extends object = AnyParams, Result = unknown, Needed extends object = Inputs> = (
   task: AssignedTask<Params, Needed>,
   context: TaskContext,
@@ -247,6 +252,8 @@ export type RunningAttempt = {
   readonly worker: HandlerWorker;
   /** Of a task that needs others: what it sees of them. */
   inputs: Inputs | null;
+  /** Of a loop: where it is. */
+  round: CurrentRound | null;
   /** Its handler has ended, or was given up on. */
   isOver: boolean;
   controller: AbortController | null;
@@ -262,6 +269,7 @@ const newAttempt = (worker: HandlerWorker, task: TaskId, attempt: number, seq: S
   seq,
   worker,
   inputs: null,
+  round: null,
   isOver: false,
   controller: null,
   stopped: null,

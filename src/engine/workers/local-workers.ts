@@ -176,6 +176,7 @@ export function createLocalWorkers(deps: LocalWorkersDeps): LocalWorkers {
       case "attempt-stopped":
       case "attempt-failed":
       case "attempt-lost":
+      case "round-ended":
         return giveUp(event.task, event.attempt);
       default:
     }

@@ -61,11 +61,12 @@ type Read = {
 
 function readReport(task: TaskId, given: ResultReport): Read {
   const { attempt, outcome, error = null, retryAfterMs, rateLimited = false, permanent = false, usage } = given;
+  const note = given.note?.toWellFormed() ?? null;
   const tokens = usage === undefined ? null : countTokens(usage);
   const details = usage === undefined ? null : detailsOf(usage);
   const shownError = error?.toWellFormed() ?? null;
   const rest = retryAfterMs === undefined ? null : Math.ceil(retryAfterMs);
-  const told = { error: shownError, retryAfterMs: rest, rateLimited, permanent };
+  const told = { error: shownError, retryAfterMs: rest, rateLimited, permanent, note };
   const plain = { ...reportOf({ task, attempt, tokens, usage: details }, outcome), ...told };
   const payload = outcome === "done" ? payloadIn(given.result) : undefined;
   // Another attempt would not mend it: the worker has the result and Drover will not take it. To refuse the sync
@@ -81,7 +82,7 @@ function readReport(task: TaskId, given: ResultReport): Read {
     return unkept("result_too_large", `its result is ${payload.size} bytes, and ${most}`);
   }
   const resultHash = payload?.hash ?? null;
-  const digest = `${outcome} ${resultHash ?? hash("sha256", shownError ?? "", "hex")}`;
+  const digest = `${outcome} ${resultHash ?? hash("sha256", shownError ?? note ?? "", "hex")}`;
   const report = { ...plain, resultHash, resultSize: payload?.size ?? 0 };
   return { report, digest, ...(payload === undefined ? {} : { text: payload.text }) };
 }

@@ -29,7 +29,7 @@ import { type BodyStore, DamagedBody, damagedReason } from "../tasks/body-store.
 import { reportOf } from "../tasks/handler-outcome.ts";
 import { hasInputs, type ReadInputs } from "../tasks/inputs.ts";
 import { parseStored } from "../tasks/task-body.ts";
-import { viewOf } from "../tasks/task-view.ts";
+import { currentRound, viewOf } from "../tasks/task-view.ts";
 import type { Writer } from "../writer/writer.ts";
 import type { SyncPolls } from "./sync-polls.ts";
 
@@ -141,8 +141,11 @@ async function assignmentOf(
   const text = await soundText(bodies, task.seq as Seq);
   if (text !== null) {
     const body = parseStored(text);
-    const { position: _, ...view } = viewOf(writer.state, task, body, writer.now());
-    const seen = hasInputs(task) ? { ...view, inputs: await inputs(task, body.needs) } : view;
+    // What came of earlier rounds is in the note of the last.
+    const { position: _, rounds: _rounds, ...view } = viewOf(writer.state, task, body, writer.now());
+    const round = currentRound(task);
+    const now = round === null ? view : { ...view, round };
+    const seen = hasInputs(task) ? { ...now, inputs: await inputs(task, body.needs) } : now;
     return { ...nameOf(attempt), task: seen, leaseUntil };
   }
   const report = reportOf({ task: task.id, attempt: number, tokens: 0 }, "failed", damagedReason(task.seq));

@@ -69,6 +69,7 @@ const PLAIN_SUBMIT = {
   action: "",
   labels: [],
   group: null,
+  maxRounds: 0,
 };
 const RANK = {
   ...{ express: false, hold: false, level: 0.5, weight: 1, agentInFlight: 300, priority: 0, overdue: true, score: 100 },

@@ -77,6 +77,7 @@ export const USUAL: Readonly<Record<string, unknown>> = {
   action: "",
   labels: EMPTY,
   group: null,
+  maxRounds: 0,
 };
 const USUAL_NAMES = Object.keys(USUAL);
 

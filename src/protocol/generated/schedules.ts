@@ -4,7 +4,7 @@
  * Written by tools/schema-declarations.ts from the schemas: change those, and run it.
  */
 
-import type { PriorityName, Resources } from "./tasks.ts";
+import type { Loop, PriorityName, Resources } from "./tasks.ts";
 
 /** A recurring task. */
 export type ScheduleBody = {
@@ -151,4 +151,9 @@ export type ScheduleTask = {
   readonly onLoss?: "retry" | "fail";
   /** At most 32 texts by name, by which tasks are found: `{ team: "web" }`. */
   readonly labels?: Readonly<Record<string, string>>;
+  /**
+   * It runs again until its work is good: each round that its worker answers with again is followed by
+   * another one.
+   */
+  readonly loop?: Loop;
 };

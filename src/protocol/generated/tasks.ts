@@ -77,6 +77,11 @@ export type AssignedView<
   readonly onLoss?: "retry" | "fail";
   /** At most 32 texts by name, by which tasks are found: `{ team: "web" }`. */
   readonly labels?: Readonly<Record<string, string>>;
+  /**
+   * It runs again until its work is good: each round that its worker answers with again is followed by
+   * another one.
+   */
+  readonly loop?: Loop;
   /** The id of the task. */
   readonly taskId: string;
   /** Where the task stands. */
@@ -115,10 +120,14 @@ export type AssignedView<
   readonly usage?: UsageView;
   /** What its worker last said of it. */
   readonly progress?: unknown;
+  /** Of a loop: the rounds that have ended, since it was submitted or last retried. */
+  readonly rounds?: readonly Round[];
   /** What a change of it could not do as asked, and why. */
   readonly warnings?: readonly Warning[];
   /** How the tasks ended that it needs, each by its name, its id or `parent`. Absent if it needs none. */
   readonly inputs?: Needed;
+  /** Of a loop: which round this is, and what the one before left for it. */
+  readonly round?: CurrentRound;
 };
 
 /** What became of a batch. */
@@ -219,6 +228,21 @@ export type BatchTask = {
   readonly onLoss?: "retry" | "fail";
   /** At most 32 texts by name, by which tasks are found: `{ team: "web" }`. */
   readonly labels?: Readonly<Record<string, string>>;
+  /**
+   * It runs again until its work is good: each round that its worker answers with again is followed by
+   * another one.
+   */
+  readonly loop?: Loop;
+};
+
+/** Where a loop is. */
+export type CurrentRound = {
+  /** Which round this is, from 1. */
+  readonly number: number;
+  /** How many there may be. */
+  readonly max: number;
+  /** What the round before left for this one. */
+  readonly note?: string;
 };
 
 /** How a task ended, for one that needs it. */
@@ -241,12 +265,36 @@ export type Input = {
 /** How tasks ended, for one that needs them, by name. */
 export type Inputs = Readonly<Record<string, Input>>;
 
+/** How often a task may run again, and until when. */
+export type Loop = {
+  /**
+   * For exec workers: a shell line that is run in the workspace when the command has ended with 0. With
+   * exit code 0 the task is done; otherwise what it printed is the note for the next round.
+   */
+  readonly until?: string;
+  /** How many rounds there may be; the task fails when the last was not enough. */
+  readonly max: number;
+};
+
 /** What a task takes of a machine. */
 export type Resources = {
   /** Thousandths of a CPU. */
   readonly cpuMillicores?: number;
   /** Bytes of memory. */
   readonly memoryBytes?: number;
+};
+
+/** A round of a loop that has ended. */
+export type Round = {
+  readonly iteration: number;
+  /** How the attempt ended. */
+  readonly outcome: "again" | "done";
+  /** What it left for the next; cut short once there is a later one. */
+  readonly note?: string;
+  /** Absent if it is unknown. */
+  readonly usage?: {
+    readonly tokens: number;
+  };
 };
 
 /** What Drover answers to a task it has taken. */
@@ -337,6 +385,11 @@ export type TaskBody<Params extends object = Readonly<Record<string, unknown>>> 
   readonly onLoss?: "retry" | "fail";
   /** At most 32 texts by name, by which tasks are found: `{ team: "web" }`. */
   readonly labels?: Readonly<Record<string, string>>;
+  /**
+   * It runs again until its work is good: each round that its worker answers with again is followed by
+   * another one.
+   */
+  readonly loop?: Loop;
 };
 
 /**
@@ -409,6 +462,11 @@ export type TaskView<Params extends object = Readonly<Record<string, unknown>>, 
   readonly onLoss?: "retry" | "fail";
   /** At most 32 texts by name, by which tasks are found: `{ team: "web" }`. */
   readonly labels?: Readonly<Record<string, string>>;
+  /**
+   * It runs again until its work is good: each round that its worker answers with again is followed by
+   * another one.
+   */
+  readonly loop?: Loop;
   /** The id of the task. */
   readonly taskId: string;
   /** Where the task stands. */
@@ -447,6 +505,8 @@ export type TaskView<Params extends object = Readonly<Record<string, unknown>>, 
   readonly usage?: UsageView;
   /** What its worker last said of it. */
   readonly progress?: unknown;
+  /** Of a loop: the rounds that have ended, since it was submitted or last retried. */
+  readonly rounds?: readonly Round[];
   /** What a change of it could not do as asked, and why. */
   readonly warnings?: readonly Warning[];
 };

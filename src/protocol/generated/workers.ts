@@ -221,7 +221,7 @@ export type ResultReport = {
   readonly attempt: number;
   /**
    * How it ended. requeue gives the task back; skipped says that there was nothing to do, and why is in
-   * error.
+   * error; again asks for another round of its loop.
    */
   readonly outcome: AttemptOutcome;
   /** At most 256 KiB as JSON. */
@@ -239,13 +239,15 @@ export type ResultReport = {
   readonly rateLimited?: boolean;
   /** It would fail again: no further attempt. */
   readonly permanent?: boolean;
+  /** With again: what the next round of its loop is to see. */
+  readonly note?: string;
 };
 
 /**
  * How it ended. requeue gives the task back; skipped says that there was nothing to do, and why is in
- * error.
+ * error; again asks for another round of its loop.
  */
-export type AttemptOutcome = "done" | "failed" | "cancelled" | "requeue" | "skipped";
+export type AttemptOutcome = "done" | "failed" | "cancelled" | "requeue" | "skipped" | "again";
 
 /** An attempt that a worker is to run. */
 export type Assignment = {

@@ -68,6 +68,32 @@ export const labelFilter = (): s.Schema<string | readonly string[]> =>
     `a label such as team=web, or a list of at most ${LABELS_MAX}`,
   );
 
+const ROUNDS_MAX = 1000;
+const NOTE_MAX = 4096;
+export const loop: s.Schema<wire.Loop> = s.namedObject("Loop", {
+  until: s.optional(
+    s.text(1, 65_536),
+    "For exec workers: a shell line that is run in the workspace when the command has ended with 0. With exit code 0 " +
+      "the task is done; otherwise what it printed is the note for the next round.",
+  ),
+  max: s.described(
+    s.whole(1, ROUNDS_MAX),
+    "How many rounds there may be; the task fails when the last was not enough.",
+  ),
+});
+/** A round of a loop that has ended. */
+export const round: s.Schema<wire.Round> = s.namedAnswer("Round", {
+  iteration: s.whole(0),
+  outcome: s.oneOf("again", "done"),
+  note: s.optional(s.text(0, NOTE_MAX), "What it left for the next; cut short once there is a later one."),
+  usage: s.optional(s.answer<wire.Round["usage"] & {}>({ tokens: s.whole(0) }), "Absent if it is unknown."),
+});
+export const currentRound: s.Schema<wire.CurrentRound> = s.namedAnswer("CurrentRound", {
+  number: s.described(s.whole(1), "Which round this is, from 1."),
+  max: s.described(s.whole(1, ROUNDS_MAX), "How many there may be."),
+  note: s.optional(s.text(0, NOTE_MAX), "What the round before left for this one."),
+});
+
 const batchTaskFields: Fields<Omit<wire.TaskBody, "agentId">> = {
   action: s.described(s.text(1, 1024), "What is to be done. Push workers get it as `kind`, exec workers as JSON.", {
     expected: "what is to be done: text of 1 to 1024 characters",
@@ -120,6 +146,10 @@ const batchTaskFields: Fields<Omit<wire.TaskBody, "agentId">> = {
       "Without one, fail with a tabId, else retry.",
   ),
   labels: s.described(s.optional(labels()), 'At most 32 texts by name, by which tasks are found: `{ team: "web" }`.'),
+  loop: s.optional(
+    loop,
+    "It runs again until its work is good: each round that its worker answers with again is followed by another one.",
+  ),
 };
 const agentId = (): s.Schema<string> =>
   s.described(s.name(), "Who submits: the unit of fairness inside a project.", {
@@ -230,6 +260,7 @@ const shownTask: Fields<wire.TaskView> = {
   group: s.optional(s.name(), "The group of its batch."),
   usage: s.optional(usageView(), "What its attempts used in all, as they said at their ends."),
   progress: s.optional(s.anything(), "What its worker last said of it."),
+  rounds: s.optional(s.list(round), "Of a loop: the rounds that have ended, since it was submitted or last retried."),
   warnings: s.optional(s.list(warning), "What a change of it could not do as asked, and why."),
 };
 export const taskView: s.Schema<wire.TaskView> = s.namedAnswer("Task", shownTask);
@@ -253,4 +284,5 @@ export const assignedView: s.Schema<wire.AssignedView> = s.namedAnswer("Assigned
     inputs,
     "How the tasks ended that it needs, each by its name, its id or `parent`. Absent if it needs none.",
   ),
+  round: s.optional(currentRound, "Of a loop: which round this is, and what the one before left for it."),
 });

@@ -118,8 +118,9 @@ export const syncBody: s.Schema<wire.SyncBody> = s.namedObject("SyncBody", {
       s.object<wire.ResultReport>({
         ...attemptRef,
         outcome: s.described(
-          s.oneOf("done", "failed", "cancelled", "requeue", "skipped"),
-          "How it ended. requeue gives the task back; skipped says that there was nothing to do, and why is in error.",
+          s.oneOf("done", "failed", "cancelled", "requeue", "skipped", "again"),
+          "How it ended. requeue gives the task back; skipped says that there was nothing to do, and why is in " +
+            "error; again asks for another round of its loop.",
         ),
         result: s.optional(s.anything(), "At most 256 KiB as JSON."),
         error: s.optional(s.text(0, ERROR_SENT_MAX)),
@@ -130,6 +131,7 @@ export const syncBody: s.Schema<wire.SyncBody> = s.namedObject("SyncBody", {
           "With requeue: the provider said 429 or 529. It shuts the gate of the task's provider and costs nothing.",
         ),
         permanent: s.optional(s.flag(), "It would fail again: no further attempt."),
+        note: s.optional(s.text(0, ERROR_SENT_MAX), "With again: what the next round of its loop is to see."),
       }),
       { max: REPORTS_MAX },
     ),

@@ -187,6 +187,7 @@ const OUTCOME: ReadonlyMap<string, string> = new Map([
   ["task-failed", "failed"],
   ["attempt-failed", "retried"],
   ["attempt-lost", "lost"],
+  ["round-ended", "again"],
 ]);
 
 /** How long tasks waited and ran. A task that has moved on since is not counted rather than counted wrong. */

@@ -4,12 +4,12 @@
  * The worker is an HTTP server that knows nothing of Drover: a browser with tabs, say. It gets
  *
  *     POST <endpoint>/tabs/<tabId>/action      (or /action for a task without a tab, or the path the worker gave)
- *     {…params, "kind": action, "ref": …, "selector": …, "inputs": …}
+ *     {…params, "kind": action, "ref": …, "selector": …, "inputs": …, "round": …}
  *
  * and its answer is the task's end (response.ts). `ref` and `selector` may be fields of the task or parameters; the
  * task's own win. `kind` and `tabId` are never taken from `params`, also where the task has no tab: the tab decides who
  * may run a task, and a parameter must not lead to another tab than the one that was routed. `inputs` are there if the
- * task needs others, and then never a parameter. The tab is in the path, so
+ * task needs others, `round` if it is a loop, and then never a parameter. The tab is in the path, so
  * it is in the body only where a path of the worker's own does not name it.
  *
  * `{tabId}`, `{taskId}` and `{action}` in a worker's path are filled in, percent-encoded. A value of `.` or `..` is
@@ -19,7 +19,7 @@ import { fail, ok, type Result } from "../../core/base/index.ts";
 import type { PushTarget } from "../../core/model/index.ts";
 import { badInput } from "../../engine/base/index.ts";
 import { type Exchange, ExchangeFailure, headerText, type OutboundRequest } from "../../http/index.ts";
-import type { Inputs } from "../../protocol/index.ts";
+import type { CurrentRound, Inputs } from "../../protocol/index.ts";
 import { type Clock, ringAfter } from "../../std/index.ts";
 
 const TAB_PATH = "/tabs/{tabId}/action";
@@ -44,6 +44,7 @@ export type PushTask = {
   readonly selector?: string;
   readonly params?: Readonly<Record<string, unknown>>;
   readonly inputs?: Inputs;
+  readonly round?: CurrentRound;
 };
 type PushRequest = Pick<OutboundRequest, "url" | "method" | "headers"> & { readonly body: string };
 
@@ -100,7 +101,7 @@ function fill(template: string, task: PushTask): Result<string, string> {
 }
 
 function bodyOf(
-  { action, ref, selector, tabId, inputs, params = {} }: PushTask,
+  { action, ref, selector, tabId, inputs, round, params = {} }: PushTask,
   template: string,
 ): Record<string, unknown> {
   const own = Object.entries(params).filter(([key]) => !RESERVED.has(key));
@@ -111,6 +112,7 @@ function bodyOf(
     ...(selector === undefined ? {} : { selector }),
     ...(tabId === undefined || template.includes("{tabId}") ? {} : { tabId }),
     ...(inputs === undefined ? {} : { inputs }),
+    ...(round === undefined ? {} : { round }),
   };
 }
 

@@ -22,6 +22,17 @@ const rows: [claim: string, answer: PushAnswer, outcome: PushOutcome][] = [
     answer(200, new Uint8Array([0x89, 0x50, 0xff]), typed("image/png")),
     { outcome: "done", result: { contentType: "image/png", base64: "iVD/" } },
   ],
+  [
+    "again asks for another round",
+    answer(200, '{"again":true,"note":"2 red"}', typed("application/json")),
+    { outcome: "again", note: "2 red" },
+  ],
+  ["again without a note", answer(200, '{"again":true}'), { outcome: "again" }],
+  [
+    "a note that is no text is a result",
+    answer(200, '{"again":true,"note":2}'),
+    { outcome: "done", result: { again: true, note: 2 } },
+  ],
   ["299 is done", answer(299), { outcome: "done" }],
   ["a redirect is a failure", answer(302), { outcome: "failed", error: "HTTP 302" }],
   ["300 is a failure", answer(300), { outcome: "failed", error: "HTTP 300" }],

@@ -2,8 +2,9 @@
  * What a push worker's answer means for the task.
  *
  * 2xx is done, with the body as the result: parsed where it is JSON, text where it is text, base64 with its content
- * type where it is neither, nothing where it is empty. Anything else is a failure with the status and the beginning of
- * the body. Whether the task is tried again depends on whose fault it was:
+ * type where it is neither, nothing where it is empty; `{"again": true, "note": …}` asks for another round of its
+ * loop. Anything else is a failure with the status and the beginning of the body. Whether the task is tried again
+ * depends on whose fault it was:
  *
  * - 429 and 529: of neither. It goes back to the queue, which counts against nothing, and the gate of its provider is
  *   shut for as long as the answer says.
@@ -15,7 +16,7 @@
  *   more, so a click is not repeated.
  */
 import { canonical, DroverError } from "../../engine/base/index.ts";
-import { RESULT_BYTES_MAX } from "../../std/index.ts";
+import { isAgain, present, RESULT_BYTES_MAX } from "../../std/index.ts";
 
 const ERROR_CHARACTERS = 1000;
 const RETRY_AFTER_MS_MAX = 60 * 60_000;
@@ -36,6 +37,7 @@ export type PushAnswer = {
 };
 export type PushOutcome =
   | { readonly outcome: "done"; readonly result?: unknown }
+  | { readonly outcome: "again"; readonly note?: string }
   | { readonly outcome: "failed"; readonly error: string; readonly permanent?: true }
   | { readonly outcome: "requeue"; readonly error: string; readonly retryAfterMs: number; readonly rateLimited?: true };
 
@@ -60,6 +62,7 @@ const tooLarge = (): PushOutcome => ({
 function resultOf({ bytes, contentType }: PushAnswer): PushOutcome {
   if (bytes.length === 0) return { outcome: "done" };
   const result = readBody(bytes, contentType);
+  if (isAgain(result)) return { outcome: "again", ...present({ note: result.note }) };
   try {
     if (Buffer.byteLength(canonical(result, "result")) > RESULT_BYTES_MAX) return tooLarge();
   } catch (error) {

@@ -10,7 +10,7 @@ import { stat, writeFile } from "node:fs/promises";
 import { present, ringAfter } from "../../std/index.ts";
 import type { OutputDirectory } from "../output/directory.ts";
 import { createEventReader } from "../output/events.ts";
-import { createOutputLog, type OutputLog } from "../output/log.ts";
+import { createOutputLog, createRing, type OutputLog } from "../output/log.ts";
 import { createRedactor, type Redactor } from "../output/redact.ts";
 import { childEnvironment } from "../process/environment.ts";
 import { type ProcessEnd, startProcess } from "../process/group.ts";
@@ -47,6 +47,8 @@ export type Attempt = {
 const TROUBLE_RETRY_MS = 15_000;
 const NO_ROOM_RETRY_MS = 10_000;
 const CLEANUP_MS_MAX = 60_000;
+/** Of what a check prints, the end. */
+const NOTE_MAX = 4096;
 
 /** What one attempt's steps share. */
 type Work = {
@@ -110,18 +112,20 @@ async function perform(work: Work): Promise<ExecOutcome> {
   const place = await tools.runs.begin({ taskId: task.taskId, attempt: context.attempt });
   let workspace: Workspace | null = null;
   let report: WorkspaceReport | null = null;
-  let outcome: ExecOutcome;
+  let outcome: ExecOutcome = GIVEN_UP;
   try {
+    const goesOn = (task.round?.number ?? 1) > 1;
     const start = await treeStartOf(task, tools.setup);
     const run = { taskId: task.taskId, ...nameInPlan(task), attempt: context.attempt, runId: place.id };
-    workspace = start === null ? null : ((await tools.worktrees?.open(run, start)) ?? null);
+    workspace = start === null ? null : ((await tools.worktrees?.open(run, { ...start, goesOn })) ?? null);
     for (const file of workspace?.leftOut ?? []) work.log.note(file);
     outcome = await performIn(work, place, workspace);
   } catch (error) {
     if (!(error instanceof WorkspaceRefusal)) throw error;
     outcome = refusedOutcome(error);
   } finally {
-    if (workspace !== null) report = (await tools.worktrees?.close(workspace)) ?? null;
+    const isGoingOn = outcome.outcome === "again";
+    if (workspace !== null) report = (await tools.worktrees?.close(workspace, { isGoingOn })) ?? null;
     await place.end().catch((error) => tools.setup.onWarning(`the place of a run stays: ${error.message}`));
   }
   if (report !== null) noteWorkspace(work, report);
@@ -132,6 +136,8 @@ async function perform(work: Work): Promise<ExecOutcome> {
   return finished;
 }
 
+/** Until there is another: what goes wrong on our side has none. */
+const GIVEN_UP: ExecOutcome = { outcome: "requeue" };
 const UNSTARTED = {
   code: null,
   signal: null,
@@ -149,12 +155,16 @@ function refusedOutcome({ kind, message }: WorkspaceRefusal): ExecOutcome {
 
 async function performIn(work: Work, place: RunPlace, workspace: Workspace | null): Promise<ExecOutcome> {
   const { setup } = work.tools;
+  const until = work.task.loop?.until;
+  if (until !== undefined && !setup.allowUntil)
+    return { outcome: "failed", error: `this worker runs no loop.until of tasks; ${ALLOW_ADVICE}`, permanent: true };
   const scene = await setScene(await withInputs(work, place), place, workspace);
   if (!(await isDirectory(scene.cwd)))
     return { outcome: "failed", error: `the working directory ${scene.cwd} does not exist`, permanent: true };
   try {
     const failed = setup.setup === null ? null : await prepare(work, scene, setup.setup);
-    return failed ?? (await runCommand(work, scene));
+    const outcome = failed ?? (await runCommand(work, scene));
+    return until === undefined || outcome.outcome !== "done" ? outcome : await check(work, scene, until, outcome);
   } finally {
     if (setup.cleanup !== null) await cleanUp(work, scene, setup.cleanup);
   }
@@ -187,7 +197,8 @@ async function setScene(work: Work, place: RunPlace, workspace: Workspace | null
   if (invocation.promptFile !== undefined) await writeFile(promptFile, invocation.promptFile, { mode: 0o600 });
   const { branch, base } = workspace?.note ?? {};
   const run = { runId, taskId, attempt, workspace: cwd, temp, taskFile, resultFile };
-  const more = { url: setup.url, runToken, sessionId, branch, base, inputsFile, inputsDirectory };
+  const round = task.round?.number;
+  const more = { url: setup.url, runToken, sessionId, branch, base, inputsFile, inputsDirectory, round };
   const env = childEnvironment(setup.inherited, setup.additions, { ...run, ...more });
   return { place, cwd, document, env: { ...env, ...invocation.env }, invocation };
 }
@@ -229,6 +240,22 @@ async function runCommand(work: Work, scene: Scene): Promise<ExecOutcome> {
   return outcomeOf({ code, signal, stop: stopper.cause, answer, failure, isRateLimited, ...spoken });
 }
 
+const ALLOW_ADVICE = "start it with --allow-until (allowUntil), or send the task to one that does";
+
+/** Whether the work of this round is good. What the check prints is for the next. */
+async function check(work: Work, scene: Scene, script: string, outcome: ExecOutcome): Promise<ExecOutcome> {
+  const { stopper, ear, redact } = work;
+  const words = createRing(NOTE_MAX);
+  const heard = silenced(ear.listener);
+  ear.listener = heard && { ...heard, line: (_stream, text) => words.push(redact.line(text)) };
+  const end = await runProcess(work, scene, { argv: ["/bin/sh", "-c", script], stdin: "", what: "check" });
+  ear.listener = heard;
+  if (stopper.cause !== null) return outcomeOf({ ...UNSTARTED, stop: stopper.cause });
+  if (end.code === 0) return outcome;
+  const how = end.signal === null ? `exit code ${end.code}` : `died by ${end.signal}`;
+  return { outcome: "again", note: words.text().trim() || `the check failed (${how})` };
+}
+
 async function cleanUp(work: Work, scene: Scene, script: string): Promise<void> {
   const { setup } = work.tools;
   // A stop that has come already must not stop the cleaning up; but that may not take for ever either.
@@ -255,7 +282,7 @@ const silenced = (listener: Listener | null): Listener | null => listener && { h
 async function runProcess(
   work: Work,
   scene: Scene,
-  { argv, stdin, what }: { argv: readonly string[]; stdin: string; what: "setup" | "command" | "cleanup" },
+  { argv, stdin, what }: { argv: readonly string[]; stdin: string; what: "setup" | "command" | "check" | "cleanup" },
 ): Promise<ProcessEnd> {
   const { stopper, log } = work;
   const { clock, table, ladder, startTimeoutMs, idleTimeoutMs, onWarning } = work.tools.setup;

@@ -14,7 +14,9 @@ import type { TreeRoom } from "../worktree/worktree.ts";
 /** A task as it is assigned: its JSON, and which attempt of it this is. */
 export type ExecTask = Pick<TaskBody, "action"> &
   Pick<TaskView, "taskId" | "attempt" | "agentId" | "project" | "type" | "params" | "payload" | "ref" | "selector"> &
-  Pick<AssignedView, "tabId" | "timeoutMs" | "estimatedTokens" | "inputs"> & { readonly deadline?: string | number };
+  Pick<AssignedView, "tabId" | "timeoutMs" | "estimatedTokens" | "inputs" | "loop" | "round"> & {
+    readonly deadline?: string | number;
+  };
 export type ExecContext = Pick<TaskContext, "attempt" | "signal" | "progress" | "usage">;
 /** How a command ended. */
 export type ExecOutcome = Outcome;
@@ -59,5 +61,5 @@ export function taskDocument(task: ExecTask, attempt: number, workspace: string)
   const { deadline, timeoutMs, estimatedTokens, project, agentId } = task;
   const work = { taskId, attempt, action, type, params, payload, ref, selector, tabId };
   const terms = { deadline, timeoutMs, estimatedTokens, project, agentId };
-  return `${JSON.stringify({ ...work, ...terms, workspace, inputs: task.inputs })}\n`;
+  return `${JSON.stringify({ ...work, ...terms, workspace, inputs: task.inputs, round: task.round })}\n`;
 }

@@ -57,6 +57,8 @@ export type ExecOptions = {
   readonly base?: string;
   /** Run in the workspace before and after each task, in a shell. */
   readonly setup?: string;
+  /** Run `loop.until` of tasks, a line of theirs, by a shell; otherwise a task that has one fails. */
+  readonly allowUntil?: boolean;
   /** When worktrees are removed. */
   readonly cleanup?: string;
   /** How many worktrees are kept at most. */
@@ -118,6 +120,7 @@ export function readExecOptions(options: ExecOptions): ExecSetup {
     base: readBase(options.base),
     setup: options.setup ?? null,
     cleanup: options.cleanup ?? null,
+    allowUntil: options.allowUntil ?? false,
     maxWorktrees: whole(options.maxWorktrees, MAX_WORKTREES, 1, "maxWorktrees"),
     worktreeRoot: resolve(options.worktreeRoot ?? resolve(data, "worktrees")),
     logBytesMax: whole(options.logBytesMax, LOG_BYTES_MAX, LOG_BYTES_MIN, "logBytesMax"),

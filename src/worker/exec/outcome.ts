@@ -9,7 +9,7 @@
 import { constants } from "node:os";
 import { isRecord } from "../../core/base/index.ts";
 import type { Usage } from "../../protocol/index.ts";
-import { present, spanOf } from "../../std/index.ts";
+import { isAgain, present, spanOf } from "../../std/index.ts";
 import { type Failure, saysRateLimited, textOr } from "../output/events.ts";
 import { shorten } from "../output/lines.ts";
 import type { Redactor } from "../output/redact.ts";
@@ -89,6 +89,8 @@ function stopped(ending: Ending, stop: CommandStop): ExecOutcome {
 }
 
 function done({ answer, output }: Ending): ExecOutcome {
+  if (answer.kind === "value" && isAgain(answer.value))
+    return { outcome: "again", ...present({ note: answer.value.note }) };
   if (answer.kind === "value") return { outcome: "done", result: answer.value };
   if (answer.kind === "none") return { outcome: "done", result: { exitCode: 0, ...(output === "" ? {} : { output }) } };
   return answer.permanent ? permanent(answer.error) : failed(answer.error);
@@ -195,6 +197,7 @@ export function finishedOutcome(
     ...placed,
     ...(placed.result === undefined ? {} : { result: redact.value(placed.result) }),
     ...(placed.error === undefined ? {} : { error: redact.line(placed.error) }),
+    ...(placed.note === undefined ? {} : { note: redact.line(placed.note) }),
     ...present({ usage }),
   };
 }
@@ -204,7 +207,7 @@ function withWorkspace(outcome: ExecOutcome, workspace: WorkspaceReport): ExecOu
   const { isKept, path, branch } = workspace;
   const hint = isKept ? `; its work is kept in ${path} on branch ${branch}` : "";
   const error = outcome.error === undefined ? {} : { error: `${outcome.error}${hint}` };
-  if (outcome.outcome !== "done" && !isKept) return outcome;
+  if (outcome.outcome === "again" || (outcome.outcome !== "done" && !isKept)) return outcome;
   const full = besides(outcome.result, workspace);
   const isSmallEnough = bounded(full, "result").kind === "value";
   const shortList = { ...workspace, changedFiles: workspace.changedFiles.slice(0, FILES_LISTED_MIN) };

@@ -60,9 +60,17 @@ export function promptOf({ params, payload, action }: ExecTask): string {
   return textOr(params?.prompt, "") || textOr(inPayload, "") || action;
 }
 
-/** A session knows the task already, but not that it was interrupted. */
+/** What the round before left, behind the prompt. */
+function withNote(task: ExecTask): string {
+  const { number, max, note } = task.round ?? { number: 1, max: 1 };
+  if (number === 1) return promptOf(task);
+  const said = note === undefined ? "was not enough." : `was not enough. This came of it:\n\n${note}`;
+  return `${promptOf(task)}\n\nThis is round ${number} of at most ${max}. The round before ${said}`;
+}
+
+/** A session knows the task already, but not that it was interrupted, nor what came of its last round. */
 function promptIn(task: ExecTask, sessionId: string | undefined): string {
-  if (sessionId === undefined) return promptOf(task);
+  if (sessionId === undefined || (task.round?.number ?? 1) > 1) return withNote(task);
   return `Your work on this was interrupted. Look at what is there, then go on and finish it.\n\n${promptOf(task)}`;
 }
 
@@ -172,7 +180,7 @@ function aider(task: ExecTask, { args, promptFile }: InvocationFacts): Invocatio
   return {
     argv: ["aider", "--message-file", promptFile, ...quiet, ...modelArgs(task), ...args],
     stdin: "",
-    promptFile: promptOf(task),
+    promptFile: withNote(task),
     createReader: createAiderReader,
   };
 }

@@ -190,7 +190,7 @@ async function* linesOf(follower: Follower, onEnd: () => void): AsyncGenerator<s
  * The latest lines, in memory, up to a size: for error messages, for a result of nothing but output, and for those who
  * follow a running attempt, who must not miss a line between what they read and what comes next.
  */
-function createRing(charactersMax: number) {
+export function createRing(charactersMax: number) {
   const lines: string[] = [];
   let first = 0;
   let size = 0;

@@ -27,6 +27,7 @@ type RunFacts = {
   readonly sessionId?: string | undefined;
   readonly inputsFile?: string | undefined;
   readonly inputsDirectory?: string | undefined;
+  readonly round?: number | undefined;
 };
 
 const LET_THROUGH: ReadonlySet<string> = new Set(
@@ -46,8 +47,10 @@ const NOBODY_THERE: Environment = {
   CLAUDE_CODE_RETRY_WATCHDOG: "1",
 };
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
-const RESERVED =
-  /^DROVER_(RUN_(ID|PATH|TOKEN)|(TASK|SESSION)_ID|ATTEMPT|(TASK|RESULT|INPUTS)_FILE|INPUTS_DIR|WORKSPACE|BRANCH|BASE)$/;
+const RESERVED = new RegExp(
+  "^DROVER_(RUN_(ID|PATH|TOKEN)|(TASK|SESSION)_ID|ATTEMPT|ROUND|" +
+    "(TASK|RESULT|INPUTS)_FILE|INPUTS_DIR|WORKSPACE|BRANCH|BASE)$",
+);
 
 export function readAddition(text: string): EnvironmentAddition {
   const [, name = "", value] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
@@ -85,6 +88,7 @@ function namesOf(run: RunFacts, outerPath: string | undefined): Environment {
     DROVER_BASE: run.base,
     DROVER_INPUTS_FILE: run.inputsFile,
     DROVER_INPUTS_DIR: run.inputsDirectory,
+    DROVER_ROUND: run.round?.toString(),
   };
   return {
     DROVER_TASK_ID: run.taskId,

@@ -29,6 +29,8 @@ export type Outcome = {
   readonly rateLimited?: boolean;
   /** Another attempt would fail as well. */
   readonly permanent?: boolean;
+  /** With `again`: what the next round of its loop is to see. */
+  readonly note?: string;
 };
 /** The same, with its result as JSON text. */
 export type Report = Omit<Outcome, "result"> & { readonly result?: string };

@@ -1,26 +1,37 @@
 /**
  * What became of an attempt: from what its handler returned or threw.
  *
- * A value is its result, up to a size. An error is a failure, unless it asks for the task to come back: a
- * `TaskRequeue`, or a provider's 429 or 529. An error with `permanent: true` is not tried again. A handler that knows
- * outcomes itself, like the one that runs commands, says them outright.
+ * A value is its result, up to a size, or asks for another round of its loop. An error is a failure, unless it asks for
+ * the task to come back: a `TaskRequeue`, or a provider's 429 or 529. An error with `permanent: true` is not tried
+ * again. A handler that knows outcomes itself, like the one that runs commands, says them outright.
  */
 
 import { cutError, errorText } from "../../core/base/index.ts";
 import type { Usage } from "../../protocol/index.ts";
-import { jsonFault, present, RESULT_BYTES_MAX, rateLimitOf, spanOf, TaskRequeue, TaskSkip } from "../../std/index.ts";
+import {
+  isAgain,
+  jsonFault,
+  present,
+  RESULT_BYTES_MAX,
+  rateLimitOf,
+  spanOf,
+  TaskRequeue,
+  TaskSkip,
+} from "../../std/index.ts";
 import { TOKENS_MAX, USAGE_FIELDS } from "../output/events.ts";
 import type { Outcome, Report } from "./messages.ts";
 
-const OUTCOMES: readonly unknown[] = ["done", "failed", "cancelled", "requeue", "skipped"];
+const OUTCOMES: readonly unknown[] = ["done", "failed", "cancelled", "requeue", "skipped", "again"];
 
 /** `used` is what the handler reported while it ran. */
 export function reportOfValue(value: unknown, used: Usage | null): Report {
-  return { outcome: "done", ...resultOf(value), ...present({ usage: used }) };
+  const usage = present({ usage: used });
+  if (isAgain(value)) return { outcome: "again", ...noteOf(value.note), ...usage };
+  return { outcome: "done", ...resultOf(value), ...usage };
 }
 
 export function reportOfOutcome(given: unknown, used: Usage | null): Report {
-  const { outcome, result, error, usage: said, retryAfterMs, rateLimited, permanent } = (given ?? {}) as Outcome;
+  const { outcome, result, error, usage: said, retryAfterMs, rateLimited, permanent, note } = (given ?? {}) as Outcome;
   if (!OUTCOMES.includes(outcome)) throw permanentError(`outcome must be one of ${OUTCOMES.join(", ")}`);
   const usage = largerUsage(used, isUsage(said) ? said : null);
   return {
@@ -32,8 +43,12 @@ export function reportOfOutcome(given: unknown, used: Usage | null): Report {
     ...(retryAfterMs === undefined ? {} : { retryAfterMs: spanOf(retryAfterMs) ?? 0 }),
     ...(rateLimited === true ? { rateLimited } : {}),
     ...(permanent === true ? { permanent } : {}),
+    ...(outcome === "again" ? noteOf(note) : {}),
   };
 }
+
+const noteOf = (note: string | undefined): { note?: string } =>
+  note === undefined || note === "" ? {} : { note: cutError(String(note)) };
 
 /** For whatever a handler throws, also what cannot even be looked at. */
 export function reportOfError(error: unknown, used: Usage | null, wallNow: number): Report {

@@ -28,8 +28,10 @@ export type TreeNote = {
   readonly attempt: number;
   readonly runId: string;
   readonly owner: Owner;
-  /** No attempt has been in it yet; an attempt runs in it; its attempt is over and left work. */
-  readonly state: "making" | "in-use" | "kept";
+  /**
+   * No attempt has been in it yet; an attempt runs in it; its attempt is over and left work; or its task goes on in it.
+   */
+  readonly state: "making" | "in-use" | "kept" | "going-on";
 };
 
 const TEXTS = ["name", "path", "branch", "base", "gitDirectory", "taskId", "runId"] as const;
@@ -50,7 +52,9 @@ async function readNote(path: string): Promise<TreeNote | null> {
     const value = JSON.parse(await readFile(path, "utf8")) as Record<string, unknown>;
     const owner = readOwner(value.owner);
     const isWhole = TEXTS.every((key) => typeof value[key] === "string") && owner !== null;
-    return isWhole && ["making", "in-use", "kept"].includes(String(value.state)) ? (value as TreeNote) : null;
+    return isWhole && ["making", "in-use", "kept", "going-on"].includes(String(value.state))
+      ? (value as TreeNote)
+      : null;
   } catch {
     // Not a note of ours, or gone meanwhile.
     return null;

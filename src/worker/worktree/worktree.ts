@@ -47,9 +47,10 @@ export type WorkspaceReport = Omit<TreeState, "isClean"> & {
 type TreeSweep = { readonly removed: string[]; readonly kept: string[]; readonly problems: string[] };
 type TreeRun = Pick<TreeNote, "taskId" | "plan" | "task" | "attempt" | "runId">;
 export type Worktrees = {
-  open(run: TreeRun, start?: TreeStart): Promise<Workspace>;
-  /** Removes it if there is no work in it. */
-  close(workspace: Workspace): Promise<WorkspaceReport>;
+  /** A new one; or, for a task that goes on, the one it was in. */
+  open(run: TreeRun, start?: TreeStart & { readonly goesOn?: boolean }): Promise<Workspace>;
+  /** Removes it if there is no work in it, unless its task goes on. */
+  close(workspace: Workspace, how?: { readonly isGoingOn: boolean }): Promise<WorkspaceReport>;
   /** The same for those whose worker is gone. */
   sweep(): Promise<TreeSweep>;
   /** How many attempts may have a tree at the same time, and in words what keeps others from it. */
@@ -94,8 +95,13 @@ type Probe = Pick<WorktreeOptions, "cwd" | "base"> & { readonly program?: string
 export function createWorktrees({ cwd, base, root, owner, table, ...options }: WorktreeOptions): Worktrees {
   let { countMax } = options;
 
-  async function open(run: TreeRun, start: TreeStart = {}): Promise<Workspace> {
+  async function open(
+    run: TreeRun,
+    { goesOn = false, ...start }: TreeStart & { goesOn?: boolean } = {},
+  ): Promise<Workspace> {
     const repository = await findRepository(cwd);
+    const former = goesOn ? await formerOf(run, repository) : undefined;
+    if (former !== undefined) return await goOn({ ...former, ...run, owner, state: "in-use" }, repository);
     const commit = await startingCommit(repository.top, base, start).catch(inWords);
     await mkdir(root, { recursive: true, mode: 0o700 });
     const note = await withRepositoryLock(repository.gitDirectory, async () => {
@@ -117,6 +123,18 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
     return { cwd: join(note.path, repository.inside), note: ready, leftOut };
   }
 
+  /** The tree it was last in; after a worker was killed it is one that was kept. */
+  async function formerOf({ taskId }: TreeRun, { gitDirectory }: Repository): Promise<TreeNote | undefined> {
+    const mine = (await present()).filter((note) => note.taskId === taskId && note.gitDirectory === gitDirectory);
+    const left = mine.filter(({ state }) => state === "going-on" || state === "kept");
+    return left.toSorted((one, other) => other.attempt - one.attempt)[0];
+  }
+
+  async function goOn(note: TreeNote, { inside }: Repository): Promise<Workspace> {
+    await writeNote(root, note);
+    return { cwd: join(note.path, inside), note, leftOut: [] };
+  }
+
   const present = async (): Promise<TreeNote[]> => (await readNotes(root)).filter(({ path }) => existsSync(path));
 
   async function refuseTooMany(): Promise<void> {
@@ -126,8 +144,13 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
 
   /** Trees that its own attempts work in go or stay when those end; all others are in the way. */
   async function room(): Promise<TreeRoom> {
-    const inTheWay = (await present()).filter(({ state, owner: whose }) => state === "kept" || !isSame(whose, owner));
-    return { count: Math.max(0, countMax - inTheWay.length), note: crowded(inTheWay) };
+    const trees = await present();
+    const inTheWay = trees.filter(
+      ({ state, owner: whose }) => state === "kept" || state === "going-on" || !isSame(whose, owner),
+    );
+    // A task that goes on needs no further tree, only to be taken.
+    const least = trees.some(({ state }) => state === "going-on") ? 1 : 0;
+    return { count: Math.max(least, countMax - inTheWay.length), note: crowded(inTheWay) };
   }
 
   function crowded(trees: readonly TreeNote[]): string {
@@ -154,7 +177,7 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
     throw new WorkspaceRefusal("failed", `there are ${NAMES_MAX} worktrees or branches named ${first} already`);
   }
 
-  async function close({ note }: Workspace): Promise<WorkspaceReport> {
+  async function close({ note }: Workspace, { isGoingOn } = { isGoingOn: false }): Promise<WorkspaceReport> {
     const { path, branch, base: begun } = note;
     const where = { path, branch, base: begun, host: hostname() };
     try {
@@ -162,9 +185,10 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
       const { isClean, ...state } = existsSync(path)
         ? { ...(await branchOfTree(note)), ...(await stateOfTree(note)) }
         : { ...REMOVED, ...(await leftOnBranch(note)) };
-      if (isClean) await removeTree(note, { force: false });
-      else await writeNote(root, { ...note, state: "kept" });
-      return { isKept: !isClean, ...where, ...state };
+      const staysOpen = isGoingOn && existsSync(path);
+      if (isClean && !staysOpen) await removeTree(note, { force: false });
+      else await writeNote(root, { ...note, state: staysOpen ? "going-on" : "kept" });
+      return { isKept: !isClean || staysOpen, ...where, ...state };
     } catch (error) {
       await writeNote(root, { ...note, state: "kept" }).catch(() => {}); // A full disk; then its owner's end will tell.
       return { isKept: true, ...where, ...UNKNOWN, problem: (error as Error).message };

@@ -222,7 +222,8 @@ const startOf = (dice: Dice, state: State): Command => ({ type: "start-attempt",
 const USED = { inputTokens: 5, outputTokens: 2, cachedTokens: 1, cost: 0.5 };
 
 function reportOf(dice: Dice, state: State): AttemptReport {
-  const outcome = dice.pick(["done", "done", "done", "failed", "failed", "cancelled", "requeue", "skipped"] as const);
+  const good = ["done", "done", "done", "again", "again"] as const;
+  const outcome = dice.pick([...good, "failed", "failed", "cancelled", "requeue", "skipped"] as const);
   const hasResult = outcome === "done" && dice.chance(50);
   return {
     ...attemptOf(dice, state),
@@ -235,6 +236,7 @@ function reportOf(dice: Dice, state: State): AttemptReport {
     resultHash: hasResult ? "r".repeat(64) : null,
     resultSize: hasResult ? 10 : 0,
     permanent: dice.chance(15),
+    note: outcome === "again" ? dice.pick([null, "", "one test fails", "x".repeat(300)]) : null,
   };
 }
 
@@ -268,6 +270,7 @@ function submissionOf(dice: Dice, mood: Mood, now: Instant, state: State): Submi
     onDependencyFailure: dice.pick(["skip", "skip", "run"]),
     onLoss: dice.pick([null, null, "retry", "fail"]),
     action: dice.pick(["", "exec", "exec", "click"]),
+    maxRounds: sometimes(40) ? 1 + dice.below(4) : 0,
     labels: someOf(dice, LABELS, sometimes(40) ? 50 : 0),
     callback: sometimes(20) ? dice.pick(["a.example", "b.example:8080", ""]) : null,
   };

@@ -98,6 +98,7 @@ function bookTask(ledger: Ledger, state: State, event: Event): void {
     case "attempt-stopped":
     case "attempt-failed":
     case "attempt-lost":
+    case "round-ended":
     case "task-done":
       return settle(ledger, event.task, event.tokens, event.at);
     case "task-failed":
