@@ -47,6 +47,20 @@ test("a task sees how its needs ended, by id or by the name it gave them, and it
   assert.deepEqual((await kit.drover.task("object")).needs, { a: "plan", b: "code", z: "code" });
 });
 
+test("a task sees what its needs used, if they said so", async () => {
+  await using kit = await createTestDrover();
+  const seen: unknown[] = [];
+  await kit.drover.worker({ id: "w" }, ({ taskId, inputs }, context) => {
+    if (taskId === "a") context.usage({ inputTokens: 5, cachedTokens: 2, cost: 0.5 });
+    if (taskId === "c") seen.push(inputs);
+  });
+  for (const id of ["a", "b"]) await submit(kit, id);
+  await submit(kit, "c", { needs: ["a", "b"] });
+  await kit.settle();
+  const usage = { inputTokens: 5, outputTokens: 0, cachedTokens: 2, cost: 0.5 };
+  assert.deepEqual(seen, [{ a: { taskId: "a", state: "done", usage }, b: { taskId: "b", state: "done" } }]);
+});
+
 test("a task that runs although a need failed sees why, and every attempt sees the same", async () => {
   await using kit = await createTestDrover({ config: { scheduler: { retry: { base: 1, max: 1 } } } });
   const attempts: unknown[] = [];

@@ -15,6 +15,7 @@ import type { State, Task } from "../../core/model/index.ts";
 import type { Log } from "../../log/index.ts";
 import type { Input, Inputs, TaskBody } from "../../protocol/index.ts";
 import { RESULT_BYTES_MAX } from "../../std/index.ts";
+import { usageView } from "../base/charged-tokens.ts";
 import { DroverError } from "../base/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
 import { type BodyStore, DamagedBody } from "./body-store.ts";
@@ -31,7 +32,7 @@ export const hasInputs = ({ links }: Task): boolean =>
   links !== null && (links.parent !== null || links.needs.length > 0);
 
 /** How a need stands, and where more of it is. */
-type Seen = Pick<Input, "taskId" | "state" | "error"> & {
+type Seen = Pick<Input, "taskId" | "state" | "error" | "usage"> & {
   readonly result: { readonly seq: Seq; readonly hash: string | null; readonly size: number } | null;
   /** The event that ended one whose record is gone. */
   readonly endSeq: Seq | null;
@@ -57,16 +58,17 @@ export function createInputs({
   };
 
   async function inputOf(seen: Seen, room: { left: number }): Promise<Input> {
-    const { taskId, state, error } = seen;
+    const { taskId, state, error, usage } = seen;
+    const used = usage === undefined ? {} : { usage };
     try {
       const buried = seen.endSeq === null ? {} : await endOf(log, taskId as TaskId, seen.endSeq);
       const failure = buried.error ?? error;
       const said = failure === undefined ? {} : { error: fitting(failure, room) };
       const result = seen.result === null ? buriedResult(buried, room) : await resultOf(seen.result, taskId, room);
-      return { taskId, state, ...result, ...said };
+      return { taskId, state, ...result, ...said, ...used };
     } catch (thrown) {
       if (!(thrown instanceof DroverError) || thrown.code !== "damaged") throw thrown;
-      return { taskId, state, error: thrown.message };
+      return { taskId, state, error: thrown.message, ...used };
     }
   }
 
@@ -124,7 +126,8 @@ function lookAt(state: State, task: Task, id: TaskId): Seen | null {
         ? null
         : { seq: end.resultSeq as Seq, hash: end.resultHash, size: end.resultSize };
     const error = end === null || end.error === null ? {} : { error: end.error };
-    return { taskId: id, state: found.phase, ...error, result, endSeq: null };
+    const used = found.extra?.usage ? { usage: usageView(found.extra.usage) } : {};
+    return { taskId: id, state: found.phase, ...error, ...used, result, endSeq: null };
   }
   const stone = state.tombstones.get(id);
   if (stone === undefined || stone.seq > task.seq) return null;

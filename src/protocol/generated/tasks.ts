@@ -260,6 +260,8 @@ export type Input = {
   readonly error?: string;
   /** The branch that an exec worker kept its work on. */
   readonly branch?: string;
+  /** What its attempts used; absent if none said, or its record was gone before. */
+  readonly usage?: UsageView;
 };
 
 /** How tasks ended, for one that needs them, by name. */

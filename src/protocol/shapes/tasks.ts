@@ -276,6 +276,7 @@ export const input: s.Schema<wire.Input> = s.namedAnswer("Input", {
   ),
   error: s.optional(s.text(0, 100_000)),
   branch: s.optional(s.text(1, 4096), "The branch that an exec worker kept its work on."),
+  usage: s.optional(usageView(), "What its attempts used; absent if none said, or its record was gone before."),
 });
 export const inputs: s.Schema<wire.Inputs> = s.table(input, s.text(1, 256));
 export const assignedView: s.Schema<wire.AssignedView> = s.namedAnswer("AssignedTask", {
