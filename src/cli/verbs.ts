@@ -38,6 +38,11 @@ export const VERBS: readonly ListedVerb[] = [
     verb("why", "say why a task is not running: every condition, with numbers", () => import("./verbs/why.ts")),
     verb("cancel", "cancel tasks: by id, or all that --where names", () => import("./verbs/cancel.ts")),
     verb("retry", "run failed, cancelled or skipped tasks again", () => import("./verbs/cancel.ts")),
+    verb(
+      "worktrees",
+      "list the worktrees that tasks have left here; diff, merge or clean",
+      () => import("./verbs/worktrees.ts"),
+    ),
   ]),
   ...group("The fleet:", [
     verb("workers", "list workers; drain or remove one", () => import("./verbs/workers.ts")),

@@ -8,11 +8,11 @@
 
 import { existsSync, renameSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { dirname, relative, resolve } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import { nearest } from "../../core/base/index.ts";
 
 import { type Clock, realClock } from "../../std/index.ts";
-import { findRepository, probeWorktree } from "../../worker/worktree/index.ts";
+import { findRepository, probeWorktree, relocateTrees } from "../../worker/worktree/index.ts";
 
 import { readConfigText } from "../config/file.ts";
 import { BadConfig } from "../config/problem.ts";
@@ -208,6 +208,7 @@ async function moveAside(data: string, { now, cwd, err }: Terminal): Promise<voi
   let aside = `${data}.${stamp}`;
   for (let count = 2; existsSync(aside); count++) aside = `${data}.${stamp}-${count}`;
   renameSync(data, aside);
+  await relocateTrees(join(aside, "worktrees"));
   err(`note: the old log is now ${relative(cwd, aside)}\n`);
 }
 

@@ -183,7 +183,7 @@ test("a branch of another machine, or an older one of the same name, is not begu
     /is not the one that impl .* left: commit [0-9a-f]{40} is not here; it is on far-away$/,
   );
   const dirty = await run(there, "impl", "echo new > n", undefined, {});
-  git(repo.repo, "branch", workspaceOf(dirty).branch, "main");
+  git(repo.repo, "worktree", "add", "--quiet", "-b", workspaceOf(dirty).branch, join(repo.home, "stale"), "main");
   const loose = await run(here, "review", "true", { from: "impl" }, far(dirty));
   assert.match(loose.error ?? "", /had not committed all of its work on drover\/impl-2, and its tree is on far-away$/);
 });

@@ -87,22 +87,27 @@ const CHANGED_LISTED_MAX = 500;
 const UNDER_WAY = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply"];
 
 export async function stateOfTree({ path, base, branch }: TreeNote): Promise<TreeState> {
-  const [status, tracked, commits, directory] = await Promise.all([
+  const [status, tracked, commits, isBusy] = await Promise.all([
     git(path, ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"]).then(fromZeros),
     git(path, ["diff", "--name-only", "-z", "--no-renames", "--ignore-submodules=none", base]).then(fromZeros),
     countCommits(path, base, branch),
-    git(path, ["rev-parse", "--absolute-git-dir"]),
+    isUnderWay(path),
   ]);
   const untracked = status.filter((line) => line.startsWith("?? ")).map((line) => line.slice(3));
   const changed = [...new Set([...tracked, ...untracked])].sort();
-  const isUnderWay = UNDER_WAY.some((name) => existsSync(join(directory.trimEnd(), name)));
   return {
-    isClean: status.length === 0 && commits === 0 && !isUnderWay,
+    isClean: status.length === 0 && commits === 0 && !isBusy,
     commits,
     uncommitted: status.length,
     changedFiles: changed.slice(0, CHANGED_LISTED_MAX),
     changedCount: changed.length,
   };
+}
+
+/** Whether a merge, a rebase or the like has not been ended. */
+export async function isUnderWay(path: string): Promise<boolean> {
+  const directory = (await git(path, ["rev-parse", "--absolute-git-dir"])).trimEnd();
+  return UNDER_WAY.some((name) => existsSync(join(directory, name)));
 }
 
 /** Those that the base does not have, wherever HEAD is now. The child may have deleted or renamed the branch. */

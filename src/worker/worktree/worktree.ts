@@ -11,7 +11,7 @@
  * result. That is why there is a limit on how many there may be, and a refusal that says so.
  */
 import { existsSync } from "node:fs";
-import { mkdir, readdir, realpath, rm } from "node:fs/promises";
+import { mkdir, readdir, realpath } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join, relative } from "node:path";
 import { fileNameOf } from "../output/safe-name.ts";
@@ -22,8 +22,9 @@ import { GitError, git } from "./git.ts";
 import { copyIncluded, includedIn } from "./include.ts";
 import { withRepositoryLock } from "./lock.ts";
 import { WorkspaceRefusal } from "./refusal.ts";
+import { removeTree } from "./remove.ts";
 import { resolveBase, startingCommit, type TreeStart } from "./start.ts";
-import { branchOfTree, dropNote, readNotes, stateOfTree, type TreeNote, type TreeState, writeNote } from "./state.ts";
+import { branchOfTree, readNotes, stateOfTree, type TreeNote, type TreeState, writeNote } from "./state.ts";
 
 export type Workspace = {
   /** Where the child runs: the same place inside the worktree as `cwd` has inside the repository. */
@@ -73,7 +74,7 @@ type WorktreeOptions = {
   readonly table: ProcessTable;
 };
 
-const BRANCH_PREFIX = "drover/";
+export const BRANCH_PREFIX = "drover/";
 const NAMES_MAX = 1000;
 const PATHS_NAMED = 3;
 const ROOM_ADVICE =
@@ -114,8 +115,7 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
       leftOut = await copyIncluded(repository.top, note.path);
       if (!existsSync(join(note.path, repository.inside))) throw notCommitted(repository, nameOf(start, base));
     } catch (error) {
-      // No attempt has worked in it yet, so it may go by force.
-      await removeTree(note, { force: true }).catch(() => {});
+      await removeTree(root, note).catch(() => {});
       return inWords(error);
     }
     const ready: TreeNote = { ...note, state: "in-use" };
@@ -186,25 +186,13 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
         ? { ...(await branchOfTree(note)), ...(await stateOfTree(note)) }
         : { ...REMOVED, ...(await leftOnBranch(note)) };
       const staysOpen = isGoingOn && existsSync(path);
-      if (isClean && !staysOpen) await removeTree(note, { force: false });
+      if (isClean && !staysOpen) await removeTree(root, note);
       else await writeNote(root, { ...note, state: staysOpen ? "going-on" : "kept" });
       return { isKept: !isClean || staysOpen, ...where, ...state };
     } catch (error) {
       await writeNote(root, { ...note, state: "kept" }).catch(() => {}); // A full disk; then its owner's end will tell.
       return { isKept: true, ...where, ...UNKNOWN, problem: (error as Error).message };
     }
-  }
-
-  async function removeTree(note: TreeNote, { force }: { force: boolean }): Promise<void> {
-    const { gitDirectory, path, branch } = note;
-    await withRepositoryLock(gitDirectory, async () => {
-      // Without force git itself refuses a tree that is not clean: a second opinion that costs nothing.
-      if (force) await rm(path, { recursive: true, force: true });
-      if (existsSync(path)) await git(gitDirectory, ["worktree", "remove", path]);
-      else await git(gitDirectory, ["worktree", "prune"]);
-      await dropBranch(gitDirectory, branch, note.base);
-    });
-    await dropNote(root, note);
   }
 
   async function sweep(): Promise<TreeSweep> {
@@ -214,7 +202,7 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
       try {
         const isGone = !existsSync(note.path);
         const isClean = isGone || note.state === "making" || (await stateOfTree(note)).isClean;
-        if (isClean) await removeTree(note, { force: note.state === "making" });
+        if (isClean) await removeTree(root, note);
         else await writeNote(root, { ...note, state: "kept" });
         found[isClean ? "removed" : "kept"].push(note.path);
       } catch (error) {
@@ -333,13 +321,4 @@ function namesOf(
   // A branch cannot lie below another branch.
   const separator = branches.has(`${BRANCH_PREFIX}${folder}`) ? "." : "/";
   return { name: `${folder}.${name}`, branch: named(`${folder}${separator}${name}`) };
-}
-
-/** Only if it holds nothing that the base does not: it is compared and deleted in one step. */
-async function dropBranch(gitDirectory: string, branch: string, base: string): Promise<void> {
-  const ref = `refs/heads/${branch}`;
-  const tip = await tipOf(gitDirectory, branch);
-  if (tip === null) return;
-  const extra = Number(await git(gitDirectory, ["rev-list", "--count", tip, `^${base}`]));
-  if (extra === 0) await git(gitDirectory, ["update-ref", "-d", ref, tip]);
 }
