@@ -50,5 +50,7 @@ test("a list of words is taken as it is, and a shell only where it is asked for"
   assert.throws(() => argvOf([]), /empty/);
   assert.throws(() => argvOf([""]), /empty/);
   assert.throws(() => argvOf(["a"], true), /takes a command line/);
-  assert.throws(() => argvOf(" ", true), /empty/);
+  // Blanks that do not split words are no program either.
+  for (const blank of [" ", "\u00a0", "\t\v", "\ufeff"])
+    for (const shell of [true, false]) assert.throws(() => argvOf(blank, shell), /empty/);
 });

@@ -60,8 +60,10 @@ const refused = (line: string, char: string, why: string): CommandError =>
 
 /** The words to run: as they are, as a line is split, or by a shell. */
 export function argvOf(command: string | readonly string[], shell: boolean = false): readonly string[] {
-  if (typeof command === "string")
-    return shell && command.trim() !== "" ? ["/bin/sh", "-c", command] : splitCommand(command);
+  if (typeof command === "string") {
+    if (command.trim() === "") return notEmpty([]);
+    return shell ? ["/bin/sh", "-c", command] : splitCommand(command);
+  }
   if (shell) throw new CommandError("a shell takes a command line, not a list of words");
   return notEmpty(command);
 }

@@ -20,8 +20,8 @@ export type ExecTask = Pick<TaskBody, "action"> &
 export type ExecContext = Pick<TaskContext, "attempt" | "signal" | "progress" | "usage">;
 /** How a command ended. */
 export type ExecOutcome = Outcome;
-export type TailOptions = TailSize & { readonly follow?: boolean; readonly signal?: AbortSignal };
-export type AttemptTail = {
+type TailOptions = TailSize & { readonly follow?: boolean; readonly signal?: AbortSignal };
+type AttemptTail = {
   readonly taskId: string;
   readonly attempt: number;
   readonly isRunning: boolean;
