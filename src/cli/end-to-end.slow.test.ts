@@ -63,10 +63,10 @@ describe("tasks", LIMIT, () => {
     await drover("submit", "never", "--project", "listed", "--capability", "gpu", "--id", "l2", "--agent", "ben");
     const ids = async (...args: string[]): Promise<string[]> =>
       ((await json("tasks", "--project", "listed", ...args)).tasks as { taskId: string }[]).map(({ taskId }) => taskId);
-    assert.deepEqual(await ids(), ["l1", "l2"]);
+    assert.deepEqual(await ids(), ["l2", "l1"]);
     assert.deepEqual(await ids("--agent", "ben"), ["l2"]);
     assert.deepEqual(await ids("--state", "running,done"), []);
-    assert.deepEqual(await ids("--limit", "1", "--all"), ["l1", "l2"]);
+    assert.deepEqual(await ids("--limit", "1", "--all"), ["l2", "l1"]);
     assert.match(
       (await drover("tasks", "--project", "listed", "--limit", "1")).out,
       /\nThere are more: --cursor \d+, or --all\.\n$/,

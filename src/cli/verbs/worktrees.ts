@@ -217,7 +217,7 @@ const cleanVerb: Verb<CleanFlags> = {
 export const worktreesVerb: VerbBody<DataFlags> = {
   about:
     "Worktrees with work in them are kept until you have looked at them. A tree is running while an attempt is in " +
-    "it; it has work that is nowhere else; its work is merged, into a branch of yours or of a remote; or it is empty. " +
+    "it, it has work nowhere else, its work is merged (into a branch of yours or of a remote), or it is empty. " +
     "No server is asked.",
   flags: [DATA],
   examples: [

@@ -288,6 +288,7 @@ export type Resources = {
 
 /** A round of a loop that has ended. */
 export type Round = {
+  /** The iteration of the task that it was. */
   readonly iteration: number;
   /** How the attempt ended. */
   readonly outcome: "again" | "done";
@@ -295,6 +296,7 @@ export type Round = {
   readonly note?: string;
   /** Absent if it is unknown. */
   readonly usage?: {
+    /** Tokens in all. */
     readonly tokens: number;
   };
 };

@@ -83,10 +83,13 @@ export const loop: s.Schema<wire.Loop> = s.namedObject("Loop", {
 });
 /** A round of a loop that has ended. */
 export const round: s.Schema<wire.Round> = s.namedAnswer("Round", {
-  iteration: s.whole(0),
+  iteration: s.described(s.whole(0), "The iteration of the task that it was."),
   outcome: s.oneOf("again", "done"),
   note: s.optional(s.text(0, NOTE_MAX), "What it left for the next; cut short once there is a later one."),
-  usage: s.optional(s.answer<wire.Round["usage"] & {}>({ tokens: s.whole(0) }), "Absent if it is unknown."),
+  usage: s.optional(
+    s.answer<wire.Round["usage"] & {}>({ tokens: s.described(s.whole(0), "Tokens in all.") }),
+    "Absent if it is unknown.",
+  ),
 });
 export const currentRound: s.Schema<wire.CurrentRound> = s.namedAnswer("CurrentRound", {
   number: s.described(s.whole(1), "Which round this is, from 1."),

@@ -42,7 +42,7 @@ const bad: [Partial<ExecOptions> | object, RegExp][] = [
   [{ command: "a", shell: true, args: ["b"] }, /would be lost/],
   [{ command: "a | b" }, /needs a shell/],
   [{ env: ["1A=b"] }, /^Error: env: /],
-  [{ isolation: "container" }, /isolation must be none or worktree/],
+  [{ isolation: "container" }, /isolation must be none, worktree or by-task/],
   [{ base: "--upload-pack=x" }, /base must be a branch, tag or commit/],
   [{ maxWorktrees: 0 }, /maxWorktrees must be a whole number of at least 1/],
   [{ killGraceMs: -1 }, /killGraceMs must be/],

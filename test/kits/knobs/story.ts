@@ -37,13 +37,16 @@ export async function openStory(path: string, value: unknown, base: object): Pro
   return { ...(await createTestDrover({ at: AT, config, log })), store, signedAt };
 }
 
-/** A log that signs nothing, and says when it would have. */
+/** A log that signs nothing, and says when it would have: by the count of its rule, or as it is asked. */
 function noting(log: Log, store: MemoryStore, signedAt: number[]): Log {
+  let eventsMax = Number.POSITIVE_INFINITY;
   return {
     ...log,
     append: async (after, epoch, batch, batchId) => {
       const result = await log.append(after, epoch, batch, batchId);
-      if (batch.sign !== undefined) signedAt.push(store.head.seq);
+      eventsMax = batch.sign?.events ?? eventsMax;
+      const isMany = store.head.seq - (signedAt.at(-1) ?? 0) >= eventsMax;
+      if (batch.sign !== undefined || isMany) signedAt.push(store.head.seq);
       return result;
     },
     sign: async () => {
