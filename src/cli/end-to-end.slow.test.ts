@@ -278,7 +278,10 @@ describe("a worker", LIMIT, () => {
     assert.match((await drover("workers")).out, /\nmac-1 +\S+ +idle +0 of 2 +git, think\n/);
     terminal.signal("SIGTERM");
     assert.equal(await ended, 0);
-    assert.match(terminal.complained(), /^stopping: nothing more is taken\n/);
+    assert.match(
+      terminal.complained(),
+      /^start {5}\S+ {2}think\ndone {6}\S+ {2}\S+\nstopping: nothing more is taken\n/,
+    );
     const done = await drover("submit", "--command", "true", "--wait");
     assert.equal(done.code, 0, done.err);
   });

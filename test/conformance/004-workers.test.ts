@@ -12,6 +12,7 @@ import {
   type Event,
   evolve,
   InputError,
+  instant,
   shouldAccept,
   shouldThrottle,
   taskId,
@@ -20,6 +21,7 @@ import {
 import { checkInvariants } from "../../src/core/invariants/invariants.ts";
 import { restore, snapshotLines } from "../../src/core/snapshot/snapshot.ts";
 import { recentCharge } from "../../src/core/turn/fairness.ts";
+import { why } from "../../src/core/why/why.ts";
 import {
   createWorld,
   placedBy,
@@ -308,6 +310,30 @@ test("a filter that is heard first or last moves the queued tasks it refuses, al
     world.starts().map(({ task }) => task),
     ["e1", "e2"],
   );
+});
+
+test("what a worker takes, by patterns of types and projects, decides whether a task can ever run, and why", () => {
+  const world = createWorld();
+  world.tryTo({
+    ...{ type: "join-worker", worker: workerId("w"), kind: "pull", session: "s" },
+    settings: workerSettings({ slots: 9 }),
+    takes: { actions: null, types: ["code-*", "*spec"], projects: ["web-*"] },
+  });
+  const rows: [id: string, type: string, project: string, refused: string][] = [
+    ["a", "code-review", "web-1", ""],
+    ["b", "spec", "web-", ""],
+    ["c", "code", "web-1", "type code"],
+    ["d", "code-x", "web", "project web"],
+    ["e", "plan", "other", "type plan, project other"],
+  ];
+  for (const [id, type, project] of rows) world.submit(id, { type, project });
+  for (const [id, , , refused] of rows) {
+    assert.equal(world.taskOf(id).phase, refused === "" ? "assigned" : "queued", id);
+    if (refused === "") continue;
+    const said = why(world.state, taskId(id), instant(world.now()));
+    const [never] = said.ok ? said.value.conditions.filter(({ code, ok }) => code === "never-fits" && !ok) : [];
+    assert.match(never?.detail ?? "", new RegExp(`it needs a worker that takes ${refused}`), id);
+  }
 });
 
 test("a fleet has at most 256 different filters; those it has already may be used by more workers", () => {

@@ -22,7 +22,9 @@ import { createEventReader, createOutputDirectory, readTail } from "../../worker
 
 import { ownName } from "../shell/problem.ts";
 import type { Terminal } from "../shell/terminal.ts";
+import type { GlobalFlags } from "../shell/verb.ts";
 import { handlerFrom } from "../worker/preflight.ts";
+import { type QuietFlag, taskLines } from "../worker/task-lines.ts";
 import { COMMAND_ACTION } from "../worker/verb.ts";
 import type { ExecFlags } from "../worker/worker.ts";
 import type { LogTarget } from "./messages.ts";
@@ -30,11 +32,13 @@ import type { LogTarget } from "./messages.ts";
 const ANY_COMMAND = actionName(COMMAND_ACTION, true);
 type OtherWorker = Pick<WorkerView, "id" | "kind" | "status" | "actions" | "types" | "projects">;
 
-export type LocalWorkerFlags = Pick<ExecFlags, "exec" | "shell" | "env"> & {
-  readonly slots?: number;
-  /** False with --no-worker, true with --worker; else it depends on who may submit. */
-  readonly worker?: boolean;
-};
+export type LocalWorkerFlags = Pick<ExecFlags, "exec" | "shell" | "env"> &
+  QuietFlag &
+  Pick<GlobalFlags, "json" | "color"> & {
+    readonly slots?: number;
+    /** False with --no-worker, true with --worker; else it depends on who may submit. */
+    readonly worker?: boolean;
+  };
 
 const LOCAL_ID = "local";
 const SLOTS_MAX = 8;
@@ -204,12 +208,13 @@ type Presence = {
 /** Joins, and, without --exec, makes room for other workers. */
 async function keepPresent(options: LocalWorkerOptions, exec: ExecHandler): Promise<Presence> {
   const { drover, flags, complain } = options;
+  const lines = taskLines(options.terminal, flags);
   const slots = flags.slots ?? Math.min(SLOTS_MAX, availableParallelism());
   const over = new AbortController();
   let here: (JoinedWorker & { readonly name: string }) | null = null;
 
   const run = async (task: ExecTask, context: ExecContext): Promise<unknown> =>
-    options.answer(await exec.run(task, context));
+    options.answer(await lines(task, () => exec.run(task, context)));
 
   async function leave(): Promise<void> {
     const leaving = here;

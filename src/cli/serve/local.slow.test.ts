@@ -2,11 +2,12 @@
  * Who the worker that serve brings along works for, and what it takes.
  */
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { emptyDirectory, type Served, served } from "../../../test/kits/cli/served.ts";
 import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
+import { createRepo } from "../../../test/kits/faults/repository.ts";
 import { runCommandLine } from "../command-line.ts";
 import { VERBS } from "../verbs.ts";
 
@@ -199,3 +200,50 @@ test("a worker takes the actions, types and projects it names", LIMIT, async () 
   terminal.signal("SIGTERM");
   assert.equal(await ended, 0);
 });
+
+test(
+  "the local worker has a line for each task on the terminal of the server, and none with --quiet",
+  LIMIT,
+  async () => {
+    for (const [flags, lines] of [
+      [[], /^start {5}t {2}exec\ndone {6}t {2}\S+\n$/],
+      [["--quiet"], /^$/],
+    ] as const) {
+      await using server = await served(["--log", "memory:", ...flags]);
+      assert.equal((await server.drover(["submit", "--command", "true", "--id", "t", "--wait"])).code, 0);
+      assert.match(server.terminal.complained(), lines);
+    }
+  },
+);
+
+test(
+  "a task of the local worker has a worktree if it asks for one, and goes on from what another left",
+  LIMIT,
+  async (t) => {
+    const { repo } = createRepo(t);
+    writeFileSync(join(repo, ".git", "info", "exclude"), ".drover\n");
+    await using server = await served([], { directory: repo });
+    const submit = async (id: string, command: string, worktree: unknown, ...more: string[]): Promise<string> => {
+      const params = JSON.stringify({ command, worktree });
+      const { out, err } = await server.drover([
+        "submit",
+        "exec",
+        "--id",
+        id,
+        "--params",
+        params,
+        ...more,
+        "--wait",
+        "--json",
+      ]);
+      assert.equal(err, "", err);
+      return out;
+    };
+    await submit("impl", "echo new > n", true);
+    assert.match((await server.drover(["task", "impl"])).out, /branch +drover\/impl\n/);
+    const review = JSON.parse(await submit("review", "cat n", { from: "impl" }, "--needs", "impl"));
+    assert.equal(review.result.output, "new");
+    assert.equal((await server.drover(["worktrees", "merge", "impl", "--into", "main"])).code, 0);
+    assert.equal(readFileSync(join(repo, "n"), "utf8"), "new\n");
+  },
+);

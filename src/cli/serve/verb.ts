@@ -4,7 +4,7 @@
  */
 
 import { CONFIG_FLAGS, type VerbBody, wholeNumber } from "../shell/verb.ts";
-import { EXEC_FLAGS } from "../worker/verb.ts";
+import { EXEC_FLAGS, QUIET } from "../worker/verb.ts";
 import type { ServeFlags } from "./serve.ts";
 
 const OF_EXEC = ["--exec", "--shell", "--env"];
@@ -27,6 +27,7 @@ export const serveVerb: VerbBody<ServeFlags> = {
       flag.flags.startsWith("--exec ") ? { ...flag, about: "let the local worker run this for every task" } : flag,
     ),
     { flags: "--slots <n>", about: "how many tasks the local worker runs at once", read: wholeNumber(1, 1000) },
+    QUIET,
     {
       flags: "--log-level <level>",
       about: "what is logged on standard error (default: warn on a terminal, else info)",

@@ -36,6 +36,7 @@ export const EXEC_FLAGS: readonly FlagSpec[] = [
   },
 ];
 
+export const QUIET: FlagSpec = { flags: "-q, --quiet", about: "no line for each task on the terminal" };
 const SLOTS_MAX = 1000;
 
 export const workerVerb: VerbBody<WorkerFlags> = {
@@ -44,12 +45,13 @@ export const workerVerb: VerbBody<WorkerFlags> = {
     { flags: "--slots <n>", about: "how many tasks at once (default: 1)", read: wholeNumber(1, SLOTS_MAX) },
     { flags: "--capability <names>", about: "what this worker offers; with commas, or given again", read: several },
     { flags: "--action <names>", about: "take only tasks with these actions: names, or build-*", read: several },
-    { flags: "--type <names>", about: "take only tasks of these types", read: several },
-    { flags: "--project <names>", about: "take only tasks of these projects", read: several },
+    { flags: "--type <names>", about: "take only tasks of these types: names, or code-*", read: several },
+    { flags: "--project <names>", about: "take only tasks of these projects: names, or web-*", read: several },
     { flags: "--cpu <cores>", about: "cores it offers: 8, 0.5 or 500m (default: not counted)", read: cpuMillicores },
     { flags: "--memory <size>", about: "memory it offers: 16GiB (default: not counted)", read: byteCount },
     { flags: "--zone <name>", about: "where it is" },
     { flags: "--id <name>", about: "keep it over restarts, so that the worker keeps its name (default: a new one)" },
+    QUIET,
     { flags: "-d, --data <directory>", about: "where logs, sessions and worktrees lie (default: .drover/worker)" },
   ],
   examples: [

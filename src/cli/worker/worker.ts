@@ -18,6 +18,7 @@ import { asTyped, CliProblem, EXIT, type ExitCode, usageProblem } from "../shell
 import { exitOf, type StopSignal, type Terminal } from "../shell/terminal.ts";
 import { type Call, given } from "../shell/verb.ts";
 import { checkProgram, checkWorktree, handlerFrom, makeWorkerData } from "./preflight.ts";
+import { type QuietFlag, taskLines } from "./task-lines.ts";
 
 /** What an exec worker runs and where: the same for `drover worker` and `drover serve --exec`. */
 export type ExecFlags = {
@@ -35,18 +36,19 @@ export type ExecFlags = {
   readonly killGrace?: number;
   readonly maxWorktrees?: number;
 };
-export type WorkerFlags = ExecFlags & {
-  readonly id?: string;
-  readonly slots?: number;
-  readonly capability?: readonly string[];
-  readonly action?: readonly string[];
-  readonly type?: readonly string[];
-  readonly project?: readonly string[];
-  readonly cpu?: number;
-  readonly memory?: number;
-  readonly zone?: string;
-  readonly data?: string;
-};
+export type WorkerFlags = ExecFlags &
+  QuietFlag & {
+    readonly id?: string;
+    readonly slots?: number;
+    readonly capability?: readonly string[];
+    readonly action?: readonly string[];
+    readonly type?: readonly string[];
+    readonly project?: readonly string[];
+    readonly cpu?: number;
+    readonly memory?: number;
+    readonly zone?: string;
+    readonly data?: string;
+  };
 
 export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
   const { flags, terminal, output } = call;
@@ -59,6 +61,7 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
   const exec = await prepare({ ...options, onWarning: warn }, call);
   const stop = stopper(terminal, exec);
   const slots = flags.slots ?? 1;
+  const lines = taskLines(terminal, flags);
   const joined = Promise.withResolvers<PullWorker>();
   joined.promise.catch(() => {});
   /** The server says how many worktrees a worker of its fleet may keep now, unless --max-worktrees says otherwise. */
@@ -87,7 +90,8 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
         logs: execLogs(data, (...asked) => exec.tail(...asked)),
       },
       async (task, context) => {
-        const outcome = await heed(await joined.promise).run(task, context);
+        const handler = heed(await joined.promise);
+        const outcome = await lines(task, () => handler.run(task, context));
         await trees.look();
         return outcome;
       },
