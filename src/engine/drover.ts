@@ -243,8 +243,10 @@ async function startParts(options: OpenOptions, log: Log, config: Config | null)
   const permits = createRemotePermits(writer, steady);
   const callbacks = createCallbacks({ writer, bodies, task: (id) => tasks.task(id) });
   const inputs = createInputs({ writer, log, bodies });
-  const workers = createLocalWorkers({ writer, clock: steady, newId, bodies, inputs, permits: localPermits });
-  const remote = createRemoteWorkers({ writer, clock: steady, newId, bodies, inputs });
+  const submitChild: TaskApi["submitChild"] = (parent, attempt, body) => tasks.submitChild(parent, attempt, body);
+  const forWorkers = { writer, clock: steady, newId, bodies, inputs };
+  const workers = createLocalWorkers({ ...forWorkers, permits: localPermits, submitChild });
+  const remote = createRemoteWorkers(forWorkers);
   const progressOf = (task: string): unknown => workers.progressOf(task) ?? remote.progressOf(task);
   const snapshots = createSnapshotter({
     log,

@@ -31,7 +31,29 @@ function auditSubmit(shadow: Shadow, event: EventOf<"task-submitted">, complain:
   }
   if (event.deadline !== null && event.deadline <= event.at)
     complain("deadline", `${event.task} came past its deadline`);
+  if (event.ofRunning) auditGrowth(shadow, event, complain);
 }
+
+const GROWN_DEPTH_MAX = 16;
+const GROWN_CHILDREN_MAX = 1000;
+
+/** Only a task that runs has such children: of its own project and agent, not too deep and not too many. */
+function auditGrowth(shadow: Shadow, event: EventOf<"task-submitted">, complain: Complain): void {
+  const parent = shadow.tasks.get(event.parent ?? "");
+  const say = (claim: string): void => complain("growth", `${event.task}, a child of ${event.parent}, ${claim}`);
+  if (parent?.phase !== "live" || parent.attempt === null) return say("grew though its parent does not run");
+  const { project, agent, depth } = parent.spec;
+  if (event.project !== project || event.agent !== agent) say("is of another project or agent");
+  if (event.depth !== depth + 1 || event.depth > GROWN_DEPTH_MAX) say(`is ${event.depth} levels deep`);
+  const siblings = [...shadow.tasks.values()].filter(
+    ({ spec, seq }) => spec.ofRunning && spec.parent === event.parent && seq > parent.seq,
+  );
+  if (siblings.length >= GROWN_CHILDREN_MAX) say("is one too many");
+}
+
+/** What a task waits for: its needs, and its parent unless that ran when it submitted it. */
+const awaited = ({ parent, needs, ofRunning }: EventOf<"task-submitted">): EventOf<"task-submitted">["needs"] =>
+  parent === null || ofRunning ? needs : [parent, ...needs];
 
 function auditStart(task: ShadowTask, event: EventOf<"task-assigned">, complain: Complain): void {
   const id = event.task;
@@ -102,9 +124,8 @@ function auditEnd(shadow: Shadow, task: ShadowTask, event: Event, complain: Comp
   if (event.kind === "task-skipped" && event.dependency === null) {
     if (event.attempt === null) complain("skip", `${id} is skipped for no dependency and by no attempt`);
   } else if (event.kind === "task-skipped" && event.dependency !== null) {
-    const { needs, parent } = task.spec;
     const dependency = shadow.tasks.get(event.dependency);
-    const isTie = event.dependency === parent || needs.includes(event.dependency);
+    const isTie = awaited(task.spec).includes(event.dependency);
     const isBad = dependency === undefined || (dependency.phase === "ended" && dependency.outcome !== "done");
     if (!isTie || !isBad) complain("skip", `${id} is skipped for ${event.dependency}, which gives no cause`);
     const open = openTies(shadow, task);
@@ -144,11 +165,11 @@ function openTies(shadow: Shadow, { seq, spec: { needs, parent } }: ShadowTask):
 /** A task becomes runnable when nothing it waits for is missing. */
 function auditQueued(shadow: Shadow, task: ShadowTask, complain: Complain): void {
   if (task.phase === "queued") return;
-  const { task: id, needs, parent, notBefore, onDependencyFailure } = task.spec;
+  const { task: id, notBefore, onDependencyFailure } = task.spec;
   if (task.phase !== "waiting") complain("queued-first", `${id} is queued though it is ${task.outcome ?? task.phase}`);
   if (task.awaitsArtifact) complain("artifact", `${id} is queued though its artifact never appeared`);
   if (notBefore !== null && shadow.at < notBefore) complain("not-before", `${id} is queued before its time`);
-  for (const dependency of parent === null ? needs : [parent, ...needs]) {
+  for (const dependency of awaited(task.spec)) {
     const other = shadow.tasks.get(dependency);
     if (other === undefined || other.seq > task.seq || other.outcome === "done") continue;
     if (onDependencyFailure === "skip")

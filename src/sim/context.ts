@@ -77,6 +77,7 @@ export function createContext(options: ContextOptions): SimContext {
     world,
     isStorm: (gate) => world.elapsed() < (storms.get(gate) ?? -1),
     actsOf: (task) => bodies.get(task) ?? [],
+    noteActs: (task, acts) => bodies.set(task, acts),
   };
   const shared = { world, store, auditor, tally, switches, artifacts };
   const lives = createEngineLives({

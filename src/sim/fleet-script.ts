@@ -200,6 +200,10 @@ const roundsOf = ({ tasks }: Script, acts: readonly Act[]): Act[] =>
     act.does === "finish" && (tasks % 7 === 0 ? index % 2 === 0 : tasks % 40 === 0) ? { ...act, does: "again" } : act,
   );
 
+/** Some submit children. By their number: one more draw would make other histories of the same seeds. */
+const growing = ({ tasks }: Script, acts: readonly Act[]): readonly Act[] =>
+  tasks % 7 === 3 ? acts.map((act) => ({ ...act, grows: 2 })) : acts;
+
 /** A few ids are used twice on purpose: the same body again is the same task, another one a conflict. */
 function writeTask(script: Script, mayTie: boolean): Extract<Step, { do: "submit" }>["body"] {
   const { random, ids } = script;
@@ -237,7 +241,7 @@ function writeTask(script: Script, mayTie: boolean): Extract<Step, { do: "submit
     ...maybe(ties ? 12 : 0, "parent", () => random.pick(ids.slice(-15))),
     ...maybe(ties ? 12 : 0, "needs", () => [random.pick(ids.slice(-15))]),
     params: {
-      acts: roundsOf(script, writeActs(script)),
+      acts: growing(script, roundsOf(script, writeActs(script))),
       ...maybe(12, "deadlineIn", () => writeSpan(random)),
       ...maybe(8, "notBeforeIn", () => writeSpan(random)),
     },

@@ -27,6 +27,8 @@ export type Act = {
   /** Tokens it reports on the way; absent: it never says. */
   readonly used?: number;
   readonly call?: Call;
+  /** It submits so many children, each of which submits one less. */
+  readonly grows?: number;
 };
 
 type Task = { readonly task: string };

@@ -34,12 +34,28 @@ export type Surroundings = {
   readonly world: SimWorld;
   isStorm(gate: string): boolean;
   actsOf(task: string): readonly Act[];
+  /** What a child that grew does. */
+  noteActs(task: string, acts: readonly Act[]): void;
 };
 
 const actFor = ({ actsOf }: Surroundings, task: string, attempt: number): Act => {
   const acts = actsOf(task);
   return acts[(attempt - 1) % Math.max(1, acts.length)] ?? FINISH;
 };
+
+type SubmitChild = (body: { readonly action: string }) => Promise<{ readonly taskId: string }>;
+
+/** An attempt submits the children of its act. Where there is no room, or its attempt is over, it goes on without. */
+async function growChildren(where: Surroundings, { grows = 0 }: Act, submit: SubmitChild): Promise<void> {
+  for (let child = 0; child < grows; child++) {
+    try {
+      const { taskId } = await submit({ action: "work" });
+      where.noteActs(taskId, [{ ...FINISH, grows: grows - 1 }]);
+    } catch (error) {
+      if (!(error instanceof DroverError)) throw error;
+    }
+  }
+}
 
 class RateLimited extends Error {
   readonly status = 429;
@@ -63,8 +79,9 @@ export async function answerCall(call: Call, where: Surroundings, life: Life): P
 }
 
 export function localHandler(where: Surroundings, life: Life, sober: boolean): Handler {
-  return async ({ taskId, attempt }, { signal, usage, withPermit }) => {
+  return async ({ taskId, attempt }, { signal, usage, withPermit, submit }) => {
     const act = sober ? FINISH : actFor(where, taskId, attempt);
+    await growChildren(where, act, submit);
     const { call, used } = act;
     if (call !== undefined) {
       const ask = { tokens: call.tokens };
@@ -131,6 +148,12 @@ export function createRemoteFleet(where: Surroundings, isOpen: () => SimEngine |
     const job: Job = { task, attempt, act: who.sober ? FINISH : actFor(where, task, attempt), over: false };
     jobs.set(key, job);
     send({ type: "start-attempt", task, attempt });
+    const submit: SubmitChild = async (body) => {
+      const { drover } = isOpen() ?? { drover: null };
+      if (drover === null) throw new DroverError("closed", "no engine is there");
+      return drover.submitChild(task, attempt, body);
+    };
+    if (job.act.grows !== undefined) world.after(LATENCY_MS, () => void growChildren(where, job.act, submit));
     if (job.act.call !== undefined) world.after(LATENCY_MS, () => ask(job, job.act.call as Call));
     if (job.act.used !== undefined) send({ type: "report-usage", task, attempt, tokens: Math.ceil(job.act.used / 2) });
     if (job.act.does !== "hang") world.after(LATENCY_MS + job.act.ms, () => finish(job, job.act.does));

@@ -105,7 +105,8 @@ function checkDependencies(state: State, id: TaskId, kind: string): void {
   const task = state.tasks.get(id);
   if (task === undefined || task.links === null || task.requirements.onDependencyFailure === "run") return;
   let isBad = false;
-  for (const other of [task.links.parent, ...task.links.needs]) {
+  const { parent, needs, ofRunning } = task.links;
+  for (const other of ofRunning ? needs : [parent, ...needs]) {
     const found = other === null ? undefined : (state.tasks.get(other) ?? state.tombstones.get(other));
     if (found === undefined || found.seq > task.seq) continue;
     assert.ok(hasEnded(found), `${id}: ${kind}, but ${other} is ${found.phase}`);

@@ -1,4 +1,5 @@
 /** What other layers may use of this room. */
 
+export { awaitedParent } from "./placement.ts";
 export { fnv1a } from "./shape.ts";
 export { actionName, commandIn, takesSuch } from "./worker-filter.ts";

@@ -20,6 +20,7 @@ import type {
   ReadonlyTask,
   ReadonlyWorker,
 } from "../model/read-only.ts";
+import type { Links } from "../model/state.ts";
 import { zonePin } from "./pin.ts";
 import { couldServe, fnv1a, hasRoomFor, hasSlot, leavesEnough, type Needed, offers } from "./shape.ts";
 import { refusalsOf } from "./worker-filter.ts";
@@ -130,11 +131,15 @@ function affinities(state: ReadonlyState, task: ReadonlyTask): { worker: WorkerI
     const worker = ranOn(state, id);
     if (worker !== null) found.push({ worker, reason: "data-locality" });
   };
-  ran(task.links?.parent ?? null);
+  ran(task.links === null ? null : awaitedParent(task.links));
   for (const need of task.links?.needs ?? []) ran(need);
   if (task.lastWorker !== null) found.push({ worker: task.lastWorker, reason: "previously-executed" });
   return found;
 }
+
+/** The parent that a task waits for, and sees the end of. */
+export const awaitedParent = ({ parent, ofRunning }: Pick<Links, "parent" | "ofRunning">): TaskId | null =>
+  ofRunning ? null : parent;
 
 const ranOn = ({ tasks, tombstones }: ReadonlyState, id: TaskId | null): WorkerId | null =>
   id === null ? null : ((tasks.get(id) ?? tombstones.get(id))?.lastWorker ?? null);
@@ -151,12 +156,12 @@ export const neededBy = (
 /** What a task that is being queued will wait for, under the affinity strategy. */
 export function pinFor(
   state: ReadonlyState,
-  task: { readonly parent: TaskId | null; readonly needs: readonly TaskId[]; readonly lastWorker: WorkerId | null },
+  task: Pick<Links, "parent" | "needs" | "ofRunning"> & { readonly lastWorker: WorkerId | null },
   demand: Needed & { readonly zone: string | null },
 ): Pin | null {
   const { strategy, affinityWait } = state.config.scheduler.placement;
   if (strategy !== "affinity" || affinityWait === 0) return null;
-  const wanted = [task.parent, ...task.needs].map((id) => ranOn(state, id));
+  const wanted = [awaitedParent(task), ...task.needs].map((id) => ranOn(state, id));
   for (const id of [...wanted, task.lastWorker]) {
     const worker = id === null ? undefined : state.fleet.byId.get(id);
     if (worker !== undefined && offers(worker, demand)) return worker.id;

@@ -10,8 +10,9 @@
  * judge them at the moment of a start. The indices (queues, shapes, the tree over workers) are in
  * indices.ts.
  */
+import type { TaskId } from "../base/brand.ts";
 import { waiting } from "../collections/fifo.ts";
-import { dependenciesOf } from "../lifecycle/transitions.ts";
+import { dependenciesOf, namedIn } from "../lifecycle/transitions.ts";
 import type { ReadonlyAttempt, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
 import { endedBadly, hasEnded } from "../model/state.ts";
 import { isOversize, isRunnable } from "../turn/queue.ts";
@@ -30,6 +31,7 @@ export function checkInvariants(state: ReadonlyState): string[] {
   checkLoads(state, complain);
   checkWorkers(state, complain);
   checkTies(state, complain);
+  checkGrowth(state, complain);
   checkEnds(state, complain);
   checkTombstones(state, complain);
   checkGates(state, complain);
@@ -187,7 +189,7 @@ function checkWorkers(state: ReadonlyState, complain: Check): void {
 /** The tasks that are there and that this one names, while its own time is not up. */
 function namedBy(state: ReadonlyState, { links, seq }: ReadonlyTask): ReadonlyTask[] {
   if (links === null || links.due) return [];
-  const found = dependenciesOf(links).map((id) => state.tasks.get(id));
+  const found = namedIn(links).map((id) => state.tasks.get(id));
   // A later task may have taken the id of one that was forgotten.
   return found.filter((task) => task !== undefined && task.seq < seq) as ReadonlyTask[];
 }
@@ -236,6 +238,30 @@ function checkTies(state: ReadonlyState, complain: Check): void {
   }
   const waiters = [...state.artifacts.values()].every((tasks) => tasks.size > 0);
   complain(waiters, "an artifact is known only while somebody waits for it");
+}
+
+/** What grew while its parent ran. */
+function checkGrowth(state: ReadonlyState, complain: Check): void {
+  const children = new Map<ReadonlyTask, { all: number; open: number }>();
+  for (const task of state.tasks.values()) {
+    const growth = task.extra?.growth ?? null;
+    if (task.links?.ofRunning !== true) continue;
+    const parent = state.tasks.get(task.links.parent as TaskId);
+    complain(growth !== null, () => `${task.id}, which a running task submitted, is of a tree`);
+    // A later task may have taken the id of one that was forgotten.
+    if (parent === undefined || parent.seq > task.seq) continue;
+    complain(parent.extra?.growth?.tree === growth?.tree, () => `${task.id} is of the tree of its parent`);
+    const { all, open } = children.get(parent) ?? { all: 0, open: 0 };
+    children.set(parent, { all: all + 1, open: open + (hasEnded(task) ? 0 : 1) });
+  }
+  for (const task of state.tasks.values()) {
+    const growth = task.extra?.growth ?? null;
+    const { all, open } = children.get(task) ?? { all: 0, open: 0 };
+    const say = (claim: string) => () => `${task.id} (${task.phase}) ${claim}`;
+    complain((growth?.open ?? 0) === open, say("counts the children it submitted that have not ended"));
+    complain((growth?.children ?? 0) >= all, say("counts the children it submitted"));
+    complain((growth?.tree.grown ?? 0) >= (growth?.children ?? 0), say("has no more children than its tree has tasks"));
+  }
 }
 
 function checkEnds(state: ReadonlyState, complain: Check): void {

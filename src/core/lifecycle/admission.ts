@@ -22,6 +22,7 @@ import type { ReadonlyProject, ReadonlyState } from "../model/read-only.ts";
 import { type EndPhase, hasEnded, type Phase, wentWell } from "../model/state.ts";
 import { estimateFrom } from "../turn/expected-tokens.ts";
 import { tabCapability } from "./browser-tab.ts";
+import { growingParent } from "./growth.ts";
 import { dependenciesOf } from "./transitions.ts";
 
 export const PROJECTS_MAX = 10_000;
@@ -93,7 +94,10 @@ export function decideSubmit(state: ReadonlyState, command: CommandOf<"submit-ta
   }
   const settings = projectFor(state, task.project, task.agent);
   if (!settings.ok) return settings;
-  const ties = readTies(state, task);
+  const { ofRunning = null } = command;
+  const growing = ofRunning === null ? null : growingParent(state, task, ofRunning);
+  if (growing !== null && !growing.ok) return growing;
+  const ties = readTies(state, task, growing !== null);
   if (!ties.ok) return ties;
   const full = refusalForRoom(state, task);
   if (full !== null) return fail(full);
@@ -149,6 +153,7 @@ function refusalForSpread(state: ReadonlyState, id: ProjectId, agent: AgentId | 
 }
 
 type Ties = {
+  readonly ofRunning: boolean;
   readonly depth: number;
   readonly priority: number | null;
   /** Whether anybody gave the parent its priority; a tombstone has forgotten, so one that is not 0 counts. */
@@ -158,14 +163,21 @@ type Ties = {
   readonly failed: { readonly id: TaskId; readonly phase: Phase; readonly seq: number | null } | null;
 };
 
-const NO_TIES: Result<Ties, Refusal> = ok({ depth: 0, priority: null, prioritised: false, unmet: false, failed: null });
+const NO_TIES: Result<Ties, Refusal> = ok({
+  ofRunning: false,
+  depth: 0,
+  priority: null,
+  prioritised: false,
+  unmet: false,
+  failed: null,
+});
 
 /** What its parent and needs mean for a task. */
-function readTies(state: ReadonlyState, task: Submission): Result<Ties, Refusal> {
+function readTies(state: ReadonlyState, task: Submission, ofRunning: boolean): Result<Ties, Refusal> {
   if (task.parent === null && task.needs.length === 0) return NO_TIES;
   let unmet = false;
   let failed: Ties["failed"] = null;
-  for (const id of dependenciesOf(task)) {
+  for (const id of dependenciesOf({ ...task, ofRunning })) {
     const field = id === task.parent ? "parent" : "needs";
     if (id === task.id) return fail({ type: "cycle", path: [id, id] });
     const found = state.tasks.get(id) ?? state.tombstones.get(id);
@@ -182,7 +194,7 @@ function readTies(state: ReadonlyState, task: Submission): Result<Ties, Refusal>
   const ofParent = task.parent === null ? undefined : state.tasks.get(task.parent)?.requirements;
   const prioritised = ofParent === undefined ? (priority ?? 0) !== 0 : ofParent.prioritised;
   // It is judged when the last of them has ended.
-  return ok({ depth, priority, prioritised, unmet, failed: unmet ? null : failed });
+  return ok({ ofRunning, depth, priority, prioritised, unmet, failed: unmet ? null : failed });
 }
 
 /** Callbacks that are due, beyond which no more tasks with a callback are taken. */
@@ -317,13 +329,20 @@ function submittedEvent(state: ReadonlyState, task: Submission, admitted: Admitt
     timeoutMs: task.timeoutMs,
     onDependencyFailure: task.onDependencyFailure,
     runnable,
-    pin: runnable ? pinFor(state, { parent, needs, lastWorker: null }, neededOf(state, task, capabilities)) : null,
+    pin: runnable
+      ? pinFor(
+          state,
+          { parent, needs, ofRunning: ties.ofRunning, lastWorker: null },
+          neededOf(state, task, capabilities),
+        )
+      : null,
     // A click of which it is unknown whether it was made must not be repeated.
     onLoss: task.onLoss ?? (task.tab === null ? "retry" : "fail"),
     action,
     labels: task.labels ?? NO_LABELS,
     group: admitted.group,
     maxRounds: task.maxRounds ?? 0,
+    ofRunning: ties.ofRunning,
   };
 }
 

@@ -19,7 +19,7 @@ import type { Event } from "../model/events.ts";
 import type { ReadonlyLinks, ReadonlyState, ReadonlyTask, ReadonlyTombstone } from "../model/read-only.ts";
 import { type End, type EndPhase, hasEnded, wentWell } from "../model/state.ts";
 import { skipReason } from "./admission.ts";
-import { dependenciesOf } from "./transitions.ts";
+import { dependenciesOf, UNTIED } from "./transitions.ts";
 
 const NOTIFIED_AT_ONCE_MAX = 256;
 const NONE: readonly Event[] = [];
@@ -66,8 +66,8 @@ function knownTo(state: ReadonlyState, { seq }: ReadonlyTask, id: TaskId): Reado
 
 /** The event that makes a task runnable, with the worker it would rather run on. */
 export function queued(state: ReadonlyState, task: ReadonlyTask, cause: Seq | null, now: Instant): Event {
-  const { parent, needs } = task.links ?? { parent: null, needs: [] };
-  const pin = pinFor(state, { parent, needs, lastWorker: task.lastWorker }, neededBy(state, task));
+  const ties = task.links ?? UNTIED;
+  const pin = pinFor(state, { ...ties, lastWorker: task.lastWorker }, neededBy(state, task));
   return { kind: "task-queued", at: now, task: task.id, cause, pin };
 }
 

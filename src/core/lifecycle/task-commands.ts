@@ -11,7 +11,7 @@ import type { CommandOf, Decided, Warning } from "../model/commands.ts";
 import type { ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
 import { hasEnded, wentWell } from "../model/state.ts";
 import { stopByFor } from "./stop.ts";
-import { dependenciesOf } from "./transitions.ts";
+import { dependenciesOf, UNTIED } from "./transitions.ts";
 
 function findLive(state: ReadonlyState, id: TaskId): Result<ReadonlyTask, Refusal> {
   const task = state.tasks.get(id);
@@ -44,7 +44,7 @@ export function decideRetry(state: ReadonlyState, { task: id }: CommandOf<"retry
   }
   if (!hasEnded(task) || wentWell(task.phase)) return fail({ type: "task-not-ended", task: id, state: task.phase });
   const waitFor: TaskId[] = [];
-  const ties = { parent: task.links?.parent ?? null, needs: task.links?.needs ?? [] };
+  const ties = task.links ?? UNTIED;
   for (const dependency of dependenciesOf(ties)) {
     const found = state.tasks.get(dependency) ?? state.tombstones.get(dependency);
     // A later task may have taken the id of one that was forgotten.

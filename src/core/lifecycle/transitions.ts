@@ -12,6 +12,7 @@ import type { Instant, Pin, TaskId } from "../base/brand.ts";
 import { peek, push, retain, shift } from "../collections/fifo.ts";
 import { insert, remove, sortedList } from "../collections/sorted-list.ts";
 import { isStray } from "../fleet/pin.ts";
+import { awaitedParent } from "../fleet/placement.ts";
 import { requirementsFor } from "../fleet/requirements.ts";
 import type { TaskSubmitted } from "../model/events.ts";
 import type { ReadonlyTask } from "../model/read-only.ts";
@@ -25,6 +26,7 @@ import { compareSeqs } from "../turn/total-orders.ts";
 import { joinTab, leaveTab } from "./browser-tab.ts";
 import { noteEnd } from "./callbacks.ts";
 import { joinGroup, leaveGroup, moveInGroup } from "./groups.ts";
+import { countOpen, grow } from "./growth.ts";
 import { dropLabels, extraOf, putLabels } from "./labels.ts";
 import { setTimer } from "./timers.ts";
 
@@ -85,11 +87,12 @@ export function submitTask(state: State, event: TaskSubmitted): void {
 }
 
 function linksOf(task: Task): Links {
-  task.links ??= newLinks(null, [], null);
+  task.links ??= newLinks(UNTIED);
   return task.links;
 }
 
-const newLinks = (parent: TaskId | null, needs: readonly TaskId[], artifact: string | null): Links => ({
+export const UNTIED: Ties & Pick<Links, "artifact"> = { parent: null, needs: [], artifact: null, ofRunning: false };
+const newLinks = ({ parent, needs, artifact, ofRunning }: Ties & Pick<Links, "artifact">): Links => ({
   parent,
   needs,
   unmet: 0,
@@ -99,22 +102,29 @@ const newLinks = (parent: TaskId | null, needs: readonly TaskId[], artifact: str
   children: 0,
   namedBy: 0,
   due: false,
+  ofRunning,
 });
 
 /** Ties a new task to its parent, its needs and its artifact. */
 function tie(state: State, task: Task, event: TaskSubmitted): void {
   if (event.parent === null && event.needs.length === 0 && event.artifact === null) return;
-  task.links = newLinks(event.parent, event.needs, event.artifact);
+  task.links = newLinks(event);
   if (event.parent !== null) countChild(state, event.parent, 1);
+  if (event.ofRunning) grow(state, task);
   nameAll(state, task, 1);
   for (const id of dependenciesOf(event)) waitForTask(state, task, id);
   if (event.artifact !== null) awaitArtifact(state, task, event.artifact);
 }
 
-/** Parent and needs, each once. */
-export function dependenciesOf(links: { readonly parent: TaskId | null; readonly needs: readonly TaskId[] }): TaskId[] {
-  return [...new Set(links.parent === null ? links.needs : [links.parent, ...links.needs])];
-}
+export type Ties = Pick<Links, "parent" | "needs" | "ofRunning">;
+
+/** The parent and the needs that a task waits for, each once. */
+export const dependenciesOf = (links: Ties): TaskId[] => eachOnce(awaitedParent(links), links.needs);
+/** The same, and also a parent that it does not wait for. */
+export const namedIn = (links: Ties): TaskId[] => eachOnce(links.parent, links.needs);
+const eachOnce = (parent: TaskId | null, needs: readonly TaskId[]): TaskId[] => [
+  ...new Set(parent === null ? needs : [parent, ...needs]),
+];
 
 /** Adds an edge to a dependency that has not ended; a task that ran before may have one already. */
 function waitForTask(state: State, task: Task, id: TaskId): void {
@@ -298,6 +308,7 @@ export function endTask(state: State, task: Task, phase: EndPhase, end: End): vo
   dropHold(state, task);
   task.restUntil = -1;
   task.end = end;
+  if (task.links?.ofRunning === true) countOpen(state, task, -1);
   push(endsOf(state, phase), { task, end });
   countEnd(state, phase, 1);
   if (task.links !== null && task.links.notified < task.links.dependents.length) state.unnotified.add(task);
@@ -323,7 +334,7 @@ function tally(state: State, task: Task, phase: EndPhase): void {
 /** Counts a task among those that name its parent and its needs, or no longer. */
 export function nameAll(state: State, task: Task, by: 1 | -1): void {
   if (task.links === null) return;
-  for (const id of dependenciesOf(task.links)) {
+  for (const id of namedIn(task.links)) {
     const named = state.tasks.get(id);
     // A later task may have taken the id of one that was forgotten.
     if (named === undefined || named.seq > task.seq) continue;
@@ -351,6 +362,7 @@ export function reviveTask(state: State, task: Task, waitFor: readonly TaskId[],
   task.runnableAt = -1;
   if (task.extra !== null && task.extra.loop !== null) task.extra.loop.rounds = [];
   task.end = null;
+  if (task.links?.ofRunning === true) countOpen(state, task, 1);
   if (task.links?.due === true) {
     task.links.due = false;
     nameAll(state, task, 1);

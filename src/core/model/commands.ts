@@ -98,6 +98,8 @@ type CommandFields = {
     submission: Submission;
     /** The group it is submitted with; null or absent: none. */
     group?: string | null;
+    /** The attempt of its parent that submits it; null or absent: a caller does, and it waits for its parent. */
+    ofRunning?: number | null;
   };
   "cancel-task": Of<"task"> & {
     /** Why, in the words of the caller; null if it gave no reason. */

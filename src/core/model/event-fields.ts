@@ -48,6 +48,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
     "labels",
     "group",
     "maxRounds",
+    "ofRunning",
   ],
   "task-queued": ["task", "cause", "pin"],
   "task-assigned": ["task", "attempt", "worker", "reason", "rank", "charge", "reserve"],
@@ -120,7 +121,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
 /** Fields that older logs do not have, and what they mean where they are absent: the last of their kind, in order. */
 export const ADDED: { readonly [Kind in EventKind]?: Readonly<Record<string, unknown>> } = {
   "config-changed": { patch: null },
-  "task-submitted": { onLoss: "retry", action: "", labels: [], group: null, maxRounds: 0 },
+  "task-submitted": { onLoss: "retry", action: "", labels: [], group: null, maxRounds: 0, ofRunning: false },
   "dependents-notified": { rejoins: false },
   "attempt-lost": { reason: null },
   "callback-asked": { host: "" },

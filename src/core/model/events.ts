@@ -214,6 +214,8 @@ type Submitted = Of<"task" | "project" | "pin" | "runnable"> & {
   group: string | null;
   /** How many rounds its loop may have; 0: it is no loop. */
   maxRounds: number;
+  /** Its parent submitted it while it ran: it does not wait for the parent to end. */
+  ofRunning: boolean;
 };
 
 /** What was used, in detail. */

@@ -37,6 +37,7 @@ import type { RollingSum } from "../gate/usage-window.ts";
 import type { PushTarget } from "./commands.ts";
 import type { OnLoss, StopCause, Takes, TaskSubmitted, UsageTotals, WorkerKind } from "./events.ts";
 import type { Loop } from "./extra.ts";
+import type { Growth } from "./growth.ts";
 
 /** Where a task is that has not ended. */
 export type LivePhase = "waiting" | "queued" | "assigned" | "running";
@@ -121,6 +122,8 @@ export type Links = {
   namedBy: number;
   /** It has ended and its time is up; its record goes with the last task that names it. */
   due: boolean;
+  /** Its parent submitted it while it ran: it does not wait for it, and sees nothing of it. */
+  readonly ofRunning: boolean;
 };
 
 /** How a task ended. */
@@ -176,6 +179,8 @@ export type TaskExtra = {
   /** What its attempts used. */
   usage: UsageTotals | null;
   loop: Loop | null;
+  /** Its place in a tree that grows. */
+  growth: Growth | null;
 };
 
 export type Task = {

@@ -56,7 +56,7 @@ export type RequirementsRow = [
 ];
 export type LinksRow = [
   ...[parent: string | null, needs: readonly string[], unmet: number, artifact: string | null],
-  ...[dependents: Numbers, notified: number, children: number, due?: true],
+  ...[dependents: Numbers, notified: number, children: number, due?: boolean, ofRunning?: true],
 ];
 export type EndRow = [
   ...[at: number, seq: number, error: string | null],
@@ -69,11 +69,19 @@ export type GroupPartRow = readonly [
   ...[project: string, agent: string, endedAt: number, gone: Numbers, usage?: UsageRow | null],
 ];
 /** What few tasks have, by name: absent is what nearly all have. */
-export type ExtraRow = { usage?: UsageRow; labels?: readonly string[]; group?: string; loop?: LoopRow };
+export type ExtraRow = {
+  usage?: UsageRow;
+  labels?: readonly string[];
+  group?: string;
+  loop?: LoopRow;
+  growth?: GrowthRow;
+};
 export type LoopRow = [max: number, ...rounds: RoundRow[]];
 export type RoundRow = readonly [
   ...[iteration: number, attempt: number, outcome: Round["outcome"], note: string | null, tokens: number | null],
 ];
+/** The root of its tree, by the event that submitted it; how many have grown there; how many of those are its own. */
+export type GrowthRow = readonly [root: number, grown: number, children: number];
 /** What few tasks have comes last, and is left out where nothing of it is there. */
 export type TaskRow = [
   ...[tag: "task", id: string, seq: number, agent: number, requirements: number, bodyHash: string, createdAt: number],

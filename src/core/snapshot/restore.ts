@@ -37,11 +37,13 @@ import { attach } from "../lifecycle/attempt.ts";
 import { newTab, watchTabs } from "../lifecycle/browser-tab.ts";
 import { endedOf } from "../lifecycle/callbacks.ts";
 import { count as countInGroup, groupFor, joinGroup, partFor } from "../lifecycle/groups.ts";
+import { countOpen, growthOf } from "../lifecycle/growth.ts";
 import { extraOf, putLabels } from "../lifecycle/labels.ts";
 import { bookCall } from "../lifecycle/permits.ts";
 import { setTimer } from "../lifecycle/timers.ts";
 import { armWake, awaitArtifact, count, countEnd, endsOf, nameAll, setPin } from "../lifecycle/transitions.ts";
 import type { UsageTotals } from "../model/events.ts";
+import type { Tree } from "../model/growth.ts";
 import type {
   Agent,
   Attempt,
@@ -76,6 +78,8 @@ const newLoading = () => ({
   dependents: [] as { readonly links: Links; readonly seqs: format.Numbers; readonly owner: Task }[],
   /** Names that many tasks share, each kept once. */
   names: new Map<string, string>(),
+  /** By the events that submitted their roots. */
+  trees: new Map<number, Tree>(),
   highest: 0,
   isHeaded: false,
   isWhole: false,
@@ -332,13 +336,17 @@ function loadMore(loading: Loading, task: Task, more: format.TaskMore): void {
     const { affinityWait } = state.config.scheduler.placement;
     setPin(state, task, nameOf(loading, pin) as Pin, pinUntil - affinityWait);
   }
-  if (extra !== null) loadExtra(state, task, extra);
+  if (extra !== null) loadExtra(loading, task, extra);
+  // Its parent was submitted before, and so loaded before.
+  if (task.links?.ofRunning === true && end === null) countOpen(state, task, 1);
 }
 
-function loadExtra(state: State, task: Task, { labels, group, usage, loop }: format.ExtraRow): void {
+function loadExtra(loading: Loading, task: Task, { labels, group, usage, loop, growth }: format.ExtraRow): void {
+  const { state } = loading;
   if (labels !== undefined) putLabels(state, task, labels);
   if (group !== undefined) joinGroup(state, task, group);
   if (usage !== undefined) extraOf(task).usage = usageFrom(usage);
+  if (growth !== undefined) loadGrowth(loading, task, growth);
   if (loop === undefined) return;
   const [max, ...rounds] = loop;
   extraOf(task).loop = {
@@ -351,6 +359,12 @@ function loadExtra(state: State, task: Task, { labels, group, usage, loop }: for
       tokens,
     })),
   };
+}
+
+function loadGrowth({ trees }: Loading, task: Task, [root, grown, children]: format.GrowthRow): void {
+  const tree = trees.get(root) ?? { root, grown };
+  trees.set(root, tree);
+  growthOf(task, tree).children = children;
 }
 
 const usageFrom = ([inputTokens, outputTokens, cachedTokens, cost]: format.UsageRow): UsageTotals => ({
@@ -372,8 +386,8 @@ function loadGroup({ state }: Loading, [, id, createdAt, parts]: format.GroupRow
 }
 
 function loadLinks({ dependents: later }: Loading, task: Task, row: format.LinksRow): void {
-  const [parent, needs, unmet, artifact, seqs, notified, children, due = false] = row;
-  const ties = { parent: parent as TaskId | null, needs: needs as readonly TaskId[] };
+  const [parent, needs, unmet, artifact, seqs, notified, children, due = false, ofRunning = false] = row;
+  const ties = { parent: parent as TaskId | null, needs: needs as readonly TaskId[], ofRunning };
   const links: Links = { ...ties, unmet, artifact, dependents: [], notified, children, namedBy: 0, due };
   task.links = links;
   if (seqs.length > 0) later.push({ links, seqs, owner: task });

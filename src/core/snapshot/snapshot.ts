@@ -195,13 +195,14 @@ function moreOf(task: ReadonlyTask, links: format.LinksRow | null, extra: format
 }
 
 /** Null also where it is there and holds nothing. */
-function extraRow({ labels, group, usage, loop }: ReadonlyExtra): format.ExtraRow | null {
-  if (labels === null && group === null && usage === null && loop === null) return null;
+function extraRow({ labels, group, usage, loop, growth }: ReadonlyExtra): format.ExtraRow | null {
+  if (labels === null && group === null && usage === null && loop === null && growth === null) return null;
   return {
     ...(usage === null ? {} : { usage: usageRow(usage) }),
     ...(labels === null ? {} : { labels: labels.map(({ text }) => text) }),
     ...(group === null ? {} : { group: group.group.id }),
     ...(loop === null ? {} : { loop: loopRow(loop) }),
+    ...(growth === null ? {} : { growth: [growth.tree.root, growth.tree.grown, growth.children] }),
   };
 }
 
@@ -252,12 +253,13 @@ function endedRow(ended: EndedTask): format.EndedRow {
 /** Null also where links are there and say nothing. */
 function linksRow(state: ReadonlyState, task: ReadonlyTask): format.LinksRow | null {
   if (task.links === null) return null;
-  const { parent, needs, unmet, artifact, dependents, notified, children, due } = task.links;
+  const { parent, needs, unmet, artifact, dependents, notified, children, due, ofRunning } = task.links;
   const isEmpty = parent === null && needs.length === 0 && artifact === null && unmet === 0;
   if (isEmpty && dependents.length === 0 && children === 0 && !due) return null;
   const seqs = dependents.map((dependent) => (state.tasks.get(dependent.id) === dependent ? dependent.seq : 0));
   const row: format.LinksRow = [parent, needs, unmet, artifact, seqs, notified, children];
-  if (due) row.push(true);
+  if (due || ofRunning) row.push(due);
+  if (ofRunning) row.push(true);
   return row;
 }
 

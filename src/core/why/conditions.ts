@@ -84,8 +84,8 @@ export function taskConditions(state: ReadonlyState, task: ReadonlyTask, now: nu
 
 /** One condition for each dependency that is not met, at most twenty, or one that says all are. */
 function dependencyConditions(state: ReadonlyState, task: ReadonlyTask): WhyCondition[] {
-  const { unmet, parent, needs } = task.links ?? { unmet: 0, parent: null, needs: [] };
-  const all = dependenciesOf({ parent, needs });
+  const { unmet, parent } = task.links ?? { unmet: 0, parent: null };
+  const all = task.links === null ? [] : dependenciesOf(task.links);
   const open = (detail: string): WhyCondition =>
     finding("dependency", true, { dependencies: all.length, unmet }, [detail, ""]);
   if (task.phase !== "waiting" || all.length === 0) {

@@ -11,6 +11,7 @@
  * that does not fit.
  */
 import type { Seq, TaskId } from "../../core/base/index.ts";
+import { awaitedParent } from "../../core/fleet/index.ts";
 import type { State, Task } from "../../core/model/index.ts";
 import type { Log } from "../../log/index.ts";
 import type { Input, Inputs, TaskBody } from "../../protocol/index.ts";
@@ -29,7 +30,7 @@ const ERROR_START = 200;
 export type ReadInputs = (task: Task, needs: TaskBody["needs"]) => Promise<Inputs>;
 
 export const hasInputs = ({ links }: Task): boolean =>
-  links !== null && (links.parent !== null || links.needs.length > 0);
+  links !== null && (awaitedParent(links) !== null || links.needs.length > 0);
 
 /** How a need stands, and where more of it is. */
 type Seen = Pick<Input, "taskId" | "state" | "error" | "usage"> & {
@@ -110,7 +111,8 @@ function fitting(error: string, room: { left: number }): string {
 
 /** What a task calls those it needs, in their order; the body has the names, and its text may have them in another. */
 function keysOf({ links }: Task, needs: TaskBody["needs"] = []): [key: string, id: TaskId][] {
-  const { parent, needs: ids } = links ?? { parent: null, needs: [] };
+  const { needs: ids } = links ?? { needs: [] };
+  const parent = links === null ? null : awaitedParent(links);
   const named = Map.groupBy(Object.entries(Array.isArray(needs) ? {} : needs), ([, id]) => id);
   const keyed = ids.flatMap((id) => (named.get(id) ?? [[id]]).map(([key = id]): [string, TaskId] => [key, id]));
   return parent === null ? keyed : [["parent", parent], ...keyed];

@@ -36,20 +36,24 @@ export function submitRead(
   parts: SubmitParts,
   read: ReadTask,
   isKept = true,
-  group: string | null = null,
+  origin: Origin = ALONE,
 ): Submitted | DroverError {
-  const decided = decideNow(parts, read, group);
+  const decided = decideNow(parts, read, origin);
   if (!decided.ok) return isKept ? turnAway(parts, read, decided.failure) : refused(decided.failure);
   const { id, warnings } = decided.value;
   return answerFor(parts, id as TaskId, takeIn(parts, read, decided.value), warnings);
 }
 
+/** What a task is submitted with: its group, and the attempt of its parent that submits it. */
+export type Origin = { readonly group: string | null; readonly ofRunning: number | null };
+const ALONE: Origin = { group: null, ofRunning: null };
+
 const decideNow = (
   { writer }: SubmitParts,
   { submission, text }: ReadTask,
-  group: string | null,
+  { group, ofRunning }: Origin,
   at?: Instant,
-): Decided => writer.execute({ type: "submit-task", submission, group }, text, at);
+): Decided => writer.execute({ type: "submit-task", submission, group, ofRunning }, text, at);
 
 /** The task that a submit was decided to be; the body of a new one is kept at hand. */
 function takeIn(
@@ -120,7 +124,12 @@ class RefusedItem {
 export const refusedItem = (item: unknown, error: string): BatchTask =>
   new RefusedItem(isRecord(item) ? item.id : null, error) as unknown as BatchTask;
 
-export async function submitAll(parts: SubmitParts, given: BatchInput): Promise<BatchAnswer> {
+/** `ofRunning`: the attempt of the parent of all of them that submits them. */
+export async function submitAll(
+  parts: SubmitParts,
+  given: BatchInput,
+  ofRunning: number | null = null,
+): Promise<BatchAnswer> {
   async function lookForItem(item: ReadTask, index: number): Promise<ReadTask | null> {
     try {
       return await lookForArtifact(parts, item);
@@ -149,8 +158,9 @@ export async function submitAll(parts: SubmitParts, given: BatchInput): Promise<
   const { state } = parts.writer;
   // No other batch has this number: every group has a task, and that an event of its own.
   const group = `${OWN_GROUP}${state.seq + 1}`;
-  if (read.some(namesOthers)) placeDependent(parts, list, read, answers, group);
-  else submitIndependent(parts, read, answers, group);
+  const origin = { group, ofRunning };
+  if (read.some(namesOthers)) placeDependent(parts, list, read, answers, origin);
+  else submitIndependent(parts, read, answers, origin);
   let accepted = 0;
   for (const { state } of answers) if (state !== "rejected") accepted++;
   const groupId = state.groups.has(group) ? group : groupOfKnown(state, answers);
@@ -180,14 +190,14 @@ function submitIndependent(
   parts: SubmitParts,
   read: readonly (ReadTask | null)[],
   answers: BatchItem[],
-  group: string,
+  origin: Origin,
 ): void {
   const { state, sureNow } = parts.writer;
   const at = sureNow();
   for (let index = 0; index < read.length; index++) {
     const item = read[index] ?? null;
     if (item === null) continue;
-    const decided = decideNow(parts, item, group, at);
+    const decided = decideNow(parts, item, origin, at);
     if (!decided.ok) {
       answers[index] = refusedAt(turnAway(parts, item, decided.failure), index);
       continue;
@@ -212,7 +222,7 @@ function placeDependent(
   list: readonly unknown[],
   read: readonly (ReadTask | null)[],
   answers: BatchItem[],
-  group: string,
+  origin: Origin,
 ): void {
   const { order, refused: circular } = batchOrder(
     read.map((item) => ({
@@ -226,7 +236,7 @@ function placeDependent(
   for (const index of order) {
     const item = read[index];
     if (item === null || item === undefined) continue;
-    const answer = submitUnless(turnedAway, parts, item, group);
+    const answer = submitUnless(turnedAway, parts, item, origin);
     if (answer instanceof DroverError) turnedAway.add(item.submission.id);
     answers[index] = answer instanceof DroverError ? refusedAt(answer, index) : itemAnswer(answer);
   }
@@ -261,11 +271,11 @@ function submitUnless(
   turnedAway: ReadonlySet<unknown>,
   parts: SubmitParts,
   item: ReadTask,
-  group: string,
+  origin: Origin,
 ): Submitted | DroverError {
   const { parent, needs } = item.submission;
   const dependency = [parent, ...needs].find((id) => id !== null && turnedAway.has(id)) ?? null;
-  if (dependency === null) return submitRead(parts, item, true, group);
+  if (dependency === null) return submitRead(parts, item, true, origin);
   return refused({ type: "dependency-refused", field: dependency === parent ? "parent" : "needs", dependency });
 }
 

@@ -20,6 +20,7 @@ import type {
 import { abortSignal, readOptions } from "../base/call-options.ts";
 import { accepted, badInput, DroverError, isStop, reading, refused } from "../base/drover-error.ts";
 import type { EndWatch } from "./await-end.ts";
+import { type ChildApi, createChildApi } from "./children.ts";
 import { createGroupApi, type GroupApi } from "./groups.ts";
 import { candidates, matcher, type PageFilter, readPage, readTask, type TaskFilter } from "./read-tasks.ts";
 import { answerFor, type BatchInput, lookForArtifact, type SubmitParts, submitAll, submitRead } from "./submit.ts";
@@ -28,7 +29,8 @@ import { instantField, readTaskBody, type TaskInput } from "./task-body.ts";
 const CANCELLED_AT_ONCE_MAX = 10_000;
 
 export type TaskApi = Pick<SharedCalls, "cancel" | "retry" | "task" | "wait"> &
-  GroupApi & {
+  GroupApi &
+  ChildApi & {
     /** Submits a task; answers when it is durable. The same id and body again is the same task. */
     submit<Params extends object = AnyParams>(task: TaskInput<Params>): Promise<Submitted>;
     /** Submits many tasks at once. A bad item never fails the others; items may need each other by id. */
@@ -192,6 +194,7 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
   const tasks = async (filter: PageFilter = {}): Promise<TaskPage> => readPage(parts, filter);
   const api = {
     ...createGroupApi(parts),
+    ...createChildApi(parts),
     submit,
     submitBatch,
     cancel,

@@ -7,14 +7,16 @@
 import type { Seq, TaskId, WorkerId } from "../../core/base/index.ts";
 import { type Fifo, fifo, peek, push, shift, TaskTable } from "../../core/collections/index.ts";
 import type { Task, UsageTotals, WorkerSettings } from "../../core/model/index.ts";
-import type { AnyParams, CurrentRound, Inputs, Usage } from "../../protocol/index.ts";
+import type { AnyParams, CurrentRound, Inputs, Submitted, Usage } from "../../protocol/index.ts";
 import { type Clock, present } from "../../std/index.ts";
 import { detailsOf, tokensOf } from "../base/charged-tokens.ts";
 import { DroverError, isStop } from "../base/drover-error.ts";
 import type { LocalPermits, WithPermit } from "../permits/local-permits.ts";
 import { type BodyStore, DamagedBody, damagedReason, type KeptBody } from "../tasks/body-store.ts";
+import type { ChildInput } from "../tasks/children.ts";
 import { done, failedSafely, type Report } from "../tasks/handler-outcome.ts";
 import { hasInputs, type ReadInputs } from "../tasks/inputs.ts";
+import type { TaskApi } from "../tasks/task-api.ts";
 import { type AssignedTask, assignedTask, parseStored } from "../tasks/task-body.ts";
 import { currentRound } from "../tasks/task-view.ts";
 import { notify, type Writer } from "../writer/writer.ts";
@@ -36,6 +38,7 @@ type BodySources = { readonly writer: Writer; readonly bodies: BodyStore; readon
 type RunnerParts = BodySources & {
   readonly clock: Clock;
   readonly permits: LocalPermits;
+  readonly submitChild: TaskApi["submitChild"];
   /** A handler has ended, and its end is applied. */
   readonly onEnded: (worker: HandlerWorker) => void;
 };
@@ -44,7 +47,7 @@ export function createHandlerRunner(deps: RunnerParts): HandlerRunner {
   const { writer, clock, bodies, onEnded } = deps;
   const running = new TaskTable<RunningAttempt>();
   const progress = new Map<string, unknown>();
-  const contextParts = { writer, permits: deps.permits, progress };
+  const contextParts = { writer, permits: deps.permits, progress, submitChild: deps.submitChild };
   /** What has a slot and was not given to its handler yet. */
   const starting = fifo<RunningAttempt>();
 
@@ -220,6 +223,8 @@ export type TaskContext = {
   usage(usage: Usage): void;
   /** Makes an LLM call when its gate lets it out. */
   readonly withPermit: WithPermit;
+  /** Submits a child of this task, which does not wait for it to end. It has parent, project and agent from it. */
+  submit(task: ChildInput): Promise<Submitted>;
 };
 /**
  * Runs a task; what it answers is the task's result, what it throws its failure. In a loop it may answer `again(note)`.
@@ -299,6 +304,7 @@ type ContextParts = {
   readonly writer: Writer;
   readonly permits: LocalPermits;
   readonly progress: Map<string, unknown>;
+  readonly submitChild: TaskApi["submitChild"];
 };
 
 /** Made for every attempt and mostly left alone: each of its functions is made when a handler reaches for it. */
@@ -333,5 +339,9 @@ class HandlerContext implements TaskContext {
     const [entry, { permits }] = [this.#entry, this.#parts];
     const { task, attempt } = entry;
     return (gate, call, options) => permits.withPermit(gate, call, options, { task, attempt, signal: signalOf(entry) });
+  }
+  get submit(): TaskContext["submit"] {
+    const [{ task, attempt }, { submitChild }] = [this.#entry, this.#parts];
+    return (body) => submitChild(task, attempt, body);
   }
 }

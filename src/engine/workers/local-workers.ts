@@ -21,6 +21,7 @@ import type { LocalPermits } from "../permits/local-permits.ts";
 import type { BodyStore } from "../tasks/body-store.ts";
 import { reportOf } from "../tasks/handler-outcome.ts";
 import type { ReadInputs } from "../tasks/inputs.ts";
+import type { TaskApi } from "../tasks/task-api.ts";
 import type { Applied } from "../writer/group-commit.ts";
 import { notify, type Writer } from "../writer/writer.ts";
 import type { Handler, HandlerWorker, RunningAttempt } from "./handler-runner.ts";
@@ -67,6 +68,7 @@ type LocalWorkersDeps = {
   readonly bodies: BodyStore;
   readonly inputs: ReadInputs;
   readonly permits: LocalPermits;
+  readonly submitChild: TaskApi["submitChild"];
 };
 
 export function createLocalWorkers(deps: LocalWorkersDeps): LocalWorkers {

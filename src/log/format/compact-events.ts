@@ -78,6 +78,7 @@ export const USUAL: Readonly<Record<string, unknown>> = {
   labels: EMPTY,
   group: null,
   maxRounds: 0,
+  ofRunning: false,
 };
 const USUAL_NAMES = Object.keys(USUAL);
 

@@ -120,11 +120,13 @@ export function commandFor(dice: Dice, mood: Mood, state: State, now: Instant): 
   return dice.chance(75) ? worldOrder(dice, state) : serviceCommand(dice, state, now);
 }
 
-const submitOf = (dice: Dice, mood: Mood, now: Instant, state: State): Command => ({
-  type: "submit-task",
-  submission: submissionOf(dice, mood, now, state),
-  group: dice.pick(GROUPS),
-});
+function submitOf(dice: Dice, mood: Mood, now: Instant, state: State): Command {
+  const submission = submissionOf(dice, mood, now, state);
+  const group = dice.pick(GROUPS);
+  if (state.inFlight === 0 || !dice.chance(15)) return { type: "submit-task", submission, group };
+  const { task: parent, attempt: ofRunning } = attemptOf(dice, state);
+  return { type: "submit-task", submission: { ...submission, parent }, group, ofRunning };
+}
 
 function taskOrder(dice: Dice, state: State, now: Instant): Command {
   const task = someTask(dice, state);

@@ -299,7 +299,8 @@ function fnv(text: string): number {
 function affine(state: State, task: Task, workers: readonly Worker[]): { worker: string; reason: string } | null {
   const ran = (id: string | null): string | null =>
     id === null ? null : ((state.tasks.get(id as never) ?? state.tombstones.get(id as never))?.lastWorker ?? null);
-  const data = [task.links?.parent ?? null, ...(task.links?.needs ?? [])].map(ran);
+  const parent = task.links?.ofRunning === true ? null : (task.links?.parent ?? null);
+  const data = [parent, ...(task.links?.needs ?? [])].map(ran);
   const isThere = (id: string | null): boolean => workers.some((worker) => worker.id === id);
   const near = data.find(isThere);
   if (near !== undefined && near !== null) return { worker: near, reason: "affinity data-locality" };
