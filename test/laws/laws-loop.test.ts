@@ -6,7 +6,7 @@ import { test } from "node:test";
 import type { Event } from "../../src/core/model/events.ts";
 import type { State } from "../../src/core/model/state.ts";
 import { restore, snapshotLines } from "../../src/core/snapshot/snapshot.ts";
-import { holds } from "../kits/laws/cases.ts";
+import { holds, isQuick } from "../kits/laws/cases.ts";
 import { history } from "../kits/laws/histories.ts";
 import { live } from "../kits/laws/live.ts";
 
@@ -65,7 +65,7 @@ test("the rounds of a loop are a function of the log", () => {
     assert.deepEqual(roundsOf(state), expected);
     assert.deepEqual(roundsOf(restore(snapshotLines(state))), expected);
   });
-  assert.ok(seen > 100, `only ${seen} rounds were looked at`);
+  assert.ok(isQuick || seen > 100, `only ${seen} rounds were looked at`);
 });
 
 test("no loop has more rounds than it may, and one that has had them all is over", () => {

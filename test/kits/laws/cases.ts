@@ -8,6 +8,8 @@
 import fc from "fast-check";
 
 const QUICK_DIVISOR = 100;
+/** Too few cases then for a law to say how much it has seen. */
+export const isQuick: boolean = process.env.DROVER_QUICK !== undefined;
 const CI_SEED = 20_261_115;
 const given = Number(process.env.DROVER_SEED);
 const seed = process.env.DROVER_SEED !== undefined && Number.isSafeInteger(given) ? given : freshSeed();
@@ -33,7 +35,6 @@ export async function holdsInTime<Given>(
 }
 
 function runOf(cases: number): { seed: number; numRuns: number; verbose: fc.VerbosityLevel } {
-  const isQuick = process.env.DROVER_QUICK !== undefined;
   const numRuns = isQuick ? Math.ceil(cases / QUICK_DIVISOR) : cases;
   return { seed, numRuns, verbose: fc.VerbosityLevel.None };
 }
