@@ -163,21 +163,31 @@ export function ownFilter<Filter extends Owner>(
   };
 }
 
-/** What a task waits for must be its caller's own too: that another's is there, and how it ended, stays hidden. */
+/**
+ * What a task waits for must be its caller's own too: that another's is there, and how it ended, stays hidden.
+ *
+ * It must be here now, or come with it (`beside`). Time passes before the task is let in, and what another caller
+ * submits meanwhile is looked at by nothing any more.
+ */
 export async function checkDependencies(
   drover: Drover,
   caller: Caller,
-  { parent, needs = [] }: { readonly parent?: unknown; readonly needs?: unknown },
-  at = "",
+  { id: own, parent, needs = [] }: { readonly id?: unknown; readonly parent?: unknown; readonly needs?: unknown },
+  { at = "", beside = new Set([own]) }: { readonly at?: string; readonly beside?: ReadonlySet<unknown> } = {},
 ): Promise<void> {
   if (!isScoped(caller)) return;
   const { tasks, tombstones } = drover.state;
+  const isKnown = (id: unknown): boolean =>
+    typeof id === "string" && (tasks.has(id as TaskId) || tombstones.has(id as TaskId));
+  // What it needs may be forgotten by the time it is submitted again; it is not made again.
+  const isRepeated = isKnown(own);
   const ids: readonly unknown[] = Array.isArray(needs) ? needs : isRecord(needs) ? Object.values(needs) : [];
   for (const id of [parent, ...ids.slice(0, NEEDS_MAX)]) {
-    if (typeof id !== "string" || !(tasks.has(id as TaskId) || tombstones.has(id as TaskId))) continue;
+    if (typeof id !== "string") continue;
     const field = `${at}${id === parent ? "parent" : "needs"}`;
-    const foreign = refused({ type: "dependency-unknown", field, dependency: id });
-    await checkTask(drover, caller, id, foreign);
+    const unknown = refused({ type: "dependency-unknown", field, dependency: id });
+    if (isKnown(id)) await checkTask(drover, caller, id, unknown);
+    else if (!isRepeated && !beside.has(id)) throw unknown;
   }
 }
 

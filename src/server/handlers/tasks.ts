@@ -81,7 +81,7 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
 }
 
 const NONE_FOREIGN: ReadonlyMap<number, string> = new Map();
-type Item = { readonly project?: string; readonly parent?: unknown; readonly needs?: unknown };
+type Item = { readonly id?: unknown; readonly project?: string; readonly parent?: unknown; readonly needs?: unknown };
 
 /** What a scoped caller may not claim in its batch, and why: that turns away the item, and no other. */
 async function foreignItems(
@@ -90,12 +90,13 @@ async function foreignItems(
   { agentId, project: shared, tasks }: BatchBody,
 ): Promise<ReadonlyMap<number, string>> {
   const foreign = new Map<number, string>();
+  const beside = new Set(tasks.map((item) => (item as Item | null)?.id));
   for (const [index, item] of tasks.entries()) {
     const { project = shared, ...dependencies } = (item ?? {}) as Item;
     const at = `tasks[${index}].`;
     try {
       if (typeof project === "string") claimed(caller, { project }, at);
-      await checkDependencies(drover, caller, dependencies, at);
+      await checkDependencies(drover, caller, dependencies, { at, beside });
       await makeOwnProject(drover, caller, { agentId, project });
     } catch (error) {
       if (!(error instanceof ServerRefusal || error instanceof DroverError)) throw error;
