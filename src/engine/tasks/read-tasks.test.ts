@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { turnsDuring } from "../../../test/kits/waits.ts";
+import type { TaskId } from "../../core/base/index.ts";
 import type { TaskPage } from "../../protocol/index.ts";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";
 import { PAGE_BYTES, readPage, type TaskSources } from "./read-tasks.ts";
@@ -69,6 +70,29 @@ test("the newest come first where that is asked for, page by page, also of a lab
     assert.deepEqual(seen, expected.toReversed());
   }
   await assert.rejects(kit.drover.tasks({ order: "last" } as never), { code: "bad_request", message: /^order is/ });
+});
+
+test("of the newest none is left out because records go while they are looked for", async () => {
+  const { kit, ids } = await withTasks(20, "");
+  const { parts } = sourcesOf(kit, 1);
+  const { state } = parts.writer;
+  const gone = new Set<string>();
+  /** The last records are seen, and gone when all have been. */
+  function* values(): Generator<unknown> {
+    for (const task of state.tasks.values()) if (!gone.has(task.id)) yield task;
+    for (const id of ["t19", "t17"]) gone.add(id);
+  }
+  const get = (id: TaskId) => (gone.has(id) ? undefined : state.tasks.get(id));
+  const writer = { ...parts.writer, state: { ...state, tasks: { values, get, has: get } } };
+  const changing = { ...parts, writer } as unknown as TaskSources;
+  const seen: unknown[] = [];
+  for (let cursor: string | undefined = "0"; cursor !== undefined; ) {
+    const page = await readPage(changing, { order: "newest", limit: 3, cursor });
+    seen.push(...idsOf(page));
+    cursor = page.nextCursor;
+  }
+  const stayed = ids.filter((id) => !gone.has(id));
+  assert.deepEqual(seen, stayed.toReversed());
 });
 
 test("since is when a task was submitted or has ended", async () => {

@@ -328,17 +328,19 @@ async function newestOf(state: State, wanted: Wanted): Promise<Task[]> {
   const most = wanted.size + 1;
   const found: Task[] = [];
   let looked = 0;
+  let isCut = false;
   for (const task of candidates(state, wanted)) {
     if (++looked % LOOKED_AT_ONCE === 0) await nextTurn();
     if (task.seq >= before) break;
     if (!wanted.matches(task)) continue;
     found.push(task);
-    if (found.length >= 2 * most) found.splice(0, most);
+    if (found.length < 2 * most) continue;
+    found.splice(0, most);
+    isCut = true;
   }
-  return found
-    .slice(-most)
-    .reverse()
-    .filter(({ id }) => state.tasks.has(id));
+  const here = found.filter((task) => state.tasks.get(task.id) === task);
+  // Records have gone meanwhile, and older tasks that were left out come in for them.
+  return isCut && here.length < most ? await newestOf(state, wanted) : here.slice(-most).reverse();
 }
 
 /** As many of those that were turned away as there is room for, if they are asked for. */
