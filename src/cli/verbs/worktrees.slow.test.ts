@@ -202,6 +202,21 @@ test("nothing with work in it goes without --force, nor what runs with it", asyn
   await running.outcome;
 });
 
+test("a repository that a task made in its tree does not go with it, though its place is merged", async (t) => {
+  const place = placeOf(t);
+  const inner = `git init --quiet inner; cd inner; echo x > n; git add n; ${COMMIT} -m x`;
+  const path = await place.run("made", `{ ${inner}; } > /dev/null`);
+  const merged = await place.drover("merge", "made", "--into", "main");
+  assert.equal(merged.code, 0, merged.err);
+  assert.deepEqual(await place.standings(), { made: "work" });
+  assert.match(
+    (await place.drover("clean")).out,
+    /^kept +made .*: there are repositories of their own in it.*: inner\n$/,
+  );
+  assert.ok(existsSync(join(path, "inner", "n")));
+  assert.equal((await place.drover("clean", "made", "--force")).out, "removed  made\n");
+});
+
 test("a tree that is gone, or whose repository is, is cleaned up after", async (t) => {
   const place = placeOf(t);
   const path = await place.run("gone", "echo x > n");

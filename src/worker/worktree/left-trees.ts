@@ -30,7 +30,7 @@ export type LeftTree = {
   readonly standing: Standing;
   /** Null where there is nothing to look at. */
   readonly state: TreeState | null;
-  /** Why it could not be looked at; then it counts as work. */
+  /** Why it could not be looked at, or not as a whole; then it counts as work. */
   readonly problem?: string;
 };
 
@@ -87,9 +87,22 @@ async function lookAt(root: string, note: TreeNote, table: ProcessTable): Promis
 async function isMerged(note: TreeNote): Promise<boolean> {
   const { path, gitDirectory, branch, taskId } = note;
   if (await isUnderWay(path)) return false;
-  const work = [await workIn(path, taskId), await tipOf(gitDirectory, branch)];
+  const all = await workIn(path, taskId);
+  await refuseInnerRepositories(path, all);
+  const work = [all, await tipOf(gitDirectory, branch)];
   for (const commit of work) if (commit !== null && !(await isOnOtherBranch(gitDirectory, commit))) return false;
   return true;
+}
+
+/** A commit has of a repository inside the tree its place alone: the commits and files of that go with the tree. */
+async function refuseInnerRepositories(path: string, commit: string): Promise<void> {
+  const entries = fromZeros(await git(path, ["ls-tree", "-r", "-z", "--full-tree", commit]));
+  const places = entries
+    .filter((entry) => entry.startsWith("160000 "))
+    .map((entry) => entry.slice(entry.indexOf("\t") + 1));
+  const inner = places.filter((place) => existsSync(join(path, place, ".git")));
+  if (inner.length > 0)
+    throw refused(`there are repositories of their own in it, which no branch has: ${named(inner)}`);
 }
 
 async function isOnOtherBranch(gitDirectory: string, commit: string): Promise<boolean> {
@@ -103,11 +116,11 @@ export async function cleanTree(tree: LeftTree, { force }: { readonly force: boo
   const { root, note } = tree;
   // Between the look and now an attempt may have begun in it.
   const now = (await readNotes(root)).find(({ name }) => name === note.name);
-  const { standing, state } = now === undefined ? tree : await lookAt(root, now, systemProcessTable());
+  const { standing, state, problem } = now === undefined ? tree : await lookAt(root, now, systemProcessTable());
   if (now === undefined) return null;
   if (standing === "running") return "an attempt runs in it";
   if (standing === "elsewhere") return `it is of the machine ${now.owner.host}`;
-  if (standing === "work" && !force) return tree.problem ?? workInWords(state);
+  if (standing === "work" && !force) return problem ?? workInWords(state);
   try {
     const isKept = standing === "empty" || standing === "gone";
     await removeTree(root, now, { force: !isKept, dropsBranch: !isKept });
