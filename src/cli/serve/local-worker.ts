@@ -71,6 +71,8 @@ export type LocalWorker = {
   readonly stop: () => Promise<void>;
   /** Others are let in from now on: unless it was asked for, it takes nothing more. */
   readonly withdraw: (why: string) => void;
+  /** It keeps at most so many worktrees from now on. */
+  readonly limitWorktrees: (count: number) => void;
 };
 
 export type LocalWorkerOptions = {
@@ -127,6 +129,7 @@ export async function startLocalWorker(options: LocalWorkerOptions): Promise<Loc
       return tail === null ? null : { attempt: tail.attempt, text: tail.text, truncated: tail.isCut };
     },
     drain: presence.leave,
+    limitWorktrees: exec.limitWorktrees,
     withdraw: (why) => {
       if (isAskedFor(flags)) return;
       complain(`${why}: the local worker takes nothing more (${START_ONE}, or serve with --worker)`);
@@ -179,6 +182,7 @@ const noWorker = (why: string, logsOf: LocalWorker["logsOf"]): LocalWorker => ({
   drain: async () => {},
   stop: async () => {},
   withdraw: () => {},
+  limitWorktrees: () => {},
 });
 
 function description({ exec }: LocalWorkerFlags, slots: number): string {

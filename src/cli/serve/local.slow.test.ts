@@ -8,6 +8,7 @@ import { describe, test } from "node:test";
 import { emptyDirectory, type Served, served } from "../../../test/kits/cli/served.ts";
 import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
 import { createRepo } from "../../../test/kits/faults/repository.ts";
+import { createClient } from "../../client/index.ts";
 import { runCommandLine } from "../command-line.ts";
 import { VERBS } from "../verbs.ts";
 
@@ -215,6 +216,24 @@ test(
     }
   },
 );
+
+test("at the limit of worktrees a task of the local worker waits, until the limit is raised", LIMIT, async (t) => {
+  const { repo } = createRepo(t);
+  const config = join(repo, "drover.yml");
+  writeFileSync(config, "workers: { maxWorktrees: 1 }\n");
+  await using server = await served(["--log", "memory:"], { directory: repo });
+  const client = createClient({ url: server.url });
+  const submit = (id: string): Promise<unknown> =>
+    client.submit({ id, agentId: "ann", action: "exec", params: { command: "echo > made", worktree: true } });
+  await submit("one");
+  assert.equal((await client.wait("one")).state, "done");
+  await submit("two");
+  await server.terminal.saw("again     two");
+  assert.match(server.terminal.complained(), /1 worktree exists, and at most 1 may: \S+; merge their work/);
+  assert.equal((await client.task("two")).state, "queued");
+  writeFileSync(config, "workers: { maxWorktrees: 2 }\n");
+  assert.equal((await client.wait("two")).state, "done");
+});
 
 test(
   "a task of the local worker has a worktree if it asks for one, and goes on from what another left",

@@ -240,6 +240,7 @@ function applyTo(
     const others = othersWhoMaySubmit({ server: { ...config.settings.server, host: first.settings.server.host } });
     if (wasAlone && others !== null) worker.withdraw(others);
     wasAlone = wasAlone && others === null;
+    worker.limitWorktrees(config.settings.config.workers.maxWorktrees);
     putInForce();
     for (const knob of needsRestart(first.settings, config.settings)) complain(`${knob} changes with the next start`);
   };

@@ -56,6 +56,48 @@ test("at its limit of worktrees a worker leaves tasks in the queue, until a tree
   }
 });
 
+test("a task of a server goes on from what another left, and the view and the inputs name its branch", {
+  timeout: 90_000,
+}, async () => {
+  await using server = await served(["--log", "memory:", "--no-worker"]);
+  const { env } = server.terminalFor();
+  const terminal = testTerminal({ cwd: home, env: { ...env, PATH: process.env.PATH } });
+  const line = 'sed "s/^/: /" "$DROVER_INPUTS_FILE" made 2> /dev/null; echo $DROVER_TASK_ID >> made';
+  const flags = ["--worktree", "--quiet", "--data", join(home, "data-3"), "--slots", "2"];
+  const ended = runCommandLine(["worker", "--id", "u", "--shell", "--exec", line, ...flags], terminal, VERBS);
+  await Promise.race([terminal.saw("u has joined"), ended]);
+  const client = createClient({ url: server.url });
+  const submit = (id: string, worktree: unknown, needs?: Record<string, string>): Promise<unknown> =>
+    client.submit({
+      id,
+      agentId: "ann",
+      action: "write",
+      params: { worktree },
+      ...(needs === undefined ? {} : { needs }),
+    });
+  try {
+    await submit("a/impl", true);
+    const { branch } = await client.wait("a/impl");
+    assert.match(branch ?? "", /^drover\/a-impl\+[0-9a-f]{16}$/);
+    await submit("review", { from: "code" }, { code: "a/impl" });
+    const review = await client.wait("review");
+    assert.equal(review.branch, "drover/review");
+    const { output } = review.result as { output: string };
+    assert.ok(output.includes(`"branch":"${branch}"`) && output.endsWith("\n: a/impl"), output);
+    await submit("both", { merge: ["one", "two"] }, { one: "a/impl", two: "review" });
+    assert.ok(((await client.wait("both")).result as { output: string }).output.endsWith("\n: a/impl\n: review"));
+    await submit("lost", { from: "cod" }, { code: "a/impl" });
+    const { state, error, attempt } = await client.wait("lost");
+    assert.deepEqual(
+      [state, attempt, error],
+      ["failed", 1, "params.worktree names cod, which is no need of it; is it code?"],
+    );
+  } finally {
+    for (let times = 0; times < 2; times++) terminal.signal("SIGTERM");
+    await ended;
+  }
+});
+
 test("a limit that is raised while the worker is there binds without a restart", { timeout: 90_000 }, async () => {
   const directory = emptyDirectory();
   const config = join(directory, "drover.yml");
