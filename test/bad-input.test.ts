@@ -85,6 +85,7 @@ const bodyFields: Record<string, readonly unknown[]> = {
   ],
   capabilities: [1, "git", {}, null, [1], ["None"], [""], [LONE], Array(65).fill("x")],
   locks: [1, "repo", {}, null, [1], ["null"], [""], [LONE], Array(65).fill("x")],
+  outputs: [1, "a.md", {}, null, [1], [""], ["../a"], ["/a"], ["a/../b"], ["a\\b"], [LONE], Array(65).fill("x")],
   resources: [...NOT_AN_OBJECT.filter((value) => value !== undefined), { cpu: 1 }],
   estimatedTokens: [Number.NaN, Number.POSITIVE_INFINITY, -1, "5", null, {}, 1e13],
   iteration: NOT_WHOLE,

@@ -318,6 +318,8 @@ const CODES: Record<DroverErrorCode, true> = {
   stopped: true,
   broken: true,
   damaged: true,
+  too_large: true,
+  over_capacity: true,
 };
 const LOG_CODES: Record<LogFailureCode, true> = {
   "disk-full": true,

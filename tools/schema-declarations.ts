@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { notesOf, oneOf, type Schema } from "../src/protocol/schema/schema.ts";
 import { coreSections } from "../src/protocol/settings/schema.ts";
 import * as events from "../src/protocol/shapes/events.ts";
+import * as files from "../src/protocol/shapes/files.ts";
 import * as groups from "../src/protocol/shapes/groups.ts";
 import * as permits from "../src/protocol/shapes/permits.ts";
 import * as projects from "../src/protocol/shapes/projects.ts";
@@ -155,6 +156,7 @@ const MODULES = {
   schedules,
   scheduler,
   events,
+  files,
 } as const;
 type Module = keyof typeof MODULES;
 
@@ -280,6 +282,11 @@ const ABOUT: Readonly<Record<string, string>> = {
   EventsQuery: "Which events, and how many of them.",
   Health: "The process is alive.",
   Readiness: "The server takes work.",
+  FileRef: "A file that a task left.",
+  FileName: "The hash of a file.",
+  PutFileQuery: "The attempt that leaves a file.",
+  FileQuery: "By whom a file is asked for.",
+  StoredFile: "A file is kept.",
 };
 
 const capitalised = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);

@@ -34,6 +34,7 @@ export const VERBS: readonly ListedVerb[] = [
       "show one task; --watch until it has ended, --logs for what it wrote",
       () => import("./verbs/task.ts"),
     ),
+    verb("files", "list the files that a task has left, or fetch one", () => import("./verbs/files.ts")),
     verb("group", "show how far the tasks of a batch are; wait, cancel, retry", () => import("./verbs/group.ts")),
     verb("why", "say why a task is not running: every condition, with numbers", () => import("./verbs/why.ts")),
     verb("cancel", "cancel tasks: by id, or all that --where names", () => import("./verbs/cancel.ts")),

@@ -273,6 +273,7 @@ test("an address or token that cannot be is refused at once, and the token is no
   );
 });
 
+const HASH_OF_1 = "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b";
 /** One call of each method, with just what it takes. */
 const methods: { [Name in CallName]: (client: Client) => Promise<unknown> } = {
   submit: (client) => client.submit(task),
@@ -290,6 +291,8 @@ const methods: { [Name in CallName]: (client: Client) => Promise<unknown> } = {
   waitGroup: (client) => client.waitGroup("x"),
   cancelGroup: (client) => client.cancelGroup("x", { reason: "no" }),
   retryGroup: (client) => client.retryGroup("x"),
+  putFile: (client) => client.files.put("1"),
+  file: (client) => client.files.get("x").catch(() => {}),
   stats: (client) => client.stats(),
   queue: (client) => client.queue(),
   config: (client) => client.config(),
@@ -329,7 +332,10 @@ for (const [name, call] of Object.entries(methods) as [CallName, (client: Client
       await call(client);
       const { method, path } = CALLS[name];
       const [heard] = server.heard;
-      assert.equal(`${heard?.method} ${heard?.url.split("?")[0]}`, `${method} ${path.replace("{id}", "x")}`);
+      assert.equal(
+        `${heard?.method} ${heard?.url.split("?")[0]}`,
+        `${method} ${path.replace(/\{\w+\}/, name === "putFile" ? HASH_OF_1 : "x")}`,
+      );
     }));
 
 test("rests double up to a bound, are spread, and give way to what the server asks", () => {

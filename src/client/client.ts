@@ -14,6 +14,7 @@ import type * as wire from "../protocol/index.ts";
 import { isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
 import { ClientError } from "./client-error.ts";
 import { type AfterLoss, type CallOptions, exchange, type Fetch, restFor, type Wiring } from "./exchange.ts";
+import type { ClientFiles } from "./files.ts";
 import type { FollowOptions } from "./follow-events.ts";
 import { type ClientOptions, readOptions } from "./read-options.ts";
 import { DEFAULT_URL, readAddress } from "./server-address.ts";
@@ -115,6 +116,8 @@ export type Client = {
   resetGate(id: string, options?: Options): Reply<"resetGate">;
   /** Removes a gate that the config does not name and that is not in use. */
   removeGate(id: string, options?: Options): Reply<"removeGate">;
+  /** The files that tasks leave. */
+  readonly files: ClientFiles;
   /** The events of the log as they happen, each once and in order, over as many connections as that takes. */
   events(options?: FollowOptions): AsyncGenerator<wire.EventJson>;
   /** The events of the log with their hashes: a page of them. */
@@ -154,11 +157,21 @@ export function createClient(given: ClientOptions = {}): Client {
     ...schedulerMethods(ask),
     ...fleetMethods(ask),
     ...permitMethods(ask),
+    files: filesOver(wiring),
     events: async function* (follow = {}) {
       yield* (await import("./follow-events.ts")).followEvents(wiring, follow);
     },
   };
 }
+
+/** What is rarely needed is loaded when it is. */
+const filesOver = (wiring: Wiring): ClientFiles => ({
+  put: async (content, options) => (await import("./files.ts")).put(wiring, content, options),
+  get: async (hash, options) => (await import("./files.ts")).get(wiring, hash, options),
+  open: async function* (hash, options) {
+    yield* (await import("./files.ts")).open(wiring, hash, options);
+  },
+});
 
 /** Asks with what is known to be safe to repeat because this client made it so. */
 type Ask = <Name extends wire.CallName>(

@@ -44,8 +44,10 @@ export type FetchRequest = {
   readonly redirect: "manual";
   /** Gives the request up. */
   readonly signal: AbortSignal;
-  /** The body as JSON. */
-  readonly body?: string;
+  /** The body: JSON, or the content of a file. */
+  readonly body?: string | AsyncIterable<Uint8Array>;
+  /** The body is sent before the answer is read. */
+  readonly duplex?: "half";
 };
 /** What `fetch` answers, as far as the client uses it. */
 export type Fetched = {
@@ -95,13 +97,24 @@ export async function exchange<Name extends CallName>(
   afterLoss?: AfterLoss<Answered<Name>>,
 ): Promise<Answered<Name>> {
   const call = ENDPOINTS[name];
-  const { retries = wiring.retries, signal } = options;
   const text = "body" in asked ? bodyText(name, asked.body) : undefined;
+  const once = async (): Promise<Answered<Name>> =>
+    answerOf(call, await fetchOnce(wiring, call, { ...asked, text }, options)) as Answered<Name>;
+  return retried(wiring, options, once, afterLoss);
+}
+
+/** Once, and again as long as that is safe and of use. */
+export async function retried<Value>(
+  wiring: Wiring,
+  { retries = wiring.retries, signal }: CallOptions,
+  once: () => Promise<Value>,
+  afterLoss?: AfterLoss<Value>,
+): Promise<Value> {
   let isLost = false;
   for (let tries = 1; ; tries++) {
     signal?.throwIfAborted();
     try {
-      return answerOf(call, await fetchOnce(wiring, call, { ...asked, text }, options)) as Answered<Name>;
+      return await once();
     } catch (error) {
       if (!(error instanceof ClientError)) throw error;
       const known = isLost ? afterLoss?.(error) : undefined;
@@ -141,22 +154,48 @@ function heldBackMs({ waits }: Endpoint, { query, body }: Parts): number {
 }
 
 async function fetchOnce(wiring: Wiring, call: Endpoint, asked: Told, options: CallOptions): Promise<Answer> {
+  const { text } = asked;
+  const sent = text === undefined ? {} : { body: text, headers: { "content-type": "application/json" } };
+  return send(wiring, call, asked, { ...options, ...sent }, async (response) => ({
+    status: response.status,
+    headers: response.headers,
+    text: await response.text(),
+  }));
+}
+
+/** A body that is not JSON, with its headers. */
+type Sent = {
+  readonly body?: string | AsyncIterable<Uint8Array>;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+/** One try; whatever goes wrong until the answer has been read is an error of this client. */
+export async function send<Value>(
+  wiring: Wiring,
+  call: Endpoint,
+  asked: Parts,
+  options: CallOptions & Sent,
+  read: (response: Fetched) => Promise<Value>,
+): Promise<Value> {
   const { address } = wiring;
-  const { params = {}, query = {}, text } = asked;
+  const { params = {}, query = {} } = asked;
+  const { body, headers: more = {} } = options;
   const limitMs = (options.timeoutMs ?? wiring.timeoutMs) + heldBackMs(call, asked);
   const late = AbortSignal.timeout(limitMs);
   const { signal } = options;
   try {
     const response = await wiring.fetch(`${address.base}${targetOf(call.path, params, query)}`, {
       method: call.method,
-      headers: headersFor(address, text === undefined ? {} : { "content-type": "application/json" }),
+      headers: headersFor(address, more),
       redirect: "manual",
       signal: signal === undefined ? late : AbortSignal.any([signal, late]),
-      ...(text === undefined ? {} : { body: text }),
+      ...(body === undefined ? {} : { body }),
+      ...(typeof body === "object" ? { duplex: "half" } : {}),
     });
-    return { status: response.status, headers: response.headers, text: await response.text() };
+    return await read(response);
   } catch (error) {
     signal?.throwIfAborted();
+    if (error instanceof ClientError) throw error;
     const retryable = call.repeatable;
     if (late.aborted)
       throw new ClientError("timeout", `no answer from ${address.base} within ${limitMs} ms`, {
@@ -178,7 +217,7 @@ export function networkError({ base }: Address, error: unknown, isRepeatable: bo
   return new ClientError("network", `cannot reach ${base} (${reason})${hint}`, { retryable, cause: error });
 }
 
-function answerOf({ produces }: Endpoint, { status, headers, text }: Answer): unknown {
+export function answerOf({ produces }: Pick<Endpoint, "produces">, { status, headers, text }: Answer): unknown {
   const version = headers.get(PROTOCOL_HEADER);
   if (version !== null && version !== String(PROTOCOL_VERSION)) {
     const said = `the server speaks version ${version} of the protocol, this client ${PROTOCOL_VERSION}`;

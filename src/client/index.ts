@@ -1,11 +1,13 @@
 /**
  * The client of the service: `createClient`, its error, and the types of what goes over the wire.
  */
+
 export type * as wire from "../protocol/generated/index.ts";
 export type { AnyParams, SharedCalls } from "../protocol/index.ts";
 export { type Client, createClient, type WaitOptions } from "./client.ts";
 export { ClientError, type ClientErrorCode } from "./client-error.ts";
 export type { CallOptions, Fetch, Fetched, FetchedHeaders, FetchRequest } from "./exchange.ts";
+export type { ClientFiles } from "./files.ts";
 export type { FollowOptions } from "./follow-events.ts";
 export type { ClientOptions } from "./read-options.ts";
 export { addressFromEnv, DEFAULT_URL } from "./server-address.ts";

@@ -33,6 +33,7 @@ export function emptyState(): State {
     permits: new Map(),
     labels: new Map(),
     groups: new Map(),
+    files: new Map(),
     requirements: new Map(),
     shapes: newShapes(),
     artifacts: new Map(),

@@ -14,6 +14,7 @@ import { countFilter } from "./fleet/worker-filter.ts";
 import { addWorker, dropWorker, newWorker, offering, offerOf, reshapeWorker } from "./fleet/worker-tree.ts";
 import { attach, detach } from "./lifecycle/attempt.ts";
 import { watchTabs } from "./lifecycle/browser-tab.ts";
+import { putFiles } from "./lifecycle/files.ts";
 import { forgiveGate, noteAnswered, openGate, removeGate, throttle } from "./lifecycle/gates.ts";
 import { noteRound } from "./lifecycle/loop.ts";
 import { countsAsLoss } from "./lifecycle/loss.ts";
@@ -205,7 +206,7 @@ function assign(state: State, task: Task, event: EventOf<"task-assigned">): void
 
 type AttemptEvent = EventOf<
   | ("attempt-started" | "attempt-used" | "attempt-stopping" | "attempt-stopped" | "attempt-failed" | "attempt-lost")
-  | "round-ended"
+  | ("round-ended" | "attempt-files")
 >;
 
 function applyToAttempt(state: State, attempt: Attempt, event: AttemptEvent): void {
@@ -227,6 +228,8 @@ function applyToAttempt(state: State, attempt: Attempt, event: AttemptEvent): vo
     case "attempt-stopped":
       release(state, attempt, event.tokens, event.at);
       return settleQueue(state, task);
+    case "attempt-files":
+      return putFiles(state, task, event.files);
     case "attempt-failed":
       task.ownFailures++;
       return rest(state, attempt, event);

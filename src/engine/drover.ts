@@ -35,6 +35,8 @@ import { accepted, badInput, type DroverError, reading, refused } from "./base/d
 import { type Callbacks, createCallbacks } from "./callbacks.ts";
 import { beginLife, type ConfigApi, createConfigApi } from "./config-api.ts";
 import { createFeed, type FeedEvent, type FeedOptions, readFeedOptions } from "./feed.ts";
+import type { Files } from "./files/files.ts";
+import { openFiles } from "./files/open-file.ts";
 import { createLocalPermits, readGateName, type WithPermit } from "./permits/local-permits.ts";
 import { createRemotePermits, type RemotePermits } from "./permits/remote-permits.ts";
 import { createSchedules, type Schedules } from "./schedules/schedules.ts";
@@ -116,6 +118,8 @@ export type Drover = AsyncDisposable &
     readonly remote: RemoteWorkers;
     /** Permits for callers in other processes. */
     readonly permits: RemotePermits;
+    /** The files that tasks leave. */
+    readonly files: Files;
     /** Recurring tasks. */
     readonly schedules: Schedules;
     /** Ends of tasks that a webhook is to be notified of. */
@@ -208,7 +212,7 @@ async function startParts(options: OpenOptions, log: Log, config: Config | null)
     onApplied: (event) => {
       localPermits.onApplied(event);
       permits.onApplied(event);
-      watch?.onApplied();
+      watch?.onApplied(event);
       if (isEnd(event)) bodies.release(state.tasks.get(event.task)?.seq ?? 0);
     },
     isAwaited: (event) => {
@@ -244,7 +248,8 @@ async function startParts(options: OpenOptions, log: Log, config: Config | null)
   const callbacks = createCallbacks({ writer, bodies, task: (id) => tasks.task(id) });
   const inputs = createInputs({ writer, log, bodies });
   const submitChild: TaskApi["submitChild"] = (parent, attempt, body) => tasks.submitChild(parent, attempt, body);
-  const forWorkers = { writer, clock: steady, newId, bodies, inputs };
+  const files = openFiles(options.data, { state, bodies, clock: steady, settled: writer.settled, onWarning });
+  const forWorkers = { writer, clock: steady, newId, bodies, inputs, files };
   const workers = createLocalWorkers({ ...forWorkers, permits: localPermits, submitChild });
   const remote = createRemoteWorkers(forWorkers);
   const progressOf = (task: string): unknown => workers.progressOf(task) ?? remote.progressOf(task);
@@ -262,12 +267,12 @@ async function startParts(options: OpenOptions, log: Log, config: Config | null)
   const forSchedules = { submit: submitNow, artifacts: artifactSource, storage, onWarning };
   const schedules = createSchedules({ writer, clock: steady, ...forSchedules });
   await beginLife(writer, config);
-  await storage.measure();
+  await Promise.all([storage.measure(), files.ready]);
   remote.begin();
   schedules.begin();
   const artifacts = watchArtifacts({ writer, clock: steady, exists: artifactSource.exists, onWarning });
   watch = artifacts;
-  const apis = { tasks, workers, remote, permits, schedules, callbacks, localPermits };
+  const apis = { tasks, workers, remote, permits, schedules, callbacks, localPermits, files, artifacts };
   return {
     ...apis,
     writer,
@@ -276,7 +281,6 @@ async function startParts(options: OpenOptions, log: Log, config: Config | null)
     commits,
     rejections,
     snapshots,
-    artifacts,
     artifactSource,
     failed: failed.promise,
   };
@@ -289,7 +293,7 @@ const snapshotWarning = (error: unknown, every: number): string =>
 /** The parts as one thing. Reads answer when what they saw is durable. */
 function apiOf(parts: Awaited<ReturnType<typeof startParts>>): Drover {
   const { writer, log, feed, tasks, workers, localPermits, rejections, snapshots, artifacts, failed } = parts;
-  const { remote, permits, schedules, callbacks } = parts;
+  const { remote, permits, schedules, callbacks, files } = parts;
   const { state } = writer;
   const lookAtPast = createPast(log);
 
@@ -328,6 +332,7 @@ function apiOf(parts: Awaited<ReturnType<typeof startParts>>): Drover {
     writer.stopAdmitting();
     await workers.leaveAll();
     await snapshots.stop();
+    await files.stop();
     rejections.flush();
     await writer.close();
     feed.close();
@@ -357,7 +362,7 @@ function apiOf(parts: Awaited<ReturnType<typeof startParts>>): Drover {
     withPermit: (gate, call, permit) => localPermits.withPermit(gate, call, permit),
     stats: () => {
       rejections.flushIfDue();
-      return read(() => statsOf(state));
+      return read(() => statsOf(state, files.totals()));
     },
     events: (given) => feed.read(readFeedOptions(given)),
     watch: parts.commits.watch,
@@ -365,6 +370,7 @@ function apiOf(parts: Awaited<ReturnType<typeof startParts>>): Drover {
     logTime: () => ({ at: writer.now(), aheadMs: writer.aheadMs() }),
     ...createConfigApi(writer),
     permits,
+    files: { put: files.put, get: files.get, open: files.open, totals: files.totals },
     schedules,
     callbacks,
     queue: () => read(() => queueView(state, writer.now())),

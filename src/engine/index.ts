@@ -14,6 +14,8 @@ export type { Callbacks, DueCallback } from "./callbacks.ts";
 export type { ConfigApi } from "./config-api.ts";
 export { type Drover, type LogTime, type OpenOptions, openDrover, openSqliteLog } from "./drover.ts";
 export type { FeedEvent } from "./feed.ts";
+export type { FileTotals, ForAttempt } from "./files/contents.ts";
+export type { Files, OpenFile, OpenFileOptions } from "./files/files.ts";
 export type { HeldPermit, PermitOptions, WithPermit } from "./permits/local-permits.ts";
 export type { RemotePermits } from "./permits/remote-permits.ts";
 export type { ScheduleInput } from "./schedules/schedule-body.ts";

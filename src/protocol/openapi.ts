@@ -8,7 +8,7 @@ import { CALL_LIST } from "./calls/calls.ts";
 import { type Published, published, publishedInFull, type RefTo } from "./schema/published.ts";
 import type { Schema } from "./schema/schema.ts";
 import { WIRE_CODES } from "./wire/codes.ts";
-import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "./wire/endpoints.ts";
+import { BYTES, PROTOCOL_HEADER, PROTOCOL_VERSION } from "./wire/endpoints.ts";
 
 export type OpenApiOptions = {
   /** The version of Drover. */
@@ -20,6 +20,7 @@ export type OpenApiOptions = {
 const TAGS: Readonly<Record<Call["tag"], string>> = {
   tasks: "Units of work: submit, read, change, cancel, and ask why one is not running.",
   groups: "Tasks that were submitted together: how far they are, to wait for, cancel and run again.",
+  files: "What tasks leave for those that need them, kept by content.",
   scheduler: "The whole: numbers, queues, rules, pauses.",
   projects: "Who pays: a weight, a token budget, a cap.",
   workers: "Who executes. One level-triggered sync carries assignments, results, leases and cancels.",
@@ -35,6 +36,7 @@ Errors are always \`{error, code, retryable?, details?}\`. Times are RFC 3339 te
 field is refused by name. Nothing is acknowledged before it is durable. Every answer carries the header
 \`${PROTOCOL_HEADER}: ${PROTOCOL_VERSION}\`. A server on loopback needs no token unless some are configured.`;
 
+const BINARY: Published = { type: "string", format: "binary" };
 const REUSED = "#/components/schemas/";
 
 export function openApiDocument({ version, url = "http://127.0.0.1:4747" }: OpenApiOptions): Published {
@@ -81,6 +83,9 @@ function operationOf(call: Call, refTo: RefTo): Published {
     description: description === undefined ? allowed : `${description}\n\n${allowed}`,
     ...(roles === null ? { security: [] } : {}),
     ...(parameters.length === 0 ? {} : { parameters }),
+    ...(call.consumes === undefined
+      ? {}
+      : { requestBody: { required: true, content: { [call.consumes]: { schema: BINARY } } } }),
     ...(body === null
       ? {}
       : { requestBody: { required: needsBody, content: { "application/json": { schema: published(body, refTo) } } } }),
@@ -117,7 +122,10 @@ function answersOf({ answers, produces, summary }: Call, refTo: RefTo): Publishe
   const shown = Object.entries(answers).map(([status, schema]) => {
     const content = produces.map((media) => [
       media,
-      { schema: media === "text/event-stream" ? { type: "string" } : published(schema, refTo) },
+      {
+        schema:
+          media === "text/event-stream" ? { type: "string" } : media === BYTES ? BINARY : published(schema, refTo),
+      },
     ]);
     return [status, { description: summary, headers: versionHeader, content: Object.fromEntries(content) }];
   });

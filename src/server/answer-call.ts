@@ -59,6 +59,8 @@ const AT_ONCE: Partial<Record<CallName, number>> = {
   task: 32,
   patch: 32,
   events: 4,
+  putFile: 32,
+  file: 32,
   metrics: 1,
 };
 const nothing = (): void => {};

@@ -30,6 +30,7 @@ import {
 import type { Settings } from "../protocol/index.ts";
 import { type Clock, isLoopback, realClock, versionText } from "../std/index.ts";
 import { knownTokens, StartRefusal } from "./access/tokens.ts";
+import { fileHandlers } from "./handlers/files.ts";
 import { fleetHandlers } from "./handlers/fleet.ts";
 import { groupHandlers } from "./handlers/groups.ts";
 import type { Deps, Handlers, LogsOf } from "./handlers/handler.ts";
@@ -211,6 +212,7 @@ function partsOf(
 const handlersOf = (deps: Deps, streams: Ending["streams"], { metrics }: Observers): Handlers => ({
   ...taskHandlers(deps),
   ...groupHandlers(deps),
+  ...fileHandlers(deps),
   ...fleetHandlers(deps),
   ...schedulerHandlers(deps),
   ...serverHandlers(deps, { streams, metrics }),

@@ -2,6 +2,7 @@
  * Every call of the wire once as it is meant: the status and the shape that the table of calls promises.
  */
 import assert from "node:assert/strict";
+import { hash } from "node:crypto";
 import { after, before, test } from "node:test";
 import {
   type Answered,
@@ -33,9 +34,25 @@ before(async () => {
   for (const id of ["call-1", "call-2"]) await at.ask("askPermit", { body: { gate: "g", id } });
   await at.ask("askPermit", { body: { gate: "unused", id: "once" } });
   await at.ask("settlePermit", { params: { id: "once" }, body: {} });
+  await leaveFile();
   await wantLog();
 });
 after(() => at.server.close());
+
+const CONTENT = "what a task left";
+const HASH = hash("sha256", CONTENT, "hex");
+
+/** A task has ended, and left a file. */
+async function leaveFile(): Promise<void> {
+  await at.ask("joinWorker", { body: { id: "w4", capabilities: ["files"] } });
+  await at.ask("submit", { body: { id: "left", agentId: "bob", action: "x", capabilities: ["files"] } });
+  await at.ask("sync", { params: { id: "w4" }, body: { n: 1, waitMs: 5000 } });
+  const { hash: stored, size } = await at.drover.files.put(CONTENT);
+  const files = [{ path: "a/b.txt", hash: stored, size }];
+  const results = [{ taskId: "left", attempt: 1, outcome: "done" as const, files }];
+  const reply = await at.ask("sync", { params: { id: "w4" }, body: { n: 2, results } });
+  assert.deepEqual(reply.json.results, [{ taskId: "left", attempt: 1, accepted: true }]);
+}
 
 /** Somebody wants the log of a task that another machine's worker runs, and its worker has heard of it. */
 async function wantLog(): Promise<void> {
@@ -73,6 +90,8 @@ const asked: { [Name in CallName]: Asked<Name> } = {
   why: { ...task, query: { at: 5 } },
   wait: { ...task, query: { timeoutMs: 1 } },
   logs: { ...task, query: { attempt: 1, tail: 10 } },
+  putFile: { params: { hash: hash("sha256", "", "hex") }, query: {} },
+  file: { params: { hash: HASH }, query: { task: "left" } },
   group: { params: group },
   waitGroup: { params: group, query: { timeoutMs: 1 } },
   cancelGroup: { params: group, body: { reason: "enough" } },
@@ -119,7 +138,7 @@ const check = async <Name extends CallName>(name: Name): Promise<Reply<Answered<
   const { answers } = CALLS[name] as unknown as Call;
   const [[status, schema] = ["", undefined]] = Object.entries(answers);
   assert.equal(String(reply.status), status, reply.text);
-  if (schema !== undefined && name !== "metrics") {
+  if (schema !== undefined && name !== "metrics" && name !== "file") {
     const read = readShape(schema, reply.json);
     assert.ok(read.ok, read.ok ? "" : JSON.stringify(read.failure));
   }
@@ -145,6 +164,16 @@ test("what was asked for was done", async () => {
     json.tasks.map(({ taskId }) => taskId),
     ["t1", "t2"],
   );
+});
+
+test("a file comes as it was put, and as nothing that a browser would open", async () => {
+  const { text, headers } = await at.ask("file", { params: { hash: HASH }, query: {} });
+  assert.equal(text, CONTENT);
+  assert.equal(headers.get("content-type"), "application/octet-stream");
+  assert.equal(headers.get("content-disposition"), `attachment; filename="${HASH}"`);
+  assert.equal(headers.get("content-security-policy"), "sandbox; default-src 'none'");
+  const head = await at.call("HEAD", `/files/${HASH}`);
+  assert.deepEqual([head.status, head.text, head.headers.get("content-length")], [200, "", String(CONTENT.length)]);
 });
 
 test("HEAD is GET without a body, where GET does not wait", async () => {

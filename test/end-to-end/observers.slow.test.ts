@@ -54,7 +54,7 @@ const body = {
   ...{ deadline: "2099-01-01T00:00:00Z", notBefore: "2000-01-01T00:00:00Z", timeoutMs: 600_000, estimatedTokens: 1 },
   ...{ iteration: 1, needs: [], capabilities: [], resources: {}, onDependencyFailure: "skip", onLoss: "retry" },
   ...{ action: SECRET, payload: { prompt: SECRET }, params: { key: SECRET }, ref: SECRET, selector: SECRET },
-  ...{ locks: [SECRET], zone: SECRET, labels: { key: SECRET }, loop: { until: SECRET, max: 2 } },
+  ...{ locks: [SECRET], zone: SECRET, labels: { key: SECRET }, outputs: [SECRET], loop: { until: SECRET, max: 2 } },
   callbackUrl: `http://127.0.0.1:9/${SECRET}?key=${SECRET}`,
 } satisfies Omit<Required<TaskBody>, "parent" | "inputArtifact" | "tabId">;
 

@@ -18,6 +18,7 @@ import type { Stop, ToHandlers } from "../../src/worker/pull/messages.ts";
 import { createLeaseCell } from "../../src/worker/pull/messages.ts";
 import { createProgressReports } from "../../src/worker/pull/progress.ts";
 import type { Wire } from "../../src/worker/pull/wire.ts";
+import { NO_FILES } from "./no-files.ts";
 
 /** Time passes while engine and workers are at it. */
 const MOVES = { perReadingMs: 1, earlyMs: 1 };
@@ -238,6 +239,8 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
       isLeaseHeld: () => clock.elapsed() < cell.read(),
       reports: createProgressReports({ clock: theirs, warn, post: (items) => post({ type: "progress", items }) }),
       permits: { withPermit: () => Promise.reject(new Error("no permits here")), flush: async () => {} },
+      files: NO_FILES,
+      session: () => "",
     });
     world.workers.push(worker);
     return worker;

@@ -20,6 +20,7 @@ import {
   spanKnob,
   withUnits,
 } from "../../protocol/schema/index.ts";
+import { outputPath, outputs } from "../../protocol/shapes/index.ts";
 
 const PRESET_NAMES = ["claude", "codex", "aider"] as const;
 const TASK_NAME = "^[A-Za-z_][A-Za-z0-9_.-]{0,99}$";
@@ -111,6 +112,10 @@ const own: Knobs = {
       max: said(s.whole(1, 1000), "How many rounds there may be; needed."),
     }),
     "It runs again until this says that its work is good; what it prints is what the next round sees.",
+  ),
+  outputs: said(
+    s.either(outputPath(), outputs(), "a path, or a list of at most 64 paths") as s.Schema,
+    "Files it leaves for those that need it: paths in its directory, or patterns with *, ? and **.",
   ),
   for: said(
     named(s.list(scalar, { min: 1, max: TASKS_MAX }), VARIABLE_NAME, VARIABLE),
@@ -234,6 +239,7 @@ export type RawTask = Omit<Shared, "worktree"> & {
   readonly if?: string | boolean;
   readonly locks?: OneOrMore;
   readonly loop?: { readonly until?: string; readonly max?: number };
+  readonly outputs?: OneOrMore;
   readonly for?: Readonly<Record<string, readonly Scalar[]>>;
 };
 export type RawTasks = Readonly<Record<string, string | RawTask | null>>;

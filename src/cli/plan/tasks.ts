@@ -49,6 +49,8 @@ export type Work = {
   readonly if?: string;
   /** Of a loop: the line that says whether it is done. A shell finds the values of `for` in its environment. */
   readonly until?: string;
+  /** The files it leaves; absent: none. */
+  readonly outputs?: readonly string[];
 };
 /** When it may run, and how often. Absent fields are the engine's to fill in. */
 export type Rules = {
@@ -222,6 +224,7 @@ function draft(definition: string, raw: RawTask, defaults: Shared, { name, value
       worktree: worktree === false ? null : worktreeOf(worktree === true ? {} : worktree, fill),
       ...(raw.if === undefined ? {} : { if: conditionOf(fill(String(raw.if))) }),
       ...(raw.loop?.until === undefined ? {} : { until: raw.loop.until }),
+      ...(raw.outputs === undefined ? {} : { outputs: listOf(raw.outputs).map(fill) }),
     },
     rules: {
       ...rulesOf(both, raw.preset === undefined ? "command" : "agent", listOf(raw.locks).map(fill)),

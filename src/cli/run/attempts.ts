@@ -12,6 +12,7 @@ import {
   type Attempt,
   type AttemptTools,
   createExecHandler,
+  createFileCache,
   createSessions,
   type ExecContext,
   type ExecOptions,
@@ -19,7 +20,6 @@ import {
   type ExecSetup,
   type ExecTask,
   MissingValue,
-  type ReadResult,
   readExecOptions,
   type SweepReport,
   startAttempt,
@@ -34,7 +34,7 @@ import type { Environment } from "../shell/terminal.ts";
 import { filledWork, IF_REASON, isWanted } from "./fill.ts";
 
 export type Attempts = {
-  run(task: PlanTask, assigned: ExecTask, context: ExecContext, readResult: ReadResult): Promise<ExecOutcome>;
+  run(task: PlanTask, assigned: ExecTask, context: ExecContext): Promise<ExecOutcome>;
   /** The last line it wrote, while it runs. */
   lastLine(id: string): string;
   /** The end of what an attempt wrote, without instants and origins. */
@@ -74,6 +74,7 @@ export function createAttempts(given: AttemptsPlan): Attempts {
   const owner = thisOwner(table);
   const runs = createRuns({ directory: join(data, "runs"), owner, workerId: WORKER, table });
   const outputs = createOutputDirectory(join(data, "logs"), LOG_BYTES_TOTAL_MAX);
+  const files = createFileCache(join(data, "inputs"));
   const running = new Map<string, Attempt>();
   const kept = new Map<string, Kept>();
   let isStopping = false;
@@ -94,35 +95,34 @@ export function createAttempts(given: AttemptsPlan): Attempts {
     maxWorktrees: plan.maxWorktrees,
   };
 
-  function toolsFor(task: PlanTask, readResult: ReadResult): AttemptTools {
+  function toolsFor(task: PlanTask): AttemptTools {
     const options = optionsFor(task, given);
-    const setup = readExecOptions({ ...options, table, onWarning, readResult });
+    const setup = readExecOptions({ ...options, table, onWarning });
     return {
       setup: setup.preset === null ? { ...setup, preset: withInput(task.work.input, setup.argv ?? []) } : setup,
       runs,
       outputs,
+      files,
       sessions: createSessions(join(data, "sessions"), setup.tool),
       worktrees: setup.isolation === "worktree" ? treesOf(setup) : null,
     };
   }
 
-  const run: Attempts["run"] = async (task, assigned, context, readResult) => {
-    const inputs = await wholeInputs(assigned.inputs ?? {}, readResult);
+  const run: Attempts["run"] = async (task, assigned, context) => {
+    const inputs = await wholeInputs(assigned.inputs ?? {}, context.file);
     if (isStopping) return { outcome: "cancelled", error: "the run is stopping" };
     try {
       if (!isWanted(task.work, inputs)) return { outcome: "skipped", error: `${IF_REASON}${task.work.if}` };
       const filled = { ...task, work: filledWork(task.work, inputs) };
-      return filled.work.command.kind === "nothing"
-        ? { outcome: "done" }
-        : await runFilled(filled, assigned, context, readResult);
+      return filled.work.command.kind === "nothing" ? { outcome: "done" } : await runFilled(filled, assigned, context);
     } catch (error) {
       if (!(error instanceof MissingValue)) throw error;
       return { outcome: "failed", error: error.message, permanent: true };
     }
   };
 
-  const runFilled: Attempts["run"] = async (task, assigned, context, readResult) => {
-    const attempt = startAttempt(toolsFor(task, readResult), withParams(assigned, task.work), context);
+  const runFilled: Attempts["run"] = async (task, assigned, context) => {
+    const attempt = startAttempt(toolsFor(task), withParams(assigned, task.work), context);
     running.set(assigned.taskId, attempt);
     if (running.size === 1) process.on("exit", kill);
     if (onOutput !== undefined) void follow(attempt, (line) => onOutput(assigned.taskId, line));

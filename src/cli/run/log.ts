@@ -113,6 +113,7 @@ function bodyOf({ task, id, needs }: Matched, plan: Plan): TaskBody {
     params: { plan: plan.name, task: task.name },
     capabilities: [task.work.worktree === null ? IN_PLACE : IN_WORKTREE],
     maxAttempts: attempts,
+    ...(task.work.outputs === undefined ? {} : { outputs: task.work.outputs }),
     onDependencyFailure: rules.onDependencyFailure,
     ...(rules.onLoss === undefined ? {} : { onLoss: rules.onLoss }),
     ...(priority === undefined ? {} : { priority }),

@@ -310,13 +310,12 @@ const LOSSES: Readonly<Record<string, string>> = {
 function handlerFor(run: RunContext, treeEnded: (id: string, isDone: boolean) => Promise<void>): Handler {
   const { matching, attempts } = run;
   const byId = new Map(matching.matched.map((matched) => [matched.id, matched]));
-  const readResult = async (id: string): Promise<unknown> => (await run.drover.task(id)).result;
   return async (assigned, context) => {
     const matched = byId.get(assigned.taskId);
     if (matched === undefined) throw Object.assign(new Error("it is no part of this run"), { permanent: true });
     const { task } = matched;
     const seen = assigned.inputs === undefined ? {} : { inputs: inputsByName(matched, assigned.inputs) };
-    const start = (): Promise<ExecOutcome> => attempts.run(task, { ...assigned, ...seen }, context, readResult);
+    const start = (): Promise<ExecOutcome> => attempts.run(task, { ...assigned, ...seen }, context);
     const outcome = await throughGate(task, context, start, attempts.isStopping);
     if (task.work.worktree !== null) await treeEnded(assigned.taskId, outcome.outcome === "done");
     if (outcome.usage === undefined && isFree(task)) context.usage({ inputTokens: 0 });

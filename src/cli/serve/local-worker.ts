@@ -51,7 +51,6 @@ type WorkerEngine = {
     handler: (task: ExecTask, context: ExecContext) => Promise<unknown>,
   ): Promise<JoinedWorker>;
   workers(): Promise<readonly OtherWorker[]>;
-  task(id: string): Promise<{ readonly result?: unknown }>;
   events(from: { readonly after: number; readonly follow: true; readonly signal: AbortSignal }): AsyncIterable<Kind>;
   readonly state: { readonly seq: number };
 };
@@ -112,7 +111,6 @@ export async function startLocalWorker(options: LocalWorkerOptions): Promise<Loc
     cwd: terminal.cwd,
     inherited: terminal.env,
     url: options.url,
-    readResult: async (id) => (await options.drover.task(id)).result,
     killGraceMs: options.killGraceMs,
     onWarning: complain,
   };

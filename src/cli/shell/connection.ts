@@ -89,6 +89,7 @@ const MEANINGS: Readonly<Record<ClientErrorCode, Meaning>> = {
   bytes_per_minute: [EXIT.noRoom, LATER],
   log_full: [EXIT.noRoom, "raise log.maxBytes of the server, or lower its log.retain"],
   budget_exhausted: [EXIT.noRoom, LATER],
+  over_capacity: [EXIT.noRoom, "raise files.maxTotal of the server, or wait until tasks with files are forgotten"],
   overloaded: [EXIT.noRoom, LATER],
   damaged: [EXIT.broken, "run drover verify on the server's data directory"],
   internal: [EXIT.broken, "the server's own log says more"],

@@ -131,7 +131,8 @@ export const verbFetch: Fetch = (url, { method = "GET", headers, signal, body })
   const request = httpFor(url).request(url, options, (answer) => resolve(fetchedFrom(answer)));
   request.on("error", reject);
   limitConnecting(request);
-  request.end(body);
+  if (typeof body === "object") process.getBuiltinModule("node:stream").Readable.from(body).pipe(request);
+  else request.end(body);
   return promise;
 };
 

@@ -56,6 +56,7 @@ const submitted: Required<Omit<TaskBody, "id">> = {
   resources: { cpuMillicores: 500 },
   capabilities: ["git"],
   locks: ["repo:x"],
+  outputs: ["report/**"],
   zone: "eu",
   provider: "anthropic/default",
   estimatedTokens: 500,

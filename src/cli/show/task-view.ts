@@ -71,6 +71,9 @@ export function usageOf(usage: UsageView | undefined): string | undefined {
 const labelsOf = ({ labels }: TaskView): string | undefined =>
   labels === undefined ? undefined : names(Object.entries(labels).map(([key, value]) => `${key}=${value}`));
 
+const filesOf = ({ files }: TaskView): string | undefined =>
+  files === undefined ? undefined : names(files.map(({ path, size }) => `${path} (${bytes(size)})`));
+
 /** Of a task whose record has expired (resultTtl) it may not be known any more: it has an end and no latency. */
 function attemptOf({ state, attempt, worker, completedAt, latencyMs }: TaskView): string {
   if (attempt > 0) return `${attempt}${worker === undefined ? "" : ` on ${worker}`}`;
@@ -116,6 +119,8 @@ export function taskDetails(task: TaskView, output: Output): string {
     ["group", task.group],
     ["needs", needsOf(task)],
     ["artifact", task.inputArtifact],
+    ["outputs", names(task.outputs)],
+    ["files", filesOf(task)],
     ["capabilities", names(task.capabilities)],
     ["locks", names(task.locks)],
     ["cpu", resources?.cpuMillicores === undefined ? undefined : `${resources.cpuMillicores / 1000} cores`],

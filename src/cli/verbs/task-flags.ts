@@ -21,7 +21,7 @@ const TRIES = ["iteration", "maxAttempts", "onDependencyFailure", "onLoss"] as c
 type Field = (typeof ABOUT | typeof TRIES)[number];
 type TextFlag = "agent" | "command" | "params" | "payload" | "priority" | "notBefore" | "artifact" | "tab" | "until";
 type NumberFlag = "cpu" | "memory" | "tokens" | "timeout" | "maxRounds";
-type ListFlag = "capability" | "lock" | "label" | "needs";
+type ListFlag = "capability" | "lock" | "label" | "needs" | "output";
 export type TaskFlags = Pick<TaskBody, Field> &
   Readonly<Partial<Record<TextFlag, string> & Record<NumberFlag, number> & Record<ListFlag, readonly string[]>>>;
 export type SubmitFlags = TaskFlags & { readonly id?: string; readonly deadline?: string };
@@ -59,7 +59,12 @@ export const TASK_FLAGS: readonly FlagSpec[] = [
   },
   {
     flags: "--artifact <path>",
-    about: "a file under artifacts.root of the server that must exist before it may start",
+    about: "what must exist before it may start: a file that its parent leaves, or one under artifacts.root",
+  },
+  {
+    flags: "--output <paths>",
+    about: "files that an exec worker keeps of its workspace: paths or patterns; with commas, or given again",
+    read: several,
   },
   { flags: "--cpu <cores>", about: "cores it needs: 2, 0.5 or 500m", read: cpuMillicores },
   { flags: "--memory <size>", about: "memory it needs: 512MiB, 2GB", read: byteCount },
@@ -136,6 +141,7 @@ export async function taskBodyFrom(
     resources: Object.keys(resources).length === 0 ? undefined : resources,
     capabilities: flags.capability,
     locks: flags.lock,
+    outputs: flags.output,
     estimatedTokens: flags.tokens,
     timeoutMs: flags.timeout,
     tabId: flags.tab,

@@ -42,13 +42,15 @@ export const verifyVerb: VerbBody<Flags> = {
     const key = call.flags.key === undefined ? null : keyFrom(call.flags.key);
     const { LogFailure, openSqliteLog } = await import("../../engine/index.ts");
     const { lastEventAt } = await import("../../engine/writer/index.ts");
+    const { verifyFiles } = await import("../../engine/files/index.ts");
     try {
       const log = await openSqliteLog({ directory, readOnly: true });
       try {
         const found = await log.verify(expect as Parameters<typeof log.verify>[0]);
         const endedAt = found.ok ? await lastEventAt(log) : null;
         const logTimeAheadMs = Math.max(0, (endedAt ?? 0) - call.terminal.now());
-        const report = withKey({ ...found, logTimeAheadMs }, key);
+        const files = await verifyFiles(directory);
+        const report = withFiles(withKey({ ...found, logTimeAheadMs, files: files.count }, key), files.damaged);
         call.output.answer(report, () => shownReport(report, directory, call.output));
         return report.ok ? EXIT.ok : EXIT.failed;
       } finally {
@@ -93,14 +95,23 @@ function withKey(report: Report, expected: string | null): Report {
   return { ...report, ok: false, problems: [...report.problems, { seq: 0 as Report["head"]["seq"], message }] };
 }
 
+/** The report, unless a file that a task left is not what it was. */
+function withFiles(report: Report, damaged: readonly string[]): Report {
+  if (damaged.length === 0) return report;
+  const seq = 0 as Report["head"]["seq"];
+  const problems = damaged.map((hash) => ({ seq, message: `the file ${hash} is not what was stored` }));
+  return { ...report, ok: false, problems: [...report.problems, ...problems] };
+}
+
 /** With how far the log ends in the future, by the clock of this machine. */
-type Report = Awaited<ReturnType<Drover["verify"]>> & { readonly logTimeAheadMs: number };
+type Report = Awaited<ReturnType<Drover["verify"]>> & { readonly logTimeAheadMs: number; readonly files: number };
 
 function shownReport(report: Report, directory: string, { paint }: Output): string {
-  const { ok, base, head, events, checkpoints, payloads, unsigned, key, logTimeAheadMs, problems } = report;
+  const { ok, base, head, events, checkpoints, payloads, files, unsigned, key, logTimeAheadMs, problems } = report;
   const pruned = base.seq === 0 ? "" : `, the first ${count(base.seq)} pruned`;
   const signed = checkpoints === 1 ? "1 snapshot" : `${checkpoints} snapshots`;
-  const what = `${count(events)} events${pruned}, ${count(payloads)} payloads, ${signed}`;
+  const kept = files === 0 ? "" : `, ${files === 1 ? "1 file" : `${count(files)} files`}`;
+  const what = `${count(events)} events${pruned}, ${count(payloads)} payloads, ${signed}${kept}`;
   const covered =
     unsigned === null
       ? "every event is signed"

@@ -9,7 +9,7 @@
 
 import { hostname } from "node:os";
 import { resolve } from "node:path";
-import { addressFromEnv, ClientError, createClient, DEFAULT_URL } from "../../client/index.ts";
+import { addressFromEnv, ClientError, DEFAULT_URL } from "../../client/index.ts";
 import { realClock } from "../../std/index.ts";
 import { watchRoom } from "../../worker/exec/index.ts";
 import type { ExecHandler, ExecOptions, PresetName, PullWorker } from "../../worker/index.ts";
@@ -56,8 +56,7 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
   const url = flags.url ?? address.url ?? DEFAULT_URL;
   const data = resolve(terminal.cwd, flags.data ?? ".drover/worker");
   const warn = (text: string): void => terminal.err(`warning: ${asTyped(text)}\n`);
-  const readResult = resultReader(url, address.token);
-  const options = { ...execOptionsFrom(flags), data, url, readResult, cwd: terminal.cwd };
+  const options = { ...execOptionsFrom(flags), data, url, cwd: terminal.cwd };
   const exec = await prepare({ ...options, onWarning: warn }, call);
   const stop = stopper(terminal, exec);
   const slots = flags.slots ?? 1;
@@ -128,19 +127,6 @@ function execOptionsFrom(flags: ExecFlags): Omit<ExecOptions, "data"> {
     ...(exec === undefined ? {} : { command: exec, shell: flags.shell === true }),
     ...(flags.worktree === true ? { isolation: "worktree" } : {}),
     ...given({ preset, args: arg, env, base, setup, cleanup, allowUntil, ...limits }),
-  };
-}
-
-/** Results that are too large to be handed along are asked for; the token of a worker may not be let. */
-function resultReader(url: string, token: string | undefined): NonNullable<ExecOptions["readResult"]> {
-  const client = createClient({ url, ...(token === undefined ? {} : { token }) });
-  return async (id) => {
-    try {
-      return (await client.task(id)).result;
-    } catch (error) {
-      if (error instanceof ClientError && error.code === "forbidden") return undefined;
-      throw error;
-    }
   };
 }
 

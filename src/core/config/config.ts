@@ -28,6 +28,7 @@ import {
 import { badField, type Refusal } from "../base/refusal.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import { DEFAULT_GATE_SETTINGS, type GateSettings } from "../gate/settings.ts";
+import { DEFAULT_FILE_RULES, type FileRules, readFileRules } from "./file-rules.ts";
 
 /** The names of all strategies of placement. */
 export const STRATEGIES = ["least-loaded", "round-robin", "random", "affinity", "best-fit"] as const;
@@ -223,6 +224,8 @@ export type Config = {
   readonly workers: WorkerRules;
   /** The files that tasks wait for. */
   readonly artifacts: ArtifactRules;
+  /** The files that tasks leave. */
+  readonly files: FileRules;
   /** Where everything is remembered. */
   readonly log: LogRules;
 };
@@ -293,6 +296,7 @@ export const DEFAULT_CONFIG: Config = {
   gates: { default: DEFAULT_GATE_SETTINGS, named: {} },
   workers: { lease: 10_000, maxWorktrees: 50, killGrace: 10_000, artifactPoll: 1000 },
   artifacts: { root: null, anywhere: false },
+  files: DEFAULT_FILE_RULES,
   log: {
     snapshotEvery: 500_000,
     retain: 30 * DAY,
@@ -523,6 +527,7 @@ const configFields: Fields<Config> = {
     DEFAULT_CONFIG.workers,
   ),
   artifacts: section<ArtifactRules>({ root: orNull(text(1, 4096)), anywhere: flag }, DEFAULT_CONFIG.artifacts),
+  files: readFileRules,
   log: section<LogRules>(
     {
       snapshotEvery: whole(1),

@@ -15,3 +15,4 @@ export {
   settingsFor,
 } from "./config.ts";
 export { amendPatch, withPatch } from "./config-patch.ts";
+export { ALL_FILES_BYTES_MAX, FILE_BYTES_MAX, FILES_MAX, type FileRules } from "./file-rules.ts";

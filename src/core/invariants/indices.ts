@@ -47,6 +47,7 @@ export function checkIndices(state: ReadonlyState, complain: Check): void {
   checkFleet(state, complain);
   checkLabels(state, complain);
   checkGroupsOfTasks(state, complain);
+  checkFiles(state, complain);
 }
 
 const groupsOf = (state: ReadonlyState): ReadonlyGroup[] =>
@@ -246,6 +247,19 @@ function checkGroupsOfTasks(state: ReadonlyState, complain: Check): void {
       const live = some.filter((task) => !hasEnded(task)).length;
       complain(part.live === live && part.endedAt < 0 === live > 0, say("has ended if nothing of it lives"));
     }
+  }
+}
+
+/** Which task lists which file. */
+function checkFiles(state: ReadonlyState, complain: Check): void {
+  const known = new Map<string, Set<ReadonlyTask>>();
+  for (const task of state.tasks.values())
+    for (const { hash } of task.extra?.files ?? []) known.set(hash, (known.get(hash) ?? new Set()).add(task));
+  complain(state.files.size === known.size, "a file is known only while a task lists it");
+  for (const [hash, tasks] of known) {
+    const found = state.files.get(hash);
+    const isSame = found?.size === tasks.size && [...tasks].every((task) => found.has(task));
+    complain(isSame, () => `the tasks that list file ${hash} are known`);
   }
 }
 

@@ -22,6 +22,7 @@ import type { ReadonlyProject, ReadonlyState } from "../model/read-only.ts";
 import { type EndPhase, hasEnded, type Phase, wentWell } from "../model/state.ts";
 import { estimateFrom } from "../turn/expected-tokens.ts";
 import { tabCapability } from "./browser-tab.ts";
+import { hasLeft } from "./files.ts";
 import { growingParent } from "./growth.ts";
 import { dependenciesOf } from "./transitions.ts";
 
@@ -296,7 +297,9 @@ function submittedEvent(state: ReadonlyState, task: Submission, admitted: Admitt
   const { ties } = admitted;
   const { parent, needs, cpu, memory, action } = task;
   const capabilities = needed(task);
-  const waits = ties.unmet || ties.failed !== null || (task.artifact !== null && !task.artifactReady);
+  const isLeft = task.artifact !== null && parent !== null && hasLeft(state.tasks.get(parent), task.artifact);
+  const artifact = task.artifactReady || isLeft ? null : task.artifact;
+  const waits = ties.unmet || ties.failed !== null || artifact !== null;
   const runnable = !waits && (task.notBefore === null || task.notBefore <= now);
   return {
     kind: "task-submitted",
@@ -320,7 +323,7 @@ function submittedEvent(state: ReadonlyState, task: Submission, admitted: Admitt
     depth: ties.depth,
     parent,
     needs,
-    artifact: task.artifactReady ? null : task.artifact,
+    artifact,
     notBefore: task.notBefore !== null && task.notBefore > now ? task.notBefore : null,
     deadline: task.deadline,
     estimatedTokens: estimateFrom(task.estimatedTokens),

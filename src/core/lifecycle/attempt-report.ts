@@ -37,7 +37,13 @@ export function decideAttempt(state: ReadonlyState, command: AttemptCommand, now
       return ok({ events: [used, ...stopForBudget(state, attempt, Math.max(usedBy(attempt), tokens), now)] });
     }
     case "finish-attempt":
-      return ok({ events: withDetails(command.report, finish(state, attempt, command.report, now), now) });
+      return ok({
+        events: withDetails(
+          command.report,
+          [...leftFiles(attempt, command.report, now), ...finish(state, attempt, command.report, now)],
+          now,
+        ),
+      });
     case "lose-attempt":
       return ok({ events: [giveUpAttempt(state, attempt, "worker-lost", now)] });
     case "return-attempt": {
@@ -50,6 +56,18 @@ export function decideAttempt(state: ReadonlyState, command: AttemptCommand, now
 /** What it used in detail comes before its end, if its worker said so. */
 function withDetails({ task, attempt, usage = null }: AttemptReport, ends: Event[], at: Instant): Event[] {
   return usage === null ? ends : [{ kind: "attempt-usage", at, task, attempt, ...usage }, ...ends];
+}
+
+/**
+ * What an attempt that ran to its end has left takes the place of what an earlier one had. One that was stopped, or
+ * gave its task back, leaves that as it is.
+ */
+function leftFiles({ task, state, number }: ReadonlyAttempt, report: AttemptReport, now: Instant): Event[] {
+  const { files = [], outcome } = report;
+  const isSame = files.length === 0 && (task.extra === null || task.extra.files === null);
+  if (isSame || (outcome !== "done" && outcome !== "failed")) return [];
+  if (state === "stopping" && outcome !== "done") return [];
+  return [{ kind: "attempt-files", at: now, task: task.id, attempt: number, files }];
 }
 
 function finish(state: ReadonlyState, attempt: ReadonlyAttempt, report: AttemptReport, now: Instant): Event[] {

@@ -19,6 +19,7 @@ import type { Event } from "../model/events.ts";
 import type { ReadonlyLinks, ReadonlyState, ReadonlyTask, ReadonlyTombstone } from "../model/read-only.ts";
 import { type End, type EndPhase, hasEnded, wentWell } from "../model/state.ts";
 import { skipReason } from "./admission.ts";
+import { hasLeft } from "./files.ts";
 import { dependenciesOf, UNTIED } from "./transitions.ts";
 
 const NOTIFIED_AT_ONCE_MAX = 256;
@@ -54,7 +55,8 @@ function consequence(state: ReadonlyState, ended: ReadonlyTask, dependent: Reado
     const skipped = { task: dependent.id, cause, dependency: bad.id, reason, attempt: null, tokens: null };
     return { kind: "task-skipped", at: now, ...skipped };
   }
-  if (links.artifact !== null || dependent.restUntil > now) return null;
+  const isLeft = links.parent === ended.id && hasLeft(ended, links.artifact);
+  if ((links.artifact !== null && !isLeft) || dependent.restUntil > now) return null;
   return queued(state, dependent, (ended.end as End).seq as Seq, now);
 }
 

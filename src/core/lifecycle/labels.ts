@@ -9,7 +9,14 @@ import { insert, remove, sortedList } from "../collections/sorted-list.ts";
 import type { Label, State, Task, TaskExtra } from "../model/state.ts";
 import { compareSeqs } from "../turn/total-orders.ts";
 
-export const newExtra = (): TaskExtra => ({ labels: null, group: null, usage: null, loop: null, growth: null });
+export const newExtra = (): TaskExtra => ({
+  labels: null,
+  group: null,
+  usage: null,
+  loop: null,
+  growth: null,
+  files: null,
+});
 
 /** What few tasks have, of one that has some of it from here on: an object of its own, to be written. */
 export function extraOf(task: Task): TaskExtra {

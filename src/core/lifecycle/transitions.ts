@@ -25,6 +25,7 @@ import { settleQueue } from "../turn/queue.ts";
 import { compareSeqs } from "../turn/total-orders.ts";
 import { joinTab, leaveTab } from "./browser-tab.ts";
 import { noteEnd } from "./callbacks.ts";
+import { dropFiles, hasLeft } from "./files.ts";
 import { joinGroup, leaveGroup, moveInGroup } from "./groups.ts";
 import { countOpen, grow } from "./growth.ts";
 import { dropLabels, extraOf, putLabels } from "./labels.ts";
@@ -140,8 +141,10 @@ function waitForTask(state: State, task: Task, id: TaskId): void {
 export function notifyDependents(state: State, task: Task, count: number, rejoins: boolean): void {
   const links = linksOf(task);
   for (const dependent of links.dependents.slice(links.notified, links.notified + count)) {
-    linksOf(dependent).unmet--;
-    if (rejoins && linksOf(dependent).unmet === 0 && dependent.phase === "waiting") waitForOpen(state, dependent);
+    const own = linksOf(dependent);
+    own.unmet--;
+    if (own.parent === task.id && hasLeft(task, own.artifact)) takeArtifact(state, dependent, own);
+    if (rejoins && own.unmet === 0 && dependent.phase === "waiting") waitForOpen(state, dependent);
     armWake(state, dependent);
   }
   links.notified += count;
@@ -199,6 +202,12 @@ function forgetArtifact(state: State, task: Task): void {
   const waiters = state.artifacts.get(artifact);
   waiters?.delete(task);
   if (waiters?.size === 0) state.artifacts.delete(artifact);
+}
+
+/** Its parent has left what it waits for. */
+function takeArtifact(state: State, task: Task, links: Links): void {
+  forgetArtifact(state, task);
+  links.artifact = null;
 }
 
 /** The artifact is there: no task waits for it any longer. */
@@ -372,6 +381,8 @@ export function reviveTask(state: State, task: Task, waitFor: readonly TaskId[],
   setPhase(state, task, "waiting");
   if (task.links !== null) {
     task.links.unmet = 0;
+    const { parent, artifact } = task.links;
+    if (parent !== null && hasLeft(state.tasks.get(parent), artifact)) task.links.artifact = null;
     if (task.links.artifact !== null) awaitArtifact(state, task, task.links.artifact);
   }
   for (const id of waitFor) waitForTask(state, task, id);
@@ -407,6 +418,7 @@ function bury(state: State, task: Task): void {
   if (task.extra !== null) {
     dropLabels(state, task);
     leaveGroup(state, task);
+    dropFiles(state, task);
   }
   if (state.callbacks.wanted.size > 0) state.callbacks.wanted.delete(task.id);
   state.tombstones.set(stone.id, stone);

@@ -11,7 +11,18 @@ import { ok, type Result } from "../base/result.ts";
 import type { Config, ProjectSettings } from "../config/config.ts";
 import type { ConfigPatch } from "../config/config-patch.ts";
 import type { GateClass } from "../gate/settings.ts";
-import type { Event, EventFields, Of, Offer, OnLoss, Takes, TaskSubmitted, UsageTotals, WorkerKind } from "./events.ts";
+import type {
+  Event,
+  EventFields,
+  FileRef,
+  Of,
+  Offer,
+  OnLoss,
+  Takes,
+  TaskSubmitted,
+  UsageTotals,
+  WorkerKind,
+} from "./events.ts";
 
 /** A task as submitted, parsed; the body itself lies beside the log and is known here by hash and size. */
 export type Submission = Pick<
@@ -75,6 +86,8 @@ export type AttemptReport = Readonly<Of<"task" | "attempt">> & {
   readonly permanent: boolean;
   /** With `again`: what the next round is to see; null or absent: nothing. */
   readonly note?: string | null;
+  /** The files it left; absent: none. */
+  readonly files?: readonly FileRef[];
 };
 
 type Settings<Value> = {

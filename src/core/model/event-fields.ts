@@ -116,6 +116,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "results-expired": ["count", "kept", "of"],
   "tombstones-forgotten": ["count"],
   "round-ended": ["task", "attempt", "tokens", "note", "pin"],
+  "attempt-files": ["task", "attempt", "files"],
 };
 
 /** Fields that older logs do not have, and what they mean where they are absent: the last of their kind, in order. */

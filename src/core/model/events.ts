@@ -230,6 +230,9 @@ export type UsageTotals = {
   readonly cost: number | null;
 };
 
+/** A file that an attempt left: its path in the workspace, the SHA-256 of its content, its size in bytes. */
+export type FileRef = { readonly path: string; readonly hash: string; readonly size: number };
+
 /** What becomes of a task whose attempt had begun and was lost: it runs again, or it ends, its outcome unknown. */
 export type OnLoss = "retry" | "fail";
 
@@ -428,6 +431,10 @@ export type EventFields = {
   };
   "tombstones-forgotten": Of<"count">;
   "round-ended": Of<"task" | "attempt" | "tokens" | "note" | "pin">;
+  "attempt-files": Of<"task" | "attempt"> & {
+    /** The files it left; the task has these from here on, and no others. */
+    files: readonly FileRef[];
+  };
 };
 
 /** Something that has happened: one entry of the log. Its `kind` says which fields it has. */

@@ -12,7 +12,17 @@ export type {
   WorkerSettings,
 } from "./commands.ts";
 export { ADDED, FIELDS, RENAMED } from "./event-fields.ts";
-export type { AffinityKind, Event, EventKind, Rank, Reason, Takes, TaskSubmitted, UsageTotals } from "./events.ts";
+export type {
+  AffinityKind,
+  Event,
+  EventKind,
+  FileRef,
+  Rank,
+  Reason,
+  Takes,
+  TaskSubmitted,
+  UsageTotals,
+} from "./events.ts";
 export { taskOf } from "./events.ts";
 export type { Round } from "./extra.ts";
 export type {

@@ -35,7 +35,7 @@ import type { ConfigPatch } from "../config/config-patch.ts";
 import type { Gate } from "../gate/state.ts";
 import type { RollingSum } from "../gate/usage-window.ts";
 import type { PushTarget } from "./commands.ts";
-import type { OnLoss, StopCause, Takes, TaskSubmitted, UsageTotals, WorkerKind } from "./events.ts";
+import type { FileRef, OnLoss, StopCause, Takes, TaskSubmitted, UsageTotals, WorkerKind } from "./events.ts";
 import type { Loop } from "./extra.ts";
 import type { Growth } from "./growth.ts";
 
@@ -181,6 +181,7 @@ export type TaskExtra = {
   loop: Loop | null;
   /** Its place in a tree that grows. */
   growth: Growth | null;
+  files: readonly FileRef[] | null;
 };
 
 export type Task = {
@@ -512,6 +513,8 @@ export type State = {
   readonly labels: Map<string, Label>;
   /** Groups of tasks that are still readable, by their ids. */
   readonly groups: Map<string, TaskGroup>;
+  /** The tasks that list each file, by the hash of its content, as long as they are readable. */
+  readonly files: Map<string, Set<Task>>;
   /** What tasks require, by its key. */
   readonly requirements: Map<string, Requirements>;
   /** The shapes of queued tasks, and which of them cannot start. */

@@ -75,7 +75,9 @@ export type ExtraRow = {
   group?: string;
   loop?: LoopRow;
   growth?: GrowthRow;
+  files?: readonly FileRow[];
 };
+export type FileRow = [path: string, hash: string, size: number];
 export type LoopRow = [max: number, ...rounds: RoundRow[]];
 export type RoundRow = readonly [
   ...[iteration: number, attempt: number, outcome: Round["outcome"], note: string | null, tokens: number | null],

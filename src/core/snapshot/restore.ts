@@ -36,6 +36,7 @@ import { RollingSum } from "../gate/usage-window.ts";
 import { attach } from "../lifecycle/attempt.ts";
 import { newTab, watchTabs } from "../lifecycle/browser-tab.ts";
 import { endedOf } from "../lifecycle/callbacks.ts";
+import { putFiles } from "../lifecycle/files.ts";
 import { count as countInGroup, groupFor, joinGroup, partFor } from "../lifecycle/groups.ts";
 import { countOpen, growthOf } from "../lifecycle/growth.ts";
 import { extraOf, putLabels } from "../lifecycle/labels.ts";
@@ -341,12 +342,18 @@ function loadMore(loading: Loading, task: Task, more: format.TaskMore): void {
   if (task.links?.ofRunning === true && end === null) countOpen(state, task, 1);
 }
 
-function loadExtra(loading: Loading, task: Task, { labels, group, usage, loop, growth }: format.ExtraRow): void {
+function loadExtra(
+  loading: Loading,
+  task: Task,
+  { labels, group, usage, loop, growth, files = [] }: format.ExtraRow,
+): void {
   const { state } = loading;
   if (labels !== undefined) putLabels(state, task, labels);
   if (group !== undefined) joinGroup(state, task, group);
   if (usage !== undefined) extraOf(task).usage = usageFrom(usage);
   if (growth !== undefined) loadGrowth(loading, task, growth);
+  const listed = files.map(([path, hash, size]) => ({ path, hash, size }));
+  if (listed.length > 0) putFiles(state, task, listed);
   if (loop === undefined) return;
   const [max, ...rounds] = loop;
   extraOf(task).loop = {

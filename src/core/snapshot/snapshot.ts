@@ -195,14 +195,16 @@ function moreOf(task: ReadonlyTask, links: format.LinksRow | null, extra: format
 }
 
 /** Null also where it is there and holds nothing. */
-function extraRow({ labels, group, usage, loop, growth }: ReadonlyExtra): format.ExtraRow | null {
-  if (labels === null && group === null && usage === null && loop === null && growth === null) return null;
+function extraRow(extra: ReadonlyExtra): format.ExtraRow | null {
+  const { labels, group, usage, loop, growth, files } = extra;
+  if (Object.values(extra).every((one) => one === null)) return null;
   return {
     ...(usage === null ? {} : { usage: usageRow(usage) }),
     ...(labels === null ? {} : { labels: labels.map(({ text }) => text) }),
     ...(group === null ? {} : { group: group.group.id }),
     ...(loop === null ? {} : { loop: loopRow(loop) }),
     ...(growth === null ? {} : { growth: [growth.tree.root, growth.tree.grown, growth.children] }),
+    ...(files === null ? {} : { files: files.map(({ path, hash, size }): format.FileRow => [path, hash, size]) }),
   };
 }
 

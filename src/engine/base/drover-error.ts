@@ -9,7 +9,7 @@ import { badField, type Refusal, type Result, sentence, unreadable } from "../..
 /** Every code of a DroverError. */
 export type DroverErrorCode =
   | ("bad_request" | "not_found" | "conflict" | "queue_full" | "backpressure" | "batch_too_large" | "limit")
-  | ("session_lost" | "stale_sync" | "bytes_per_minute" | "log_full" | "damaged")
+  | ("session_lost" | "stale_sync" | "bytes_per_minute" | "log_full" | "damaged" | "too_large" | "over_capacity")
   | ("budget_exhausted" | "stale_attempt" | "log_failed" | "deposed" | "overloaded" | "closed" | "stopped" | "broken");
 
 const CODE: Readonly<Record<Refusal["type"], DroverErrorCode>> = {
@@ -48,7 +48,7 @@ const CODE: Readonly<Record<Refusal["type"], DroverErrorCode>> = {
 };
 const RETRYABLE: ReadonlySet<DroverErrorCode> = new Set<DroverErrorCode>([
   ...(["queue_full", "backpressure", "overloaded", "deposed"] as const),
-  ...(["budget_exhausted", "bytes_per_minute", "log_full"] as const),
+  ...(["budget_exhausted", "bytes_per_minute", "log_full", "over_capacity"] as const),
 ]);
 
 /** A refusal, or why the engine stopped. */

@@ -16,6 +16,7 @@ import { access, realpath } from "node:fs/promises";
 import { isAbsolute, relative, resolve, sep } from "node:path";
 import { errorText, shown } from "../../core/base/index.ts";
 import type { Config } from "../../core/config/index.ts";
+import type { Event } from "../../core/model/index.ts";
 import type { Why } from "../../core/why/index.ts";
 import type { Clock } from "../../std/index.ts";
 import { badInput, DroverError } from "../base/drover-error.ts";
@@ -27,8 +28,8 @@ const LOOKED_AT_ONCE_MAX = 64;
 export type ArtifactExists = (artifact: string) => Promise<boolean>;
 export type ArtifactWatch = {
   look(): Promise<void>;
-  /** Something happened: from now on an artifact may be awaited. */
-  onApplied(): void;
+  /** Something happened: from now on an artifact may be awaited; or a parent has ended, which may have made one. */
+  onApplied(event: Event): void;
   stop(): void;
 };
 
@@ -53,6 +54,8 @@ export function watchArtifacts(deps: {
   const troubled = new Set<string>();
   let cancel: (() => void) | null = null;
   let keepAlive = false;
+  /** It is looked for as soon as can be, and not once more for each task that ends meanwhile. */
+  let isSoon = false;
   let stopped = false;
 
   async function isThere(artifact: string): Promise<boolean> {
@@ -82,25 +85,30 @@ export function watchArtifacts(deps: {
   }
 
   function again(): void {
-    if (stopped) return;
+    if (stopped || isSoon) return;
     cancel?.();
     const at = clock.elapsed() + writer.state.config.workers.artifactPoll;
     keepAlive = writer.state.artifacts.size > 0;
-    cancel = clock.ringAt(
-      at,
-      () =>
-        void look()
-          .catch(() => {})
-          .then(again),
-      { keepAlive },
-    );
+    cancel = clock.ringAt(at, lookAndGoOn, { keepAlive });
+  }
+
+  function lookAndGoOn(): void {
+    isSoon = false;
+    void look()
+      .catch(() => {})
+      .then(again);
   }
 
   again();
   return {
     look,
-    onApplied() {
-      if (!keepAlive && writer.state.artifacts.size > 0) again();
+    onApplied(event) {
+      if (writer.state.artifacts.size === 0) return;
+      if (event.kind === "dependents-notified" && !isSoon) {
+        isSoon = true;
+        cancel?.();
+        cancel = clock.ringAt(clock.elapsed(), lookAndGoOn, { keepAlive: true });
+      } else if (!keepAlive) again();
     },
     stop() {
       stopped = true;

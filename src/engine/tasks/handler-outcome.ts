@@ -11,6 +11,9 @@ import { isAgain, RESULT_BYTES_MAX, rateLimitOf, spanOf, TaskRequeue, TaskSkip }
 import { payloadOf } from "../base/canonical-json.ts";
 import { badInput, DroverError } from "../base/drover-error.ts";
 
+/** How long a task rests for whose files there was no room. */
+const NO_ROOM_MS = 60_000;
+
 /** The attempt a report is of, and the tokens it says it used. */
 type Reported = {
   readonly task: TaskId;
@@ -61,7 +64,10 @@ function failed(entry: Reported, error: unknown, wallNow: number): Report {
   const retryAfterMs = rateLimitOf(error, wallNow);
   if (retryAfterMs !== null)
     return { report: { ...reportOf(entry, "requeue", message), retryAfterMs, rateLimited: true } };
-  const isPermanent = error instanceof DroverError && error.code === "bad_request";
+  // There is no room for its files now; that is no fault of the task.
+  if (error instanceof DroverError && error.code === "over_capacity")
+    return { report: { ...reportOf(entry, "requeue", message), retryAfterMs: NO_ROOM_MS } };
+  const isPermanent = error instanceof DroverError && (error.code === "bad_request" || error.code === "too_large");
   const permanent = isPermanent || (error as { permanent?: unknown } | null)?.permanent === true;
   return { report: { ...reportOf(entry, "failed", message), permanent } };
 }

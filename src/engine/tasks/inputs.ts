@@ -33,7 +33,7 @@ export const hasInputs = ({ links }: Task): boolean =>
   links !== null && (awaitedParent(links) !== null || links.needs.length > 0);
 
 /** How a need stands, and where more of it is. */
-type Seen = Pick<Input, "taskId" | "state" | "error" | "usage"> & {
+type Seen = Pick<Input, "taskId" | "state" | "error" | "usage" | "files"> & {
   readonly result: { readonly seq: Seq; readonly hash: string | null; readonly size: number } | null;
   /** The event that ended one whose record is gone. */
   readonly endSeq: Seq | null;
@@ -61,15 +61,16 @@ export function createInputs({
   async function inputOf(seen: Seen, room: { left: number }): Promise<Input> {
     const { taskId, state, error, usage } = seen;
     const used = usage === undefined ? {} : { usage };
+    const left = seen.files === undefined ? {} : { files: seen.files };
     try {
       const buried = seen.endSeq === null ? {} : await endOf(log, taskId as TaskId, seen.endSeq);
       const failure = buried.error ?? error;
       const said = failure === undefined ? {} : { error: fitting(failure, room) };
       const result = seen.result === null ? buriedResult(buried, room) : await resultOf(seen.result, taskId, room);
-      return { taskId, state, ...result, ...said, ...used };
+      return { taskId, state, ...result, ...left, ...said, ...used };
     } catch (thrown) {
       if (!(thrown instanceof DroverError) || thrown.code !== "damaged") throw thrown;
-      return { taskId, state, error: thrown.message, ...used };
+      return { taskId, state, ...left, error: thrown.message, ...used };
     }
   }
 
@@ -129,7 +130,9 @@ function lookAt(state: State, task: Task, id: TaskId): Seen | null {
         : { seq: end.resultSeq as Seq, hash: end.resultHash, size: end.resultSize };
     const error = end === null || end.error === null ? {} : { error: end.error };
     const used = found.extra?.usage ? { usage: usageView(found.extra.usage) } : {};
-    return { taskId: id, state: found.phase, ...error, ...used, result, endSeq: null };
+    const files = found.extra?.files ?? null;
+    const left = files === null ? {} : { files };
+    return { taskId: id, state: found.phase, ...error, ...used, ...left, result, endSeq: null };
   }
   const stone = state.tombstones.get(id);
   if (stone === undefined || stone.seq > task.seq) return null;

@@ -340,6 +340,7 @@ test("every field finds its place in what the core is told", () => {
     ...{ inputArtifact: "in", resources: { cpuMillicores: 3, memoryBytes: 4 }, capabilities: ["y", "x"], locks: ["l"] },
     ...{ zone: "zone", provider: "prov", estimatedTokens: 4.5, iteration: 6, maxAttempts: 7, timeoutMs: 10 },
     ...{ onDependencyFailure: "run", onLoss: "retry", callbackUrl: "https://a/", labels: { k: "v" }, loop: { max: 3 } },
+    outputs: ["report/**"],
   };
   assert.deepEqual(Object.keys(body).sort(), Object.keys(taskFields).sort());
   const { hash: bodyHash, size: bodySize } = described(plainly(body, "", 0));

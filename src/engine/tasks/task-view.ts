@@ -86,6 +86,7 @@ function known(task: Task | EndedTask): TaskView {
     ...(end === null || end.error === null ? {} : { error: end.error }),
     ...("extra" in task && task.extra?.group ? { group: task.extra.group.group.id } : {}),
     ...("extra" in task && task.extra?.usage ? { usage: usageView(task.extra.usage) } : {}),
+    ...filesOf(task),
     depth: task.depth,
     ...(task.ownFailures === 0 && loop === null ? {} : { iteration: task.iteration + task.ownFailures }),
     ...(loop === null || loop.rounds.length === 0 ? {} : { rounds: loop.rounds.map(roundView) }),
@@ -106,6 +107,9 @@ export function currentRound({ extra }: Pick<Task, "extra">): CurrentRound | nul
   const note = loop.rounds.at(-1)?.note ?? null;
   return { number: loop.rounds.length + 1, max: loop.max, ...(note === null ? {} : { note }) };
 }
+
+const filesOf = (task: Task | EndedTask): Pick<TaskView, "files"> =>
+  "extra" in task && task.extra !== null && task.extra.files !== null ? { files: task.extra.files } : {};
 
 /** One that is not runnable yet is shown as it would stand if it were. */
 function turnOf(state: State, task: Task, now: number): Pick<TaskView, "score" | "effectivePriority"> {

@@ -12,7 +12,7 @@ import { usageView } from "../base/charged-tokens.ts";
 
 const mean = (total: number, count: number): number => (count === 0 ? 0 : total / count);
 
-export function statsOf(state: State): Stats {
+export function statsOf(state: State, files: Stats["files"]): Stats {
   const { totals, rejected } = state;
   const queues = new Map<string, { queued: number; inflight: number }>();
   const agents = new Map<string, AgentTotals>();
@@ -48,6 +48,7 @@ export function statsOf(state: State): Stats {
       avgRunMs: mean(totals.runMs, totals.ends),
       agents: Object.fromEntries(agents),
     },
+    files,
     config: state.config.scheduler,
   };
 }

@@ -7,10 +7,11 @@
 import type { Seq, TaskId, WorkerId } from "../../core/base/index.ts";
 import { type Fifo, fifo, peek, push, shift, TaskTable } from "../../core/collections/index.ts";
 import type { Task, UsageTotals, WorkerSettings } from "../../core/model/index.ts";
-import type { AnyParams, CurrentRound, Inputs, Submitted, Usage } from "../../protocol/index.ts";
-import { type Clock, present } from "../../std/index.ts";
+import type { AnyParams, CurrentRound, FileContent, FileRef, Inputs, Submitted, Usage } from "../../protocol/index.ts";
+import { type Clock, isSafePath, present } from "../../std/index.ts";
 import { detailsOf, tokensOf } from "../base/charged-tokens.ts";
-import { DroverError, isStop } from "../base/drover-error.ts";
+import { badInput, DroverError, isStop } from "../base/drover-error.ts";
+import type { FileRoom, Files } from "../files/files.ts";
 import type { LocalPermits, WithPermit } from "../permits/local-permits.ts";
 import { type BodyStore, DamagedBody, damagedReason, type KeptBody } from "../tasks/body-store.ts";
 import type { ChildInput } from "../tasks/children.ts";
@@ -35,7 +36,10 @@ type HandlerRunner = {
 
 type BodySources = { readonly writer: Writer; readonly bodies: BodyStore; readonly inputs: ReadInputs };
 
+/** Where what handlers leave is kept. */
+export type AttemptFiles = Pick<FileRoom, "put" | "faultOf"> & Pick<Files, "open">;
 type RunnerParts = BodySources & {
+  readonly files: AttemptFiles;
   readonly clock: Clock;
   readonly permits: LocalPermits;
   readonly submitChild: TaskApi["submitChild"];
@@ -47,7 +51,7 @@ export function createHandlerRunner(deps: RunnerParts): HandlerRunner {
   const { writer, clock, bodies, onEnded } = deps;
   const running = new TaskTable<RunningAttempt>();
   const progress = new Map<string, unknown>();
-  const contextParts = { writer, permits: deps.permits, progress, submitChild: deps.submitChild };
+  const contextParts = { writer, permits: deps.permits, files: deps.files, progress, submitChild: deps.submitChild };
   /** What has a slot and was not given to its handler yet. */
   const starting = fifo<RunningAttempt>();
 
@@ -165,7 +169,7 @@ export function createHandlerRunner(deps: RunnerParts): HandlerRunner {
     // Without a report it never began; the log may have it as running all the same.
     if (ended === null) notify(writer, { type: "return-attempt", task, attempt });
     else if (!isCutShort(entry) || countsWhenCutShort(ended))
-      notify(writer, { type: "finish-attempt", report: ended.report }, ended.text);
+      notify(writer, { type: "finish-attempt", report: withFiles(entry, ended.report) }, ended.text);
     onEnded(worker);
   }
 
@@ -189,6 +193,9 @@ export function createHandlerRunner(deps: RunnerParts): HandlerRunner {
 
   return { running, progress, serve, giveUp };
 }
+
+const withFiles = ({ files }: RunningAttempt, report: Report["report"]): Report["report"] =>
+  files === null ? report : { ...report, files };
 
 /** What is stored of its task; and if that needs others, what it sees of them is noted. */
 async function readBody({ writer, bodies, inputs }: BodySources, entry: RunningAttempt): Promise<KeptBody | null> {
@@ -221,6 +228,13 @@ export type TaskContext = {
   progress(value: unknown): void;
   /** Tokens used so far by this attempt, in all. */
   usage(usage: Usage): void;
+  /**
+   * Leaves a file under a path of its own: the task lists it, and those that need the task find it in their inputs.
+   * Resolves when it is kept. The same path again takes the place of what was there.
+   */
+  output(path: string, content: FileContent): Promise<FileRef>;
+  /** The content of a file that one of its needs has left, or of a result that was too large to be handed along. */
+  file(hash: string): AsyncIterable<Uint8Array>;
   /** Makes an LLM call when its gate lets it out. */
   readonly withPermit: WithPermit;
   /** Submits a child of this task, which does not wait for it to end. It has parent, project and agent from it. */
@@ -259,6 +273,8 @@ export type RunningAttempt = {
   inputs: Inputs | null;
   /** Of a loop: where it is. */
   round: CurrentRound | null;
+  /** What it has left so far. */
+  files: readonly FileRef[] | null;
   /** Its handler has ended, or was given up on. */
   isOver: boolean;
   controller: AbortController | null;
@@ -275,6 +291,7 @@ const newAttempt = (worker: HandlerWorker, task: TaskId, attempt: number, seq: S
   worker,
   inputs: null,
   round: null,
+  files: null,
   isOver: false,
   controller: null,
   stopped: null,
@@ -303,9 +320,27 @@ function signalOf(entry: RunningAttempt): AbortSignal {
 type ContextParts = {
   readonly writer: Writer;
   readonly permits: LocalPermits;
+  readonly files: AttemptFiles;
   readonly progress: Map<string, unknown>;
   readonly submitChild: TaskApi["submitChild"];
 };
+
+async function leave(
+  { files }: ContextParts,
+  entry: RunningAttempt,
+  path: string,
+  content: FileContent,
+): Promise<FileRef> {
+  if (typeof path !== "string" || !isSafePath(path))
+    throw badInput("path", path, "a relative path that stays in its directory, with slashes");
+  const { task, attempt } = entry;
+  const file = { path, ...(await files.put(content, { task, attempt })) };
+  const all = [...(entry.files ?? []).filter((other) => other.path !== path), file];
+  const fault = files.faultOf(all);
+  if (fault !== null) throw badInput("files", path, fault.why);
+  if (!entry.isOver) entry.files = all;
+  return file;
+}
 
 /** Made for every attempt and mostly left alone: each of its functions is made when a handler reaches for it. */
 class HandlerContext implements TaskContext {
@@ -333,6 +368,15 @@ class HandlerContext implements TaskContext {
       if (tokens >= (entry.tokens ?? 0)) entry.usage = detailsOf(usage);
       entry.tokens = Math.max(entry.tokens ?? 0, tokens);
       notify(writer, { type: "report-usage", task: entry.task, attempt: entry.attempt, tokens: entry.tokens });
+    };
+  }
+  get output(): TaskContext["output"] {
+    return (path, content) => leave(this.#parts, this.#entry, path, content);
+  }
+  get file(): TaskContext["file"] {
+    const [{ task }, { files }] = [this.#entry, this.#parts];
+    return async function* (hash) {
+      yield* (await files.open(hash, { task })).bytes;
     };
   }
   get withPermit(): TaskContext["withPermit"] {

@@ -24,7 +24,7 @@ import type { ReadInputs } from "../tasks/inputs.ts";
 import type { TaskApi } from "../tasks/task-api.ts";
 import type { Applied } from "../writer/group-commit.ts";
 import { notify, type Writer } from "../writer/writer.ts";
-import type { Handler, HandlerWorker, RunningAttempt } from "./handler-runner.ts";
+import type { AttemptFiles, Handler, HandlerWorker, RunningAttempt } from "./handler-runner.ts";
 import { createHandlerRunner, stopAttempt } from "./handler-runner.ts";
 import { readWorker } from "./sync.ts";
 
@@ -67,6 +67,7 @@ type LocalWorkersDeps = {
   readonly newId: () => string;
   readonly bodies: BodyStore;
   readonly inputs: ReadInputs;
+  readonly files: AttemptFiles;
   readonly permits: LocalPermits;
   readonly submitChild: TaskApi["submitChild"];
 };

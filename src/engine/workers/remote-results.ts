@@ -13,17 +13,21 @@ import { RESULT_BYTES_MAX, remember } from "../../std/index.ts";
 import { type Payload, payloadOf } from "../base/canonical-json.ts";
 import { countTokens, detailsOf } from "../base/charged-tokens.ts";
 import { DroverError } from "../base/drover-error.ts";
+import type { FileRoom, FilesFault } from "../files/files.ts";
 import { reportOf } from "../tasks/handler-outcome.ts";
 import type { Writer } from "../writer/writer.ts";
 
 const REMEMBERED_MAX = 100_000;
 
 /** A result that Drover cannot keep: its task has failed for good. */
-type BadResult = "result_too_large" | "bad_result";
-type Code = "duplicate" | "not_found" | "not_held" | "stale_attempt" | "conflict" | BadResult;
+type BadResult = "result_too_large" | "bad_result" | "bad_files";
+type Code = "duplicate" | "not_found" | "not_held" | "stale_attempt" | "conflict" | "files_missing" | BadResult;
 
 /** Takes a result that a worker reports. */
-export function createRemoteResults(writer: Writer): (worker: WorkerId, given: ResultReport) => ResultAnswer {
+export function createRemoteResults(
+  writer: Writer,
+  files: Pick<FileRoom, "faultOf">,
+): (worker: WorkerId, given: ResultReport) => ResultAnswer {
   /** Digests of the last reports that counted, by task and attempt. */
   const counted = new Map<string, string>();
 
@@ -33,7 +37,8 @@ export function createRemoteResults(writer: Writer): (worker: WorkerId, given: R
     const answer = { taskId: name, attempt: number };
     const say = (accepted: boolean, code?: Code): ResultAnswer =>
       code === undefined ? { ...answer, accepted } : { ...answer, accepted, code };
-    const read = readReport(id, given);
+    const fault = files.faultOf(given.files ?? []);
+    const read = readReport(id, given, fault);
     const key = `${id}#${number}`;
     const task = writer.state.tasks.get(id);
     const live = task?.attempt ?? null;
@@ -43,6 +48,8 @@ export function createRemoteResults(writer: Writer): (worker: WorkerId, given: R
       return say(false, isKnown ? "stale_attempt" : "not_found");
     }
     if (live.worker.id !== worker) return say(false, "not_held");
+    // The attempt is not over by this: its worker does not name it any more, and it is queued again.
+    if (fault?.isMissing === true) return say(false, "files_missing");
     const decided = writer.execute({ type: "finish-attempt", report: read.report }, read.text);
     if (!decided.ok) return say(false, "stale_attempt");
     // A task that was cancelled, or ran out of time, is over: what came of it all the same does not count.
@@ -59,7 +66,7 @@ type Read = {
   readonly bad?: BadResult;
 };
 
-function readReport(task: TaskId, given: ResultReport): Read {
+function readReport(task: TaskId, given: ResultReport, fault: FilesFault | null): Read {
   const { attempt, outcome, error = null, retryAfterMs, rateLimited = false, permanent = false, usage } = given;
   const note = given.note?.toWellFormed() ?? null;
   const tokens = usage === undefined ? null : countTokens(usage);
@@ -76,6 +83,7 @@ function readReport(task: TaskId, given: ResultReport): Read {
     digest: `${bad} ${why}`,
     bad,
   });
+  if (fault !== null && !fault.isMissing) return unkept("bad_files", fault.why);
   if (payload instanceof DroverError) return unkept("bad_result", payload.message);
   if (payload !== undefined && payload.size > RESULT_BYTES_MAX) {
     const most = `at most ${RESULT_BYTES_MAX} are kept; write more to an artifact`;
@@ -83,7 +91,8 @@ function readReport(task: TaskId, given: ResultReport): Read {
   }
   const resultHash = payload?.hash ?? null;
   const digest = `${outcome} ${resultHash ?? hash("sha256", shownError ?? note ?? "", "hex")}`;
-  const report = { ...plain, resultHash, resultSize: payload?.size ?? 0 };
+  const left = given.files === undefined ? {} : { files: given.files };
+  const report = { ...plain, resultHash, resultSize: payload?.size ?? 0, ...left };
   return { report, digest, ...(payload === undefined ? {} : { text: payload.text }) };
 }
 

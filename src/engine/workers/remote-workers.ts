@@ -17,6 +17,7 @@ import { SESSION_MAX } from "../../protocol/shapes/index.ts";
 import { type Clock, isoTime } from "../../std/index.ts";
 import { abortSignal, readOptions } from "../base/call-options.ts";
 import { accepted, type DroverError, refused } from "../base/drover-error.ts";
+import type { FileRoom } from "../files/files.ts";
 import type { BodyStore } from "../tasks/body-store.ts";
 import type { ReadInputs } from "../tasks/inputs.ts";
 import type { Applied } from "../writer/group-commit.ts";
@@ -82,10 +83,11 @@ export function createRemoteWorkers(deps: {
   readonly newId: () => string;
   readonly bodies: BodyStore;
   readonly inputs: ReadInputs;
+  readonly files: Pick<FileRoom, "faultOf">;
 }): RemoteWorkersService {
   const { writer, clock, newId, bodies, inputs } = deps;
   const { state } = writer;
-  const takeResult = createRemoteResults(writer);
+  const takeResult = createRemoteResults(writer, deps.files);
   const progress = new Map<string, unknown>();
   /** Those that were drained by a call: they stay so until they join anew. */
   const drained = new Set<WorkerId>();

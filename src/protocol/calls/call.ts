@@ -12,6 +12,7 @@ import type { Role } from "../wire/role.ts";
 export type Tag =
   | "tasks"
   | "groups"
+  | "files"
   | "scheduler"
   | "projects"
   | "workers"

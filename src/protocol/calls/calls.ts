@@ -1,9 +1,11 @@
 /**
  * Every call of the wire, by name and by tag: what it takes, what it answers, who may make it.
  */
+import { FILE_BYTES_MAX } from "../../core/config/index.ts";
 import type * as wire from "../generated/index.ts";
 import * as s from "../schema/schema.ts";
 import * as event from "../shapes/events.ts";
+import * as file from "../shapes/files.ts";
 import * as group from "../shapes/groups.ts";
 import * as permit from "../shapes/permits.ts";
 import * as project from "../shapes/projects.ts";
@@ -35,6 +37,10 @@ export type GroupCalls = {
   readonly waitGroup: Call<{ params: Id; query: wire.WaitQuery }, wire.GroupView>;
   readonly cancelGroup: Call<{ params: Id; body: wire.CancelBody }, wire.GroupCancelled>;
   readonly retryGroup: Call<{ params: Id }, wire.GroupRetried>;
+};
+export type FileCalls = {
+  readonly putFile: Call<{ params: wire.FileName; query: wire.PutFileQuery }, wire.StoredFile>;
+  readonly file: Call<{ params: wire.FileName; query: wire.FileQuery }, string>;
 };
 export type ProjectCalls = {
   readonly projects: Call<Nothing, wire.ProjectList>;
@@ -81,7 +87,7 @@ export type ServerCalls = {
   readonly openapi: Call<Nothing, Readonly<Record<string, unknown>>>;
 };
 export type FleetCalls = ProjectCalls & WorkerCalls & ScheduleCalls & GateCalls;
-export type Calls = TaskCalls & GroupCalls & FleetCalls & SchedulerCalls & EventCalls & ServerCalls;
+export type Calls = TaskCalls & GroupCalls & FileCalls & FleetCalls & SchedulerCalls & EventCalls & ServerCalls;
 
 const ADMIN: readonly Role[] = ["admin"];
 const AGENTS: readonly Role[] = ["admin", "agent"];
@@ -413,6 +419,29 @@ const gateCalls = callsOf<GateCalls>("gates", {
   },
 });
 
+const fileCalls = callsOf<FileCalls>("files", {
+  putFile: {
+    roles: WORKERS,
+    params: file.fileName,
+    query: file.putFileQuery,
+    summary: "Put the content of a file that an attempt leaves",
+    description:
+      "The body is the file as it is, at most files.maxFile, and its hash is that of the path. Content that no task " +
+      "lists within an hour goes again. An attempt lists its files when it reports its end.",
+    answers: { 200: file.storedFile },
+    errors: ["too_large", "stale_attempt", "not_found", "over_capacity"],
+  },
+  file: {
+    roles: EVERYBODY,
+    params: file.fileName,
+    query: file.fileQuery,
+    summary: "The content of a file that a task left",
+    description: "For those who may read a task that lists it; a worker's token for an attempt that it runs.",
+    answers: { 200: s.text(0, FILE_BYTES_MAX) },
+    errors: ["not_found", "damaged"],
+  },
+});
+
 const schedulerCalls = callsOf<SchedulerCalls>("scheduler", {
   stats: { roles: READERS, summary: "Queues, totals and the rules in force", answers: { 200: scheduler.stats } },
   queue: {
@@ -477,6 +506,7 @@ const serverCalls = callsOf<ServerCalls>("server", {
 export const CALLS: Calls = {
   ...taskCalls,
   ...groupCalls,
+  ...fileCalls,
   ...projectCalls,
   ...workerCalls,
   ...scheduleCalls,

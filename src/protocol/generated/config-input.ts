@@ -202,6 +202,17 @@ export type ConfigInput = {
     /** Whether an input artifact may be any path. Default: false. */
     readonly anywhere?: boolean;
   };
+  /** The files that tasks leave. */
+  readonly files?: {
+    /** The largest file a task may leave. Default: 64MiB. */
+    readonly maxFile?: number | string;
+    /** All files of one task together. Default: 256MiB. */
+    readonly maxTask?: number | string;
+    /** How many files one task may leave. Default: 100. */
+    readonly maxFilesPerTask?: number;
+    /** All files that are kept. Default: 10GiB. */
+    readonly maxTotal?: number | string;
+  };
   /** Where everything is remembered. */
   readonly log?: {
     /** Events between two snapshots. Default: 500000. */

@@ -3,10 +3,12 @@
 export type { AnyEvent, EventJson, EventPage } from "../shapes/events.ts";
 export type { ConfigPatchBody, SchedulerConfig } from "../shapes/scheduler.ts";
 export type { WireCode, WireError } from "../wire/codes.ts";
+export type { FileContent, FileSource } from "../wire/file-content.ts";
 export type { TaskState } from "../wire/task-state.ts";
 
 export type * from "./config-input.ts";
 export type * from "./events.ts";
+export type * from "./files.ts";
 export type * from "./groups.ts";
 export type * from "./permits.ts";
 export type * from "./projects.ts";

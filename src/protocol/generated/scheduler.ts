@@ -91,6 +91,13 @@ export type Stats = {
     /** Each of the agents. */
     readonly agents: Readonly<Record<string, AgentTotals>>;
   };
+  /** The files that tasks have left. */
+  readonly files: {
+    /** Contents that are kept for tasks. */
+    readonly count: number;
+    /** Their bytes. */
+    readonly bytes: number;
+  };
   /** The scheduler section in force. Spans are whole milliseconds. */
   readonly config: SchedulerRules;
 };

@@ -119,7 +119,7 @@ export type ScheduleTask = {
    * its inputs, by that name or the id.
    */
   readonly needs?: readonly string[] | Readonly<Record<string, string>>;
-  /** A file under artifacts.root that must exist before it may start. */
+  /** What must exist before it may start: a file that its parent leaves, or one under artifacts.root. */
   readonly inputArtifact?: string;
   /** CPU and memory. */
   readonly resources?: Resources;
@@ -149,6 +149,11 @@ export type ScheduleTask = {
    * unknown. Without one, fail with a tabId, else retry.
    */
   readonly onLoss?: "retry" | "fail";
+  /**
+   * Files that an exec worker keeps of its workspace when the command has ended: paths, or patterns with
+   * `*`, `?` and `**`.
+   */
+  readonly outputs?: readonly string[];
   /** At most 32 texts by name, by which tasks are found: `{ team: "web" }`. */
   readonly labels?: Readonly<Record<string, string>>;
   /**

@@ -5,6 +5,7 @@
  */
 
 import type { TaskState } from "../wire/task-state.ts";
+import type { FileRef } from "./files.ts";
 
 /** A task as its worker sees it. */
 export type AssignedView<
@@ -45,7 +46,7 @@ export type AssignedView<
    * its inputs, by that name or the id.
    */
   readonly needs?: readonly string[] | Readonly<Record<string, string>>;
-  /** A file under artifacts.root that must exist before it may start. */
+  /** What must exist before it may start: a file that its parent leaves, or one under artifacts.root. */
   readonly inputArtifact?: string;
   /** CPU and memory. */
   readonly resources?: Resources;
@@ -75,6 +76,11 @@ export type AssignedView<
    * unknown. Without one, fail with a tabId, else retry.
    */
   readonly onLoss?: "retry" | "fail";
+  /**
+   * Files that an exec worker keeps of its workspace when the command has ended: paths, or patterns with
+   * `*`, `?` and `**`.
+   */
+  readonly outputs?: readonly string[];
   /** At most 32 texts by name, by which tasks are found: `{ team: "web" }`. */
   readonly labels?: Readonly<Record<string, string>>;
   /**
@@ -106,6 +112,8 @@ export type AssignedView<
   readonly branch?: string;
   /** Why it did not end well. */
   readonly error?: string;
+  /** The files it left: GET /files/{hash} has each. */
+  readonly files?: readonly FileRef[];
   /** 1 + the tasks ahead in its agent's queue, counted now. */
   readonly position?: number;
   /** How many ancestors it has. */
@@ -196,7 +204,7 @@ export type BatchTask = {
    * its inputs, by that name or the id.
    */
   readonly needs?: readonly string[] | Readonly<Record<string, string>>;
-  /** A file under artifacts.root that must exist before it may start. */
+  /** What must exist before it may start: a file that its parent leaves, or one under artifacts.root. */
   readonly inputArtifact?: string;
   /** CPU and memory. */
   readonly resources?: Resources;
@@ -226,6 +234,11 @@ export type BatchTask = {
    * unknown. Without one, fail with a tabId, else retry.
    */
   readonly onLoss?: "retry" | "fail";
+  /**
+   * Files that an exec worker keeps of its workspace when the command has ended: paths, or patterns with
+   * `*`, `?` and `**`.
+   */
+  readonly outputs?: readonly string[];
   /** At most 32 texts by name, by which tasks are found: `{ team: "web" }`. */
   readonly labels?: Readonly<Record<string, string>>;
   /**
@@ -253,7 +266,7 @@ export type Input = {
   readonly state: TaskState;
   /**
    * What it answered. All results that a task sees have 256 KiB together, in the order of its needs: one
-   * that does not fit is { file: { hash, size } }, and GET /tasks/{id} has it.
+   * that does not fit is { file: { hash, size } }, and GET /files/{hash}?task= has it.
    */
   readonly result?: unknown;
   /** Why it did not end well. */
@@ -262,6 +275,8 @@ export type Input = {
   readonly branch?: string;
   /** What its attempts used; absent if none said, or its record was gone before. */
   readonly usage?: UsageView;
+  /** The files it left: GET /files/{hash} has each. */
+  readonly files?: readonly FileRef[];
 };
 
 /** How tasks ended, for one that needs them, by name. */
@@ -357,7 +372,7 @@ export type TaskBody<Params extends object = Readonly<Record<string, unknown>>> 
    * its inputs, by that name or the id.
    */
   readonly needs?: readonly string[] | Readonly<Record<string, string>>;
-  /** A file under artifacts.root that must exist before it may start. */
+  /** What must exist before it may start: a file that its parent leaves, or one under artifacts.root. */
   readonly inputArtifact?: string;
   /** CPU and memory. */
   readonly resources?: Resources;
@@ -387,6 +402,11 @@ export type TaskBody<Params extends object = Readonly<Record<string, unknown>>> 
    * unknown. Without one, fail with a tabId, else retry.
    */
   readonly onLoss?: "retry" | "fail";
+  /**
+   * Files that an exec worker keeps of its workspace when the command has ended: paths, or patterns with
+   * `*`, `?` and `**`.
+   */
+  readonly outputs?: readonly string[];
   /** At most 32 texts by name, by which tasks are found: `{ team: "web" }`. */
   readonly labels?: Readonly<Record<string, string>>;
   /**
@@ -434,7 +454,7 @@ export type TaskView<Params extends object = Readonly<Record<string, unknown>>, 
    * its inputs, by that name or the id.
    */
   readonly needs?: readonly string[] | Readonly<Record<string, string>>;
-  /** A file under artifacts.root that must exist before it may start. */
+  /** What must exist before it may start: a file that its parent leaves, or one under artifacts.root. */
   readonly inputArtifact?: string;
   /** CPU and memory. */
   readonly resources?: Resources;
@@ -464,6 +484,11 @@ export type TaskView<Params extends object = Readonly<Record<string, unknown>>, 
    * unknown. Without one, fail with a tabId, else retry.
    */
   readonly onLoss?: "retry" | "fail";
+  /**
+   * Files that an exec worker keeps of its workspace when the command has ended: paths, or patterns with
+   * `*`, `?` and `**`.
+   */
+  readonly outputs?: readonly string[];
   /** At most 32 texts by name, by which tasks are found: `{ team: "web" }`. */
   readonly labels?: Readonly<Record<string, string>>;
   /**
@@ -495,6 +520,8 @@ export type TaskView<Params extends object = Readonly<Record<string, unknown>>, 
   readonly branch?: string;
   /** Why it did not end well. */
   readonly error?: string;
+  /** The files it left: GET /files/{hash} has each. */
+  readonly files?: readonly FileRef[];
   /** 1 + the tasks ahead in its agent's queue, counted now. */
   readonly position?: number;
   /** How many ancestors it has. */

@@ -4,6 +4,7 @@
  * Written by tools/schema-declarations.ts from the schemas: change those, and run it.
  */
 
+import type { FileRef } from "./files.ts";
 import type { AssignedView, Resources } from "./tasks.ts";
 
 /** What a worker says of itself when it joins. */
@@ -241,6 +242,8 @@ export type ResultReport = {
   readonly permanent?: boolean;
   /** With again: what the next round of its loop is to see. */
   readonly note?: string;
+  /** With done or failed: the files it left, each put before by PUT /files/{hash}. */
+  readonly files?: readonly FileRef[];
 };
 
 /**
@@ -269,7 +272,10 @@ export type ResultAnswer = {
   readonly attempt: number;
   /** Whether it counts. */
   readonly accepted: boolean;
-  /** duplicate: it had come before; stale_attempt: another counts; not_held, not_found, conflict. */
+  /**
+   * duplicate: it had come before; stale_attempt: another counts; not_held, not_found, conflict;
+   * files_missing: a file that it lists was not put.
+   */
   readonly code?: string;
 };
 

@@ -2,7 +2,14 @@
  * The whole of `drover.yml` as a schema, so that editors complete it, explain it and show every default.
  */
 import { sizeText } from "../../core/base/index.ts";
-import { BYTES_MAX, BYTES_MIN, DEFAULT_CONFIG } from "../../core/config/index.ts";
+import {
+  ALL_FILES_BYTES_MAX,
+  BYTES_MAX,
+  BYTES_MIN,
+  DEFAULT_CONFIG,
+  FILE_BYTES_MAX,
+  FILES_MAX,
+} from "../../core/config/index.ts";
 import { type Knobs, knob, namedSection, type Section, section, spanKnob } from "../schema/knobs.ts";
 import { type Published, published, withUnits } from "../schema/published.ts";
 import * as s from "../schema/schema.ts";
@@ -107,6 +114,7 @@ export const webhooksSection: Section = section(
 
 const W = DEFAULT_CONFIG.workers;
 const L = DEFAULT_CONFIG.log;
+const F = DEFAULT_CONFIG.files;
 /** The core's sections of the file. */
 export const coreSections: Knobs = {
   scheduler: schedulerSection,
@@ -147,6 +155,15 @@ export const coreSections: Knobs = {
       anywhere: knob(s.flag(), DEFAULT_CONFIG.artifacts.anywhere, "Whether an input artifact may be any path."),
     },
     { description: "The files that tasks wait for." },
+  ),
+  files: section(
+    {
+      maxFile: knob(s.size(1, FILE_BYTES_MAX), sizeText(F.maxFile), "The largest file a task may leave."),
+      maxTask: knob(s.size(1, ALL_FILES_BYTES_MAX), sizeText(F.maxTask), "All files of one task together."),
+      maxFilesPerTask: knob(s.whole(1, FILES_MAX), F.maxFilesPerTask, "How many files one task may leave."),
+      maxTotal: knob(s.size(1, ALL_FILES_BYTES_MAX), sizeText(F.maxTotal), "All files that are kept."),
+    },
+    { description: "The files that tasks leave." },
   ),
   log: section(
     {

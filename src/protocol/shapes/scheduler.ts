@@ -168,6 +168,13 @@ export const stats: s.Schema<wire.Stats> = s.namedAnswer("Stats", {
       }),
     ),
   }),
+  files: s.described(
+    s.answer<wire.Stats["files"]>({
+      count: s.described(count(), "Contents that are kept for tasks."),
+      bytes: s.described(count(), "Their bytes."),
+    }),
+    "The files that tasks have left.",
+  ),
   config: schedulerConfig,
 });
 

@@ -9,6 +9,7 @@ import type * as wire from "../generated/tasks.ts";
 import * as s from "../schema/schema.ts";
 import { expectedBy, type Fields } from "../schema/schema.ts";
 import { TASK_STATES, type TaskState } from "../wire/task-state.ts";
+import { fileRefs, outputs } from "./files.ts";
 
 const PRIORITY_MAX = 1_000_000_000;
 const SCORE_MAX = Number.MAX_SAFE_INTEGER;
@@ -122,7 +123,10 @@ const batchTaskFields: Fields<Omit<wire.TaskBody, "agentId">> = {
     "Tasks that must be done first: a list of ids, or an object of ids by name. How they ended it sees in its " +
       "inputs, by that name or the id.",
   ),
-  inputArtifact: s.optional(s.text(1, 4096), "A file under artifacts.root that must exist before it may start."),
+  inputArtifact: s.optional(
+    s.text(1, 4096),
+    "What must exist before it may start: a file that its parent leaves, or one under artifacts.root.",
+  ),
   resources: s.optional(resources),
   capabilities: s.optional(names(64, CAPABILITY_LENGTH_MAX), "What a worker must offer."),
   locks: s.optional(names(64), "Keys that no two running tasks hold at once."),
@@ -147,6 +151,11 @@ const batchTaskFields: Fields<Omit<wire.TaskBody, "agentId">> = {
     s.oneOf("retry", "fail"),
     "What becomes of it when an attempt that had begun is lost: it runs again, or it fails, its outcome unknown. " +
       "Without one, fail with a tabId, else retry.",
+  ),
+  outputs: s.optional(
+    outputs(),
+    "Files that an exec worker keeps of its workspace when the command has ended: paths, or patterns with `*`, `?` " +
+      "and `**`.",
   ),
   labels: s.described(s.optional(labels()), 'At most 32 texts by name, by which tasks are found: `{ team: "web" }`.'),
   loop: s.optional(
@@ -250,6 +259,7 @@ const shownTask: Fields<wire.TaskView> = {
   result: s.optional(s.anything()),
   branch: s.optional(s.text(1, 4096), "The branch that an exec worker kept its work on."),
   error: s.optional(s.text(0, 100_000)),
+  files: s.optional(fileRefs(), "The files it left: GET /files/{hash} has each."),
   position: s.optional(position),
   depth: s.optional(s.whole(0), "How many ancestors it has."),
   score: s.optional(
@@ -275,11 +285,12 @@ export const input: s.Schema<wire.Input> = s.namedAnswer("Input", {
   result: s.optional(
     s.anything(),
     "What it answered. All results that a task sees have 256 KiB together, in the order of its needs: one that does " +
-      "not fit is { file: { hash, size } }, and GET /tasks/{id} has it.",
+      "not fit is { file: { hash, size } }, and GET /files/{hash}?task= has it.",
   ),
   error: s.optional(s.text(0, 100_000)),
   branch: s.optional(s.text(1, 4096), "The branch that an exec worker kept its work on."),
   usage: s.optional(usageView(), "What its attempts used; absent if none said, or its record was gone before."),
+  files: s.optional(fileRefs(), "The files it left: GET /files/{hash} has each."),
 });
 export const inputs: s.Schema<wire.Inputs> = s.table(input, s.text(1, 256));
 export const assignedView: s.Schema<wire.AssignedView> = s.namedAnswer("AssignedTask", {

@@ -6,6 +6,7 @@
  */
 import type * as wire from "../generated/workers.ts";
 import * as s from "../schema/schema.ts";
+import { fileRefs } from "./files.ts";
 import { assignedView, CAPABILITY_LENGTH_MAX, resources } from "./tasks.ts";
 
 export const SESSION_MAX = 256;
@@ -132,6 +133,7 @@ export const syncBody: s.Schema<wire.SyncBody> = s.namedObject("SyncBody", {
         ),
         permanent: s.optional(s.flag(), "It would fail again: no further attempt."),
         note: s.optional(s.text(0, ERROR_SENT_MAX), "With again: what the next round of its loop is to see."),
+        files: s.optional(fileRefs(), "With done or failed: the files it left, each put before by PUT /files/{hash}."),
       }),
       { max: REPORTS_MAX },
     ),
@@ -182,7 +184,8 @@ export const syncAnswer: s.Schema<wire.SyncAnswer> = s.namedAnswer("SyncAnswer",
         accepted: s.described(s.flag(), "Whether it counts."),
         code: s.optional(
           s.name(),
-          "duplicate: it had come before; stale_attempt: another counts; not_held, not_found, conflict.",
+          "duplicate: it had come before; stale_attempt: another counts; not_held, not_found, conflict; " +
+            "files_missing: a file that it lists was not put.",
         ),
       }),
     ),

@@ -8,7 +8,7 @@ export type WireCode =
   | ("bad_request" | "unsupported_protocol" | "batch_too_large" | "unauthorized" | "forbidden" | "not_found")
   | ("method_not_allowed" | "conflict" | "stale_attempt" | "session_lost" | "stale_sync" | "too_large")
   | ("unsupported_media_type" | "queue_full" | "backpressure" | "limit" | "budget_exhausted" | "internal")
-  | ("bytes_per_minute" | "log_full" | "damaged")
+  | ("bytes_per_minute" | "log_full" | "damaged" | "over_capacity")
   | ("overloaded" | "closed" | "deposed" | "log_failed" | "worker_silent");
 
 /** The body of every answer that is an error. */
@@ -37,14 +37,14 @@ export const WIRE_CODES: Readonly<Record<WireCode, Meaning>> = {
   batch_too_large: meaning(400, "More tasks at once than scheduler.maxBatch"),
   unauthorized: meaning(401, "No token, or one this server does not know"),
   forbidden: meaning(403, "The token's role, project or agent does not allow this; or a foreign Origin or Host"),
-  not_found: meaning(404, "No such task, project, worker, schedule, permit or path"),
+  not_found: meaning(404, "No such task, file, project, worker, schedule, permit or path"),
   method_not_allowed: meaning(405, "The path is there, but not with this method"),
   conflict: meaning(409, "It stands otherwise than the request takes it to: the task has ended, the id is taken"),
   stale_attempt: meaning(409, "The attempt has lost its lease; another one counts now"),
   session_lost: meaning(409, "Another session has joined under this worker id, or it was given up: join again"),
   stale_sync: meaning(409, "A sync with a higher number has been seen already"),
-  too_large: meaning(413, "The body is larger than server.bodyLimit"),
-  unsupported_media_type: meaning(415, "Bodies are application/json"),
+  too_large: meaning(413, "The body is larger than server.bodyLimit, or the file than files.maxFile"),
+  unsupported_media_type: meaning(415, "Bodies are application/json, and files application/octet-stream"),
   queue_full: meaning(429, "No room in the queue: scheduler.maxQueue or scheduler.maxPerAgent", true),
   backpressure: meaning(429, "Usage has reached backpressure.rejectThreshold, or there is no worker", true),
   limit: meaning(429, "A maximum number of projects, workers, schedules, gates or connections is reached"),
@@ -57,6 +57,7 @@ export const WIRE_CODES: Readonly<Record<WireCode, Meaning>> = {
   closed: meaning(503, "The server is shutting down", true),
   deposed: meaning(503, "Another writer has taken over the log", true),
   log_failed: meaning(503, "The log cannot be written; nothing is accepted until it can", true),
+  over_capacity: meaning(507, "All files together have reached files.maxTotal", true),
   worker_silent: meaning(504, "The worker that has the log did not hand it in within a few seconds"),
 };
 

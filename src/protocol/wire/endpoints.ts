@@ -19,7 +19,7 @@ export const EVENTS_MAX = 1000;
 /** Every call of the wire, by name. */
 export type CallName =
   | ("submit" | "submitBatch" | "tasks" | "task" | "patch" | "cancel" | "cancelWhere" | "retry" | "why" | "wait")
-  | "logs"
+  | ("logs" | "putFile" | "file")
   | ("group" | "waitGroup" | "cancelGroup" | "retryGroup")
   | ("projects" | "project" | "putProject" | "workers" | "joinWorker" | "sync" | "handInLog" | "drainWorker")
   | "leaveWorker"
@@ -38,7 +38,12 @@ export type Endpoint = {
   readonly waits: boolean;
   /** The media types of its answer. */
   readonly produces: readonly string[];
+  /** The media type of its body, where that is not JSON and is read as it comes. */
+  readonly consumes?: string;
 };
+
+/** Contents that are not looked into. */
+export const BYTES = "application/octet-stream";
 
 const endpoint = (method: Method, path: string, more: Partial<Endpoint> = {}): Endpoint => ({
   method,
@@ -66,6 +71,8 @@ export const ENDPOINTS: Readonly<Record<CallName, Endpoint>> = {
   waitGroup: endpoint("GET", "/groups/{id}/wait", { waits: true }),
   cancelGroup: endpoint("POST", "/groups/{id}/cancel", { repeatable: true }),
   retryGroup: endpoint("POST", "/groups/{id}/retry"),
+  putFile: endpoint("PUT", "/files/{hash}", { consumes: BYTES }),
+  file: endpoint("GET", "/files/{hash}", { produces: [BYTES] }),
   projects: endpoint("GET", "/projects"),
   project: endpoint("GET", "/projects/{id}"),
   putProject: endpoint("PUT", "/projects/{id}"),

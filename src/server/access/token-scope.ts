@@ -35,6 +35,8 @@ const FOR_SCOPED: Readonly<Record<CallName, "own" | "common" | "refused">> = {
   waitGroup: "own",
   cancelGroup: "own",
   retryGroup: "own",
+  putFile: "refused",
+  file: "own",
   projects: "own",
   project: "own",
   putProject: "refused",

@@ -117,6 +117,8 @@ function addStanding(register: Registry, { drover, webhooksDue, streams, polls }
   gauge(register, "drover_event_streams", "Readers that follow the events.", streams);
   gauge(register, "drover_long_polls", "Calls that wait for an answer.", polls);
   gauge(register, "drover_webhooks_due", "Webhooks not delivered yet.", webhooksDue);
+  gauge(register, "drover_files", "Contents of files that are kept for tasks.", () => drover.files.totals().count);
+  gauge(register, "drover_files_bytes", "Their bytes.", () => drover.files.totals().bytes);
   gauge(register, "drover_paused", "Whether the whole fleet is paused.", () => (state.paused ? 1 : 0));
 }
 

@@ -7,6 +7,7 @@
  */
 
 import { stat, writeFile } from "node:fs/promises";
+import type { FileSource } from "../../protocol/index.ts";
 import { present, ringAfter } from "../../std/index.ts";
 import type { OutputDirectory } from "../output/directory.ts";
 import { createEventReader } from "../output/events.ts";
@@ -18,10 +19,12 @@ import type { RunPlace, Runs } from "../process/runs.ts";
 import { WorkspaceRefusal } from "../worktree/refusal.ts";
 import type { Workspace, WorkspaceReport, Worktrees } from "../worktree/worktree.ts";
 import { type ExecContext, type ExecOutcome, type ExecTask, taskDocument } from "./contract.ts";
-import { layInputs } from "./inputs.ts";
+import type { FileCache } from "./file-cache.ts";
+import { layInputs, noFiles } from "./inputs.ts";
 import { createListener, type Listener } from "./listener.ts";
 import type { ExecSetup } from "./options.ts";
 import { type CommandStop, finishedOutcome, outcomeOf, outcomeOfSpawnError } from "./outcome.ts";
+import { collectOutputs, OutputTrouble } from "./outputs.ts";
 import type { Invocation } from "./presets.ts";
 import { readAnswer } from "./result.ts";
 import type { Sessions } from "./sessions.ts";
@@ -33,6 +36,8 @@ export type AttemptTools = {
   readonly runs: Runs;
   readonly sessions: Sessions;
   readonly outputs: OutputDirectory;
+  /** What was fetched for the tasks of this machine. */
+  readonly files: FileCache;
   readonly worktrees: Worktrees | null;
 };
 export type Attempt = {
@@ -115,7 +120,7 @@ async function perform(work: Work): Promise<ExecOutcome> {
   let outcome: ExecOutcome = GIVEN_UP;
   try {
     const goesOn = (task.round?.number ?? 1) > 1;
-    const start = await treeStartOf(task, tools.setup);
+    const start = await treeStartOf(task, tools.setup, context.file);
     const run = { taskId: task.taskId, ...nameInPlan(task), attempt: context.attempt, runId: place.id };
     workspace = start === null ? null : ((await tools.worktrees?.open(run, { ...start, goesOn })) ?? null);
     for (const file of workspace?.leftOut ?? []) work.log.note(file);
@@ -163,8 +168,9 @@ async function performIn(work: Work, place: RunPlace, workspace: Workspace | nul
     return { outcome: "failed", error: `the working directory ${scene.cwd} does not exist`, permanent: true };
   try {
     const failed = setup.setup === null ? null : await prepare(work, scene, setup.setup);
-    const outcome = failed ?? (await runCommand(work, scene));
-    return until === undefined || outcome.outcome !== "done" ? outcome : await check(work, scene, until, outcome);
+    const ended = failed ?? (await runCommand(work, scene));
+    const outcome = until === undefined || ended.outcome !== "done" ? ended : await check(work, scene, until, ended);
+    return await withOutputs(work, scene.cwd, outcome);
   } finally {
     if (setup.cleanup !== null) await cleanUp(work, scene, setup.cleanup);
   }
@@ -172,11 +178,47 @@ async function performIn(work: Work, place: RunPlace, workspace: Workspace | nul
 
 /** A task that needs others sees how they ended. */
 async function withInputs(work: Work, place: RunPlace): Promise<Work> {
-  const { task, tools } = work;
+  const { task, tools, context } = work;
   if (task.inputs === undefined) return work;
-  const { readResult, onWarning } = tools.setup;
-  const warn = (text: string): void => onWarning(`${task.taskId}: ${text}`);
-  return { ...work, task: { ...task, inputs: await layInputs(task.inputs, place, { readResult, warn }) } };
+  const readFile = context.file ?? noFiles;
+  const inputs = await layInputs(task.inputs, place, { cache: tools.files, readFile });
+  return { ...work, task: { ...task, inputs } };
+}
+
+/**
+ * What the command has left. It counts if the command ran to its end, well or not; and a failure stays what it was,
+ * whatever becomes of its files.
+ */
+async function withOutputs(work: Work, cwd: string, outcome: ExecOutcome): Promise<ExecOutcome> {
+  const { task, context, log } = work;
+  const { outputs = [] } = task;
+  if (outputs.length === 0 || (outcome.outcome !== "done" && outcome.outcome !== "failed")) return outcome;
+  const note = (text: string): void => log.note(text);
+  try {
+    await collectOutputs(outputs, cwd, { keep: (path, source) => keepOutput(context, path, source), note });
+    return outcome;
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    log.note(message);
+    if (outcome.outcome === "failed") return outcome;
+    if (error instanceof OutputTrouble)
+      return { outcome: "failed", error: message, ...(error.permanent ? { permanent: true } : {}) };
+    return { outcome: "requeue", error: `its files could not be kept: ${message}`, retryAfterMs: TROUBLE_RETRY_MS };
+  }
+}
+
+async function keepOutput(context: ExecContext, path: string, source: FileSource): Promise<void> {
+  if (context.output === undefined) throw new OutputTrouble("this worker has no way to keep files");
+  try {
+    await context.output(path, source);
+  } catch (error) {
+    const { code, message, details } = error as { code?: unknown; message?: unknown; details?: { field?: unknown } };
+    if (code === "bad_request" && details?.field === "hash")
+      throw new OutputTrouble(`the output ${path} was changed while it was read`, false);
+    if (code === "too_large" || code === "bad_request")
+      throw new OutputTrouble(`the output ${path} cannot be kept: ${String(message)}`);
+    throw error;
+  }
 }
 
 async function setScene(work: Work, place: RunPlace, workspace: Workspace | null): Promise<Scene> {

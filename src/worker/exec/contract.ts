@@ -14,10 +14,12 @@ import type { TreeRoom } from "../worktree/worktree.ts";
 /** A task as it is assigned: its JSON, and which attempt of it this is. */
 export type ExecTask = Pick<TaskBody, "action"> &
   Pick<TaskView, "taskId" | "attempt" | "agentId" | "project" | "type" | "params" | "payload" | "ref" | "selector"> &
-  Pick<AssignedView, "tabId" | "timeoutMs" | "estimatedTokens" | "inputs" | "loop" | "round"> & {
+  Pick<AssignedView, "tabId" | "timeoutMs" | "estimatedTokens" | "inputs" | "loop" | "round" | "outputs"> & {
     readonly deadline?: string | number;
   };
-export type ExecContext = Pick<TaskContext, "attempt" | "signal" | "progress" | "usage">;
+export type ExecContext = Pick<TaskContext, "attempt" | "signal" | "progress" | "usage"> &
+  /** Without them a task can leave no files, and be given none. */
+  Partial<Pick<TaskContext, "output" | "file">>;
 /** How a command ended. */
 export type ExecOutcome = Outcome;
 type TailOptions = TailSize & { readonly follow?: boolean; readonly signal?: AbortSignal };

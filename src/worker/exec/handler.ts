@@ -15,6 +15,7 @@ import type { ProcessTable } from "../process/table.ts";
 import { createWorktrees } from "../worktree/worktree.ts";
 import { type Attempt, type AttemptTools, startAttempt } from "./attempt.ts";
 import type { ExecContext, ExecHandler, ExecOutcome, ExecTask, SweepReport } from "./contract.ts";
+import { createFileCache } from "./file-cache.ts";
 import { type ExecOptions, readExecOptions } from "./options.ts";
 import { createSessions } from "./sessions.ts";
 
@@ -93,6 +94,7 @@ function createTools(options: ExecOptions): AttemptTools {
     runs: createRuns({ directory: join(data, "runs"), owner, workerId, table }),
     sessions: createSessions(join(data, "sessions"), setup.tool),
     outputs: createOutputDirectory(join(data, "logs"), setup.logBytesTotalMax),
+    files: createFileCache(join(data, "files")),
     worktrees: usesWorktrees ? createWorktrees({ cwd, base, root, countMax, owner, table }) : null,
   };
 }

@@ -12,8 +12,9 @@ export {
   type Values,
   wrongNameIn,
 } from "./expression.ts";
+export { createFileCache } from "./file-cache.ts";
 export { createExecHandler } from "./handler.ts";
-export { type ReadResult, wholeInputs } from "./inputs.ts";
+export { type ReadFile, wholeInputs } from "./inputs.ts";
 export { type ExecOptions, type ExecSetup, readExecOptions } from "./options.ts";
 export type { Preset, PresetName } from "./presets.ts";
 export { createSessions } from "./sessions.ts";

@@ -1,63 +1,83 @@
 /**
- * What a command sees of the tasks that its own needs: `inputs` in its task document, and the same as a file.
+ * What a command sees of the tasks that its own needs: `inputs` in its task document, the same as a file, and the files
+ * they left.
  *
- * A result that is too large to be handed along comes by hash and size alone. It is fetched before the command starts,
- * laid into the directory of inputs under the name of its need, and its path stands in its place. Where it cannot be
- * read (this worker's token may not) the hash stays, and the worker is warned.
+ * Files lie in the directory of inputs, under the name of their need and the path they had. A result that is too large
+ * to be handed along comes by hash and size alone: it is fetched like a file, and its path stands in its place. All of
+ * it lies there before the command starts. Names come from other machines, and are checked again here.
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isRecord } from "../../core/base/index.ts";
-import type { Input, Inputs } from "../../protocol/index.ts";
+import type { FileRef, Input, Inputs } from "../../protocol/index.ts";
+import { isSafePath } from "../../std/index.ts";
 import { fileNameOf } from "../output/safe-name.ts";
 import type { RunPlace } from "../process/runs.ts";
+import type { FileCache, WantedFile } from "./file-cache.ts";
 
-/** Reads the result of a task; undefined if it may not be read. */
-export type ReadResult = (taskId: string) => Promise<unknown>;
+/** The content of a file that a need has left. */
+export type ReadFile = (hash: string) => AsyncIterable<Uint8Array>;
 
 const PRIVATE = 0o600;
+const RESULT = "result.json";
 
 /** The inputs as the command is to see them, once all that belongs to them lies where they say. */
 export async function layInputs(
   inputs: Inputs,
   place: Pick<RunPlace, "inputsFile" | "inputsDirectory">,
-  { readResult, warn }: { readonly readResult: ReadResult; readonly warn: (text: string) => void },
+  { cache, readFile }: { readonly cache: FileCache; readonly readFile: ReadFile },
 ): Promise<Inputs> {
   const laid: [string, Input][] = [];
+  await mkdir(place.inputsDirectory, { recursive: true, mode: 0o700 });
   for (const [key, input] of Object.entries(inputs)) laid.push([key, await layOne(key, input)]);
   const all = Object.fromEntries(laid);
-  await mkdir(place.inputsDirectory, { recursive: true, mode: 0o700 });
   await writeFile(place.inputsFile, `${JSON.stringify(all)}\n`, { mode: PRIVATE });
   return all;
 
   async function layOne(key: string, input: Input): Promise<Input> {
-    if (!isElsewhere(input.result)) return input;
-    const result = await readResult(input.taskId);
-    if (result === undefined) {
-      warn(`the result of ${input.taskId} is too large to be handed along, and this worker may not read it`);
-      return input;
-    }
     const directory = join(place.inputsDirectory, fileNameOf(key));
     await mkdir(directory, { recursive: true, mode: 0o700 });
-    const file = join(directory, "result.json");
-    await writeFile(file, JSON.stringify(result), { mode: PRIVATE });
+    const { files = [] } = input;
+    for (const file of files) await cache.lay(file, pathOf(directory, file), readFile);
+    const elsewhere = elsewhereIn(input.result);
+    if (elsewhere === null) return input;
+    // A file of that name has the name.
+    const isTaken = files.some(({ path }) => path.split("/")[0]?.toLowerCase() === RESULT);
+    const file = isTaken ? `${directory}+${RESULT}` : join(directory, RESULT);
+    await cache.lay(elsewhere, file, readFile);
     return { ...input, result: { file } };
   }
 }
 
 /** The inputs with every result in its place, for whoever looks into them. */
-export async function wholeInputs(inputs: Inputs, readResult: ReadResult): Promise<Inputs> {
+export async function wholeInputs(inputs: Inputs, readFile: ReadFile = noFiles): Promise<Inputs> {
   const whole: [string, Input][] = [];
   for (const [key, input] of Object.entries(inputs)) {
-    const isWhole = !isElsewhere(input.result);
-    whole.push([key, isWhole ? input : { ...input, result: await readResult(input.taskId) }]);
+    const elsewhere = elsewhereIn(input.result);
+    whole.push([key, elsewhere === null ? input : { ...input, result: await readJson(readFile(elsewhere.hash)) }]);
   }
   return Object.fromEntries(whole);
 }
 
-/** Whether a result stands for one that was too large: `{ file: { hash, size } }` and nothing else. */
-function isElsewhere(result: unknown): boolean {
-  if (!isRecord(result) || Object.keys(result).join() !== "file" || !isRecord(result.file)) return false;
+export function noFiles(): never {
+  throw new Error("this worker has no way to read files");
+}
+
+async function readJson(content: AsyncIterable<Uint8Array>): Promise<unknown> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of content) chunks.push(chunk);
+  return JSON.parse(Buffer.concat(chunks).toString()) as unknown;
+}
+
+function pathOf(directory: string, { path }: FileRef): string {
+  if (!isSafePath(path)) throw new Error(`the file ${path} cannot be laid: its path leads elsewhere`);
+  return join(directory, ...path.split("/"));
+}
+
+/** What stands for a result that was too large: `{ file: { hash, size } }` and nothing else. */
+function elsewhereIn(result: unknown): WantedFile | null {
+  if (!isRecord(result) || Object.keys(result).join() !== "file" || !isRecord(result.file)) return null;
   const { hash, size, ...more } = result.file;
-  return typeof hash === "string" && typeof size === "number" && Object.keys(more).length === 0;
+  const isOne = typeof hash === "string" && typeof size === "number" && Object.keys(more).length === 0;
+  return isOne ? { hash, size } : null;
 }

@@ -12,7 +12,6 @@ import type { Ladder } from "../process/group.ts";
 import { type ProcessTable, systemProcessTable } from "../process/table.ts";
 import { argvOf } from "./command-words.ts";
 import type { ExecTask } from "./contract.ts";
-import type { ReadResult } from "./inputs.ts";
 import { PRESETS, type Preset, type PresetName } from "./presets.ts";
 
 export type Isolation = "none" | "worktree" | "by-task";
@@ -41,8 +40,6 @@ export type ExecOptions = {
   readonly url?: string;
   /** Marks the processes of this worker, so that those left behind are found. */
   readonly runToken?: (task: ExecTask) => string | undefined;
-  /** Reads the result of a task that is too large to be handed along with one that needs it. */
-  readonly readResult?: ReadResult;
   /** From the first signal to SIGKILL; 10 s. */
   readonly killGraceMs?: number;
   /** The part of it until SIGTERM; half. */
@@ -87,7 +84,6 @@ export type ExecSetup = Required<Omit<ExecOptions, Reshaped | "setup" | "cleanup
   readonly workerId: string | null;
   readonly additions: readonly EnvironmentAddition[];
   readonly url: string | undefined;
-  readonly readResult: ReadResult;
   readonly ladder: Ladder;
   readonly setup: string | null;
   readonly cleanup: string | null;
@@ -112,7 +108,6 @@ export function readExecOptions(options: ExecOptions): ExecSetup {
     inherited: options.inherited ?? process.env,
     url: options.url,
     runToken: options.runToken ?? (() => undefined),
-    readResult: options.readResult ?? (async () => undefined),
     ladder: readLadder(options),
     idleTimeoutMs: spanOrNull(options.idleTimeoutMs, "idleTimeoutMs"),
     startTimeoutMs: spanOrNull(options.startTimeoutMs, "startTimeoutMs"),

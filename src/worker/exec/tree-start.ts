@@ -11,7 +11,7 @@ import type { Input } from "../../protocol/index.ts";
 import { WorkspaceRefusal } from "../worktree/refusal.ts";
 import type { LeftWork, TreeStart } from "../worktree/start.ts";
 import type { ExecTask } from "./contract.ts";
-import { wholeInputs } from "./inputs.ts";
+import { type ReadFile, wholeInputs } from "./inputs.ts";
 import type { ExecSetup } from "./options.ts";
 
 const FIELDS = ["base", "from", "merge"];
@@ -21,7 +21,8 @@ const EXEC = "exec";
 /** Null if it has none. */
 export async function treeStartOf(
   task: ExecTask,
-  { isolation, preset, readResult }: Pick<ExecSetup, "isolation" | "preset" | "readResult">,
+  { isolation, preset }: Pick<ExecSetup, "isolation" | "preset">,
+  readFile: ReadFile | undefined,
 ): Promise<TreeStart | null> {
   const given = task.params?.worktree;
   if (isolation === "none") {
@@ -32,7 +33,7 @@ export async function treeStartOf(
   if (given === undefined || given === false) return isolation === "by-task" ? null : {};
   const { base, from, merge = [] } = readWish(given);
   const keys = from === undefined ? merge : [from];
-  const works = await Promise.all(keys.map((key) => leftBy(task, key, readResult)));
+  const works = await Promise.all(keys.map((key) => leftBy(task, key, readFile)));
   return {
     ...(base === undefined ? {} : { base }),
     ...(from === undefined ? { merge: works } : { from: works[0] as LeftWork }),
@@ -59,14 +60,14 @@ function readWish(given: unknown): Wish {
 const isText = (value: unknown): value is string => typeof value === "string" && value !== "";
 const isNames = (value: unknown): boolean => Array.isArray(value) && value.length <= MERGED_MAX && value.every(isText);
 
-async function leftBy(task: ExecTask, key: string, readResult: ExecSetup["readResult"]): Promise<LeftWork> {
+async function leftBy(task: ExecTask, key: string, readFile: ReadFile | undefined): Promise<LeftWork> {
   const inputs = task.inputs ?? {};
   const input = Object.hasOwn(inputs, key) ? inputs[key] : undefined;
   if (input === undefined) {
     const meant = nearest(key, Object.keys(inputs));
     throw refused(`params.worktree names ${key}, which is no need of it${meant === null ? "" : `; is it ${meant}?`}`);
   }
-  const { [key]: whole = input } = await wholeInputs({ [key]: input }, readResult);
+  const { [key]: whole = input } = await wholeInputs({ [key]: input }, readFile);
   return leftIn(key, whole);
 }
 

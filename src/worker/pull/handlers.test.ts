@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { NO_FILES } from "../../../test/kits/no-files.ts";
 import { createHandClock } from "../../std/hand-clock.ts";
 import { createHandlers, type Handlers, type TaskContext } from "./handlers.ts";
 import type { FromHandlers, Handed } from "./messages.ts";
@@ -26,6 +27,8 @@ function kit(slots = 1, isLeaseHeld = (): boolean => true) {
     ...{ slots, killGraceMs: 500, clock, post, warn, isLeaseHeld },
     reports: createProgressReports({ clock, warn, post: (items) => post({ type: "progress", items }) }),
     permits: { withPermit: () => Promise.reject(new Error("none")), flush: async () => {} },
+    files: NO_FILES,
+    session: () => "",
     perform: async ({ taskId, attempt }, context, used) => {
       const { promise, resolve, reject } = Promise.withResolvers<unknown>();
       runs.push({

@@ -7,10 +7,20 @@
  * begun once the lease is over, even if the thread has had no time to say so. One is begun at a time: a handler may
  * keep the event loop for itself, and what was said meanwhile is heard before the next one is begun.
  */
-import type { AnyParams, AssignedView, AttemptRef, Inputs, TaskView, Usage } from "../../protocol/index.ts";
-import { type Clock, ringAfter } from "../../std/index.ts";
+import type { ClientFiles } from "../../client/index.ts";
+import type {
+  AnyParams,
+  AssignedView,
+  AttemptRef,
+  FileContent,
+  FileRef,
+  Inputs,
+  TaskView,
+  Usage,
+} from "../../protocol/index.ts";
+import { type Clock, isSafePath, ringAfter } from "../../std/index.ts";
 import { type AttemptStopCause, type FromHandlers, type Handed, keyOf, type Report, type Stop } from "./messages.ts";
-import { largerUsage, reportOfError, tokensOf } from "./outcome.ts";
+import { largerUsage, permanentError, reportOfError, tokensOf } from "./outcome.ts";
 import type { HeldPermit, PermitOptions, WorkerPermits } from "./permits.ts";
 import type { ProgressReports } from "./progress.ts";
 
@@ -34,6 +44,13 @@ export type TaskContext = {
   progress(value: unknown): void;
   /** Tokens used so far by this attempt, in all. */
   usage(usage: Usage): void;
+  /**
+   * Leaves a file under a path of its own: the task lists it, and those that need the task find it in their inputs.
+   * Resolves when it is kept. The same path again takes the place of what was there.
+   */
+  output(path: string, content: FileContent): Promise<FileRef>;
+  /** The content of a file that one of its needs has left, or of a result that was too large to be handed along. */
+  file(hash: string): AsyncIterable<Uint8Array>;
   /** Makes an LLM call when its gate lets it out. */
   withPermit<Value>(
     gate: string,
@@ -62,7 +79,12 @@ const WORDS: Readonly<Record<AttemptStopCause | "closing", string>> = {
   closing: "its worker is closing",
 };
 
-type Entry = AttemptRef & { readonly controller: AbortController; used: Usage | null; cancelGrace: () => void };
+type Entry = AttemptRef & {
+  readonly controller: AbortController;
+  readonly files: Map<string, FileRef>;
+  used: Usage | null;
+  cancelGrace: () => void;
+};
 export type Handlers = {
   /** How many handlers run. */
   readonly running: number;
@@ -84,6 +106,9 @@ export function createHandlers(deps: {
   readonly warn: (message: string) => void;
   readonly reports: ProgressReports;
   readonly permits: WorkerPermits;
+  readonly files: ClientFiles;
+  /** Under which this worker has joined. */
+  readonly session: () => string;
 }): Handlers {
   const { clock, post, reports, permits } = deps;
   const active = new Map<string, Entry>();
@@ -114,10 +139,11 @@ export function createHandlers(deps: {
   }
 
   async function begin(key: string, { taskId, attempt, task }: Handed): Promise<void> {
-    const entry: Entry = { taskId, attempt, controller: new AbortController(), used: null, cancelGrace: () => {} };
+    const controller = new AbortController();
+    const entry: Entry = { taskId, attempt, controller, files: new Map(), used: null, cancelGrace: () => {} };
     active.set(key, entry);
     post({ type: "began", taskId, attempt });
-    const report = await outcomeOf(entry, task);
+    const report = withFiles(entry, await outcomeOf(entry, task));
     if (active.get(key) === entry) letGo(key, entry, report);
   }
 
@@ -144,10 +170,25 @@ export function createHandlers(deps: {
         entry.used = largerUsage(entry.used, { ...usage });
         if (isActive() && entry.used !== null) reports.usage({ taskId, attempt }, entry.used);
       },
+      output: async (path, content) => {
+        if (typeof path !== "string" || !isSafePath(path))
+          throw permanentError("path must be a relative path that stays in its directory, with slashes");
+        const file = { path, ...(await deps.files.put(content, filesOf(entry))) };
+        entry.files.set(path, file);
+        return file;
+      },
+      file: (hash) => deps.files.open(hash, filesOf(entry)),
       withPermit: (gate, call, options) =>
         permits.withPermit(gate, call, options, { taskId, attempt, signal: controller.signal }),
     };
   }
+
+  /** As whom it asks: a worker that joins anew has a new session, and its old attempts are stopped. */
+  const filesOf = ({ taskId, attempt, controller }: Entry) => {
+    const asked = { task: taskId, attempt, signal: controller.signal };
+    const session = deps.session();
+    return session === "" ? asked : { ...asked, session };
+  };
 
   /** The handler has ended, or was given up on: its slot is free, once. */
   function letGo(key: string, entry: Entry, report: Report): void {
@@ -202,4 +243,10 @@ export function createHandlers(deps: {
     },
     idle: () => (active.size === 0 ? Promise.resolve() : new Promise((resolve) => onIdle.add(resolve))),
   };
+}
+
+/** What an attempt has left is part of how it ended. */
+function withFiles({ files }: Entry, report: Report): Report {
+  const hasEnded = report.outcome === "done" || report.outcome === "failed";
+  return files.size === 0 || !hasEnded ? report : { ...report, files: [...files.values()] };
 }

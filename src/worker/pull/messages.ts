@@ -4,7 +4,7 @@
  * Apart from both, because importing the thread's own file would start it. Results and progress travel as JSON text:
  * it is made once, where the value is, and measured there; the connection never looks into it.
  */
-import type { AttemptOutcome, AttemptRef, TaskView, Usage, WantedLog } from "../../protocol/index.ts";
+import type { AttemptOutcome, AttemptRef, FileRef, TaskView, Usage, WantedLog } from "../../protocol/index.ts";
 
 /** What the server wants, and as whom to answer it. */
 export type WantedLogs = { readonly workerId: string; readonly session: string; readonly logs: readonly WantedLog[] };
@@ -33,7 +33,7 @@ export type Outcome = {
   readonly note?: string;
 };
 /** The same, with its result as JSON text. */
-export type Report = Omit<Outcome, "result"> & { readonly result?: string };
+export type Report = Omit<Outcome, "result"> & { readonly result?: string; readonly files?: readonly FileRef[] };
 /** What there is to tell of an attempt that runs. */
 export type Update = {
   /** JSON text. */

@@ -6,6 +6,7 @@
  * again. A handler that knows outcomes itself, like the one that runs commands, says them outright.
  */
 
+import { ClientError } from "../../client/index.ts";
 import { cutError, errorText } from "../../core/base/index.ts";
 import type { Usage } from "../../protocol/index.ts";
 import {
@@ -21,6 +22,8 @@ import {
 import { TOKENS_MAX, USAGE_FIELDS } from "../output/events.ts";
 import type { Outcome, Report } from "./messages.ts";
 
+/** How long a task rests for whose files there was no room. */
+export const NO_ROOM_MS = 60_000;
 const OUTCOMES: readonly unknown[] = ["done", "failed", "cancelled", "requeue", "skipped", "again"];
 
 /** `used` is what the handler reported while it ran. */
@@ -67,6 +70,11 @@ function readError(error: unknown, used: Usage | null, wallNow: number): Report 
   if (error instanceof TaskSkip) return { outcome: "skipped", error: message, ...usage };
   const retryAfterMs = rateLimitOf(error, wallNow);
   if (retryAfterMs !== null) return { outcome: "requeue", error: message, retryAfterMs, rateLimited: true, ...usage };
+  // There is no room for its files now; that is no fault of the task.
+  if (error instanceof ClientError && error.code === "over_capacity")
+    return { outcome: "requeue", error: message, retryAfterMs: NO_ROOM_MS, ...usage };
+  if (error instanceof ClientError && error.code === "too_large")
+    return { outcome: "failed", error: message, permanent: true, ...usage };
   const isPermanent = (error as { permanent?: unknown } | null | undefined)?.permanent === true;
   return { outcome: "failed", error: message, ...(isPermanent ? { permanent: true } : {}), ...usage };
 }

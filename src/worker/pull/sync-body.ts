@@ -4,7 +4,7 @@
  * A body has a limit, and results may be large. What does not fit waits for the next sync, and until then its attempt
  * is still named as running: one that is neither running nor reported would be given to another worker.
  */
-import type { AttemptRef, ResultReport, RunningReport } from "../../protocol/index.ts";
+import type { AttemptRef, FileRef, ResultReport, RunningReport } from "../../protocol/index.ts";
 import type { Report, Update } from "./messages.ts";
 
 /** The server takes 1 MiB unless it is told otherwise; the rest is for session, status and braces. */
@@ -57,9 +57,11 @@ const hasUpdate = ({ update }: Running): boolean => update !== null;
 const nameOf = ({ taskId, attempt }: AttemptRef): AttemptRef => ({ taskId, attempt });
 const nameBytes = (taskId: string): number => Buffer.byteLength(taskId) + 40;
 const updateBytes = ({ update }: Pick<Running, "update">): number => Buffer.byteLength(update?.progress ?? "") + 100;
-const reportBytes = ({ report: { result = "", error = "" } }: Ended): number =>
+const reportBytes = ({ report: { result = "", error = "", files = [] } }: Ended): number =>
   // Text may double when it is quoted.
-  Buffer.byteLength(result) + 2 * Buffer.byteLength(error) + FRAME_BYTES;
+  Buffer.byteLength(result) + 2 * Buffer.byteLength(error) + FRAME_BYTES + sum(files.map(fileBytes));
+const fileBytes = ({ path }: FileRef): number => 2 * Buffer.byteLength(path) + FRAME_BYTES;
+const sum = (sizes: readonly number[]): number => sizes.reduce((total, size) => total + size, 0);
 
 function runningJson({ taskId, attempt, update }: Running, isTold: boolean): RunningReport {
   if (!isTold || update === null) return { taskId, attempt };

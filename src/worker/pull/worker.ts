@@ -107,7 +107,20 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
   const isLeaseHeld = (): boolean => clock.elapsed() < cell.read();
   const { slots } = read.join;
   const { post } = link;
-  const handlers = createHandlers({ slots, killGraceMs, clock, perform, reports, permits, warn, isLeaseHeld, post });
+  const { files } = client;
+  const handlers = createHandlers({
+    slots,
+    killGraceMs,
+    clock,
+    perform,
+    reports,
+    permits,
+    files,
+    session,
+    warn,
+    isLeaseHeld,
+    post,
+  });
   const handIn = (workerId: string, body: LogBody): Promise<LogStatus> => client.handInLog(workerId, body, HAND_IN);
   const logs = read.logs === undefined ? null : createLogService({ logs: read.logs, handIn, warn });
   let closing: Promise<void> | null = null;

@@ -16,6 +16,24 @@ async function stateWithArtifact({ drover }: Story, inputArtifact: string): Prom
   );
 }
 
+const keptOrNot = (putting: Promise<unknown>): Promise<unknown> =>
+  putting.then(
+    () => "kept",
+    ({ code }: { code: string }) => code,
+  );
+
+/** How a task ends that a worker over the wire says has left these. */
+async function stateWithFiles(kit: Story, contents: readonly string[]): Promise<unknown> {
+  const { drover } = kit;
+  const { session } = await drover.remote.join({ id: "far" });
+  await drover.submit(task("t"));
+  await kit.settle();
+  const stored = await Promise.all(contents.map((content) => drover.files.put(content)));
+  const files = stored.map((one, index) => ({ path: `f${index}`, ...one }));
+  await drover.remote.sync("far", { session, results: [{ taskId: "t", attempt: 1, outcome: "done", files }] });
+  return (await drover.task("t")).state;
+}
+
 const countOf = (kinds: readonly string[], end: string): number => kinds.filter((line) => line.startsWith(end)).length;
 
 export const rowsOfQueue: Readonly<Record<string, Knob>> = {
@@ -300,6 +318,37 @@ export const rowsOfQueue: Readonly<Record<string, Knob>> = {
       await kit.clock.advance(10_000);
       return starts;
     },
+  },
+  "files.maxFile": {
+    cases: [
+      [3, "too_large"],
+      [4, "kept"],
+    ],
+    tell: ({ drover }) => keptOrNot(drover.files.put("four")),
+  },
+  "files.maxTotal": {
+    cases: [
+      [2048, "over_capacity"],
+      [3072, "kept"],
+    ],
+    tell: async ({ drover }) => {
+      for (const one of ["one", "two"]) await drover.files.put(one);
+      return keptOrNot(drover.files.put("three"));
+    },
+  },
+  "files.maxTask": {
+    cases: [
+      [7, "failed"],
+      [8, "done"],
+    ],
+    tell: (kit) => stateWithFiles(kit, ["four", "five"]),
+  },
+  "files.maxFilesPerTask": {
+    cases: [
+      [1, "failed"],
+      [2, "done"],
+    ],
+    tell: (kit) => stateWithFiles(kit, ["four", "five"]),
   },
   "artifacts.root": {
     cases: [

@@ -15,7 +15,7 @@ import { type Config, DEFAULT_CONFIG, type ProjectSettings, STRATEGIES } from ".
 import type { GateSettings } from "../../../src/core/gate/settings.ts";
 import { tabCapability } from "../../../src/core/lifecycle/browser-tab.ts";
 import type { AttemptReport, Command, Submission, WorkerSettings } from "../../../src/core/model/commands.ts";
-import type { Takes } from "../../../src/core/model/events.ts";
+import type { FileRef, Takes } from "../../../src/core/model/events.ts";
 import type { Attempt, State } from "../../../src/core/model/state.ts";
 import { serviceCommand } from "./service-commands.ts";
 
@@ -239,7 +239,14 @@ function reportOf(dice: Dice, state: State): AttemptReport {
     resultSize: hasResult ? 10 : 0,
     permanent: dice.chance(15),
     note: outcome === "again" ? dice.pick([null, "", "one test fails", "x".repeat(300)]) : null,
+    ...(dice.chance(30) ? { files: filesOf(dice) } : {}),
   };
+}
+
+/** Few contents and few names: that is where they meet. One of them is an artifact that tasks wait for. */
+function filesOf(dice: Dice): readonly FileRef[] {
+  const paths = someOf(dice, [...ARTIFACTS, "b"], 50);
+  return paths.map((path) => ({ path, hash: dice.pick(["0", "1", "2"]).repeat(64), size: dice.pick([0, 5]) }));
 }
 
 function someOf(dice: Dice, items: readonly string[], percent: number): string[] {
@@ -396,6 +403,7 @@ export function configOf(dice: Dice): Config {
     projects: { autoCreate: dice.chance(95), default: settingsOf(dice), named: Object.fromEntries(named) },
     gates: { default: gateSettingsOf(dice), named: dice.chance(30) ? { g2: gateSettingsOf(dice) } : {} },
     workers: { ...DEFAULT_CONFIG.workers, killGrace: dice.pick([0, 1000, 10_000]), artifactPoll: 1000 },
+    files: DEFAULT_CONFIG.files,
     artifacts: DEFAULT_CONFIG.artifacts,
     log: DEFAULT_CONFIG.log,
   };

@@ -1,0 +1,114 @@
+/**
+ * The contents of files, to the server and from it, as they are.
+ *
+ * A content is named by its hash, so to put it twice is to put it once, and what comes back is compared with what was
+ * asked for: nothing on the way can change it unseen.
+ */
+import { createHash, hash as hashOf } from "node:crypto";
+import type { FileContent, FileQuery, FileSource, PutFileQuery, StoredFile } from "../protocol/index.ts";
+import { BYTES, ENDPOINTS } from "../protocol/wire/index.ts";
+import { ClientError } from "./client-error.ts";
+import { answerOf, type CallOptions, type Fetched, retried, send, type Wiring } from "./exchange.ts";
+
+/** Files of tasks, over HTTP. */
+export type ClientFiles = {
+  /** Puts the content of a file that an attempt leaves. It lists the file when it reports its end. */
+  put(content: FileContent, options?: CallOptions & PutFileQuery): Promise<StoredFile>;
+  /** The content of a file that a task left. */
+  get(hash: string, options?: CallOptions & FileQuery): Promise<Uint8Array>;
+  /** The same, chunk by chunk, each once it is there: that all of it is right is known when the last has come. */
+  open(hash: string, options?: CallOptions & FileQuery): AsyncGenerator<Uint8Array>;
+};
+
+/** For a whole file, there or back. */
+const FILE_MS = 120_000;
+
+export async function put(
+  wiring: Wiring,
+  content: FileContent,
+  options: CallOptions & PutFileQuery = {},
+): Promise<StoredFile> {
+  const { query, call } = split(options);
+  const source = sourceOf(content);
+  const headers = { "content-type": BYTES, "content-length": String(source.size) };
+  const asked = { params: { hash: source.hash }, query };
+  return retried(wiring, call, () =>
+    send(wiring, ENDPOINTS.putFile, asked, { ...call, headers, body: source.bytes() }, async (response) => {
+      const { status, headers: answered } = response;
+      const answer = { status, headers: answered, text: await response.text() };
+      return answerOf(ENDPOINTS.putFile, answer) as StoredFile;
+    }),
+  );
+}
+
+export async function get(wiring: Wiring, hash: string, options: CallOptions & FileQuery = {}): Promise<Uint8Array> {
+  const { query, call } = split(options);
+  return retried(wiring, call, async () => {
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of once(wiring, hash, query, call)) chunks.push(chunk);
+    return Buffer.concat(chunks);
+  });
+}
+
+/** One try: who reads in part cannot begin again. */
+export async function* open(
+  wiring: Wiring,
+  hash: string,
+  options: CallOptions & FileQuery = {},
+): AsyncGenerator<Uint8Array> {
+  const { query, call } = split(options);
+  yield* once(wiring, hash, query, call);
+}
+
+async function* once(wiring: Wiring, hash: string, query: FileQuery, call: CallOptions): AsyncGenerator<Uint8Array> {
+  const endpoint = ENDPOINTS.file;
+  const digest = createHash("sha256");
+  const body = await send(wiring, endpoint, { params: { hash }, query }, call, async (response) => {
+    if (response.status === 200) return response.body ?? none();
+    throw await refusalIn(response);
+  });
+  try {
+    for await (const chunk of body) {
+      digest.update(chunk);
+      yield chunk;
+    }
+  } catch (error) {
+    call.signal?.throwIfAborted();
+    throw new ClientError("network", `the file ${hash} did not come whole`, { retryable: true, cause: error });
+  }
+  if (digest.digest("hex") !== hash)
+    throw new ClientError("bad_answer", `what came is not the file ${hash}`, { details: { hash } });
+}
+
+async function refusalIn(response: Fetched): Promise<unknown> {
+  try {
+    return answerOf(ENDPOINTS.file, {
+      status: response.status,
+      headers: response.headers,
+      text: await response.text(),
+    });
+  } catch (error) {
+    return error;
+  }
+}
+
+async function* none(): AsyncGenerator<Uint8Array> {}
+async function* one(content: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield content;
+}
+
+function sourceOf(content: FileContent): FileSource {
+  if (typeof content === "object" && !(content instanceof Uint8Array)) return content;
+  const bytes = typeof content === "string" ? Buffer.from(content) : content;
+  return { hash: hashOf("sha256", bytes, "hex"), size: bytes.length, bytes: () => one(bytes) };
+}
+
+function split<Query extends PutFileQuery>(options: CallOptions & Query): { query: PutFileQuery; call: CallOptions } {
+  const { task, attempt, session, timeoutMs = FILE_MS, ...call } = options;
+  const query = {
+    ...(task === undefined ? {} : { task }),
+    ...(attempt === undefined ? {} : { attempt }),
+    ...(session === undefined ? {} : { session }),
+  };
+  return { query, call: { ...call, timeoutMs } };
+}

@@ -1,0 +1,150 @@
+/**
+ * Which contents are kept, how much they are together, and which of them nobody needs any more.
+ *
+ * What lies in the medium is counted here, so that a limit never asks the disk. A content stays while a task lists it,
+ * while the attempt runs that it was put for, and for an hour after it came; then it goes.
+ */
+import type { TaskId } from "../../core/base/index.ts";
+import type { State } from "../../core/model/index.ts";
+import { type Clock, nextTurn } from "../../std/index.ts";
+import type { Medium } from "./medium.ts";
+
+/** The attempt that leaves a file. */
+export type ForAttempt = { readonly task: string; readonly attempt: number };
+/** How much is kept. */
+export type FileTotals = {
+  /** How many contents. */
+  readonly count: number;
+  /** Their bytes. */
+  readonly bytes: number;
+};
+type Kept = { readonly size: number; readonly at: number; readonly by: ForAttempt | null };
+export type Parts = {
+  readonly medium: Medium;
+  readonly state: State;
+  readonly clock: Clock;
+  /** Resolves when what has happened is durable. */
+  readonly settled: () => Promise<void>;
+  readonly onWarning: (message: string) => void;
+};
+export type Contents = {
+  /** To be called first: what there is. Half of a content is removed. */
+  load(): Promise<void>;
+  find(hash: string): Kept | undefined;
+  /** It is there, or was put again. */
+  note(hash: string, entry: Kept): void;
+  drop(hash: string): Promise<void>;
+  /** Resolves when a content that is being removed is gone. */
+  removed(hash: string): Promise<void>;
+  /** Removes what nobody needs any more. */
+  prune(): Promise<void>;
+  totals(): FileTotals;
+  /** What counts for files.maxTotal. */
+  counted(): number;
+  stop(): Promise<void>;
+};
+
+/** How long a content stays that no task lists. */
+export const GRACE_MS = 3_600_000;
+const PRUNE_MS = 600_000;
+const LOOKED_AT_ONCE = 1000;
+/** What the smallest content counts for: it has a name and a place on the disk all the same. */
+const COUNTED_MIN = 1024;
+export const countedSize = (size: number): number => Math.max(COUNTED_MIN, size);
+
+export function createContents({ medium, state, clock, settled, onWarning }: Parts): Contents {
+  const kept = new Map<string, Kept>();
+  /** One that comes again while it is being removed waits for that. */
+  const removing = new Map<string, Promise<void>>();
+  let bytes = 0;
+  let counted = 0;
+  let isStopped = false;
+  let cancel: (() => void) | null = null;
+  let pruning: Promise<void> = Promise.resolve();
+
+  async function load(): Promise<void> {
+    await medium.sweep();
+    for (const { hash, size, at } of await medium.list()) note(hash, { size, at, by: null });
+    if (kept.size > 0) again(0);
+  }
+
+  function note(hash: string, entry: Kept): void {
+    forget(hash);
+    kept.set(hash, entry);
+    bytes += entry.size;
+    counted += countedSize(entry.size);
+    if (cancel === null) again(PRUNE_MS);
+  }
+
+  function forget(hash: string): void {
+    const entry = kept.get(hash);
+    if (entry === undefined) return;
+    kept.delete(hash);
+    bytes -= entry.size;
+    counted -= countedSize(entry.size);
+  }
+
+  async function drop(hash: string): Promise<void> {
+    forget(hash);
+    const removed = medium.remove(hash).finally(() => removing.delete(hash));
+    removing.set(hash, removed);
+    await removed;
+  }
+
+  function isNeeded(hash: string, { at, by }: Kept): boolean {
+    if (state.files.has(hash) || at > clock.now() - GRACE_MS) return true;
+    return by !== null && state.tasks.get(by.task as TaskId)?.attempt?.number === by.attempt;
+  }
+
+  /** One at a time. */
+  function prune(): Promise<void> {
+    pruning = pruning.catch(() => {}).then(pruneNow);
+    return pruning;
+  }
+
+  async function pruneNow(): Promise<void> {
+    const idle: string[] = [];
+    let looked = 0;
+    for (const [hash, entry] of kept) {
+      if (!isNeeded(hash, entry)) idle.push(hash);
+      if (++looked % LOOKED_AT_ONCE === 0) await nextTurn();
+    }
+    if (idle.length === 0) return;
+    // That no task lists them must be durable first: after a crash one would list what is gone.
+    await settled();
+    for (const hash of idle) {
+      const entry = kept.get(hash);
+      if (isStopped) return;
+      if (entry !== undefined && !isNeeded(hash, entry)) await drop(hash);
+    }
+  }
+
+  /** As long as there is anything. */
+  function again(afterMs: number): void {
+    cancel?.();
+    cancel = null;
+    if (isStopped || kept.size === 0) return;
+    const warn = (error: unknown): void => onWarning(`files that no task lists stay: ${String(error)}`);
+    const ring = (): void =>
+      void prune()
+        .catch(warn)
+        .then(() => again(PRUNE_MS));
+    cancel = clock.ringAt(clock.elapsed() + afterMs, ring, { keepAlive: false });
+  }
+
+  return {
+    load,
+    find: (hash) => kept.get(hash),
+    note,
+    drop,
+    removed: async (hash) => removing.get(hash),
+    prune,
+    totals: () => ({ count: kept.size, bytes }),
+    counted: () => counted,
+    async stop() {
+      isStopped = true;
+      cancel?.();
+      await pruning.catch(() => {});
+    },
+  };
+}

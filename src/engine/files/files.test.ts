@@ -1,0 +1,211 @@
+/**
+ * Files of tasks: kept by content, within limits, for as long as a task lists them, and never believed unseen.
+ */
+import assert from "node:assert/strict";
+import { hash } from "node:crypto";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text as readText } from "node:stream/consumers";
+import { type TestContext, test } from "node:test";
+import { createTestDrover } from "../../testing/index.ts";
+import { openDrover } from "../drover.ts";
+import { GRACE_MS } from "./contents.ts";
+import { verifyFiles } from "./files.ts";
+
+const hashOf = (text: string): string => hash("sha256", text, "hex");
+const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });
+
+function directory(t: TestContext): string {
+  const path = mkdtempSync(join(tmpdir(), "drover-files-"));
+  t.after(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+test("what a handler leaves is listed on its task, and seen and read by those that need it", async () => {
+  const kit = await createTestDrover();
+  const { drover } = kit;
+  const seen: unknown[] = [];
+  await drover.worker({}, async ({ taskId, inputs }, context) => {
+    if (taskId === "plan") {
+      await context.output("spec.md", "first");
+      await context.output("spec.md", "# spec");
+      await context.output("a/b.bin", Uint8Array.of(0, 255));
+      return "ok";
+    }
+    const { files = [] } = inputs?.plan ?? {};
+    seen.push(
+      files.map(({ path }) => path),
+      await readText(context.file(files[0]?.hash ?? "")),
+    );
+  });
+  await drover.submit(task("plan"));
+  await drover.submit(task("code", { needs: { plan: "plan" } }));
+  await kit.settle();
+  const files = [
+    { path: "spec.md", hash: hashOf("# spec"), size: 6 },
+    { path: "a/b.bin", hash: hash("sha256", Uint8Array.of(0, 255), "hex"), size: 2 },
+  ];
+  assert.deepEqual((await drover.task("plan")).files, files);
+  assert.deepEqual(seen, [["spec.md", "a/b.bin"], "# spec"]);
+  assert.equal((await drover.task("code")).state, "done");
+  await drover.close();
+});
+
+test("a child that waits for a file of its parent starts when that has left it, and not before", async () => {
+  const kit = await createTestDrover();
+  const { drover } = kit;
+  const ran: string[] = [];
+  await drover.worker({}, async ({ taskId }, context) => {
+    ran.push(taskId);
+    if (taskId === "early") assert.deepEqual([...drover.state.artifacts.keys()], ["nothing.md"]);
+    if (taskId === "plan") await context.output("spec.md", "# spec");
+  });
+  await drover.submit(task("plan", { notBefore: kit.clock.now() + 1000 }));
+  await drover.submit(task("early", { parent: "plan", inputArtifact: "spec.md" }));
+  await drover.submit(task("other", { parent: "plan", inputArtifact: "nothing.md" }));
+  await kit.settle();
+  assert.deepEqual(ran, []);
+  await kit.clock.advance(1000);
+  await drover.submit(task("late", { parent: "plan", inputArtifact: "spec.md" }));
+  await kit.settle();
+  assert.deepEqual(ran, ["plan", "early", "late"]);
+  assert.equal((await drover.task("other")).state, "waiting");
+  assert.deepEqual([...drover.state.artifacts.keys()], ["nothing.md"]);
+  // Else it is a path of the host's, looked at again when the parent ends.
+  kit.artifacts.add("nothing.md");
+  await drover.lookForArtifacts();
+  await kit.settle();
+  assert.deepEqual(ran, ["plan", "early", "late", "other"]);
+  await drover.close();
+});
+
+test("the files of a task are those of its last attempt that reported, also in a snapshot", async () => {
+  const kit = await createTestDrover({ config: { scheduler: { retry: { base: 1 } } } });
+  const { drover } = kit;
+  await drover.worker({}, async (_, { attempt, output }) => {
+    await output(`try-${attempt}`, "x");
+    if (attempt === 1) throw new Error("again");
+  });
+  await drover.submit(task("t"));
+  await kit.settle();
+  assert.deepEqual(
+    (await drover.task("t")).files?.map(({ path }) => path),
+    ["try-1"],
+  );
+  await kit.clock.advance(1000);
+  assert.deepEqual(
+    (await drover.task("t")).files?.map(({ path }) => path),
+    ["try-2"],
+  );
+  assert.deepEqual([...drover.state.files.keys()], [hashOf("x")]);
+  await drover.close();
+});
+
+test("a content goes an hour after no task lists it; while one does, or its attempt runs, it stays", async () => {
+  const kit = await createTestDrover({ config: { scheduler: { resultTtl: GRACE_MS * 3 } } });
+  const { drover } = kit;
+  const held = Promise.withResolvers<void>();
+  await drover.worker({ slots: 2 }, async ({ taskId }, { output }) => {
+    await output("f", taskId);
+    if (taskId === "slow") await held.promise;
+  });
+  await drover.submit(task("quick"));
+  await drover.submit(task("slow"));
+  await drover.files.put("nobody's");
+  await kit.settle();
+  assert.deepEqual(drover.files.totals(), { count: 3, bytes: "nobody's".length + "quick".length + "slow".length });
+  await kit.clock.advance(GRACE_MS - 1000);
+  await kit.settle();
+  assert.equal(drover.files.totals().count, 3);
+  await kit.clock.advance(GRACE_MS);
+  await kit.settle();
+  await assert.rejects(drover.files.get(hashOf("nobody's")), { code: "not_found" });
+  assert.equal(String(await drover.files.get(hashOf("quick"))), "quick");
+  assert.equal(String(await drover.files.get(hashOf("slow"))), "slow");
+  held.resolve();
+  await kit.settle();
+  await kit.clock.advance(GRACE_MS * 5);
+  await kit.settle();
+  assert.deepEqual(drover.files.totals(), { count: 0, bytes: 0 });
+  await drover.close();
+});
+
+test("no content is kept that is not what it was said to be, or too large, or too much", async () => {
+  const config = { files: { maxFile: "2KiB", maxTask: "3KiB", maxFilesPerTask: 2, maxTotal: "8KiB" } } as const;
+  const kit = await createTestDrover({ config });
+  const { drover } = kit;
+  const { put } = drover.files;
+  await assert.rejects(put("x", { hash: hashOf("y") }), { code: "bad_request" });
+  await assert.rejects(put("x".repeat(2049)), { code: "too_large" });
+  assert.deepEqual(drover.files.totals(), { count: 0, bytes: 0 });
+  const errors: string[] = [];
+  await drover.worker({ slots: 1 }, async ({ params }, { output }) => {
+    try {
+      for (const [path, size] of Object.entries(params as Record<string, number>)) await output(path, "x".repeat(size));
+    } catch (error) {
+      errors.push((error as Error).message);
+      throw error;
+    }
+  });
+  const many = { a: 1, b: 2, c: 3 };
+  for (const [index, params] of [many, { a: 2000, b: 2000 }, { a: 1, "a/b": 2 }, { "../a": 1 }].entries())
+    await drover.submit(task(`bad-${index}`, { params }));
+  await kit.settle();
+  assert.match(errors.join("\n"), /files\.maxFilesPerTask.*files\.maxTask.*another has that path.*path/s);
+  for (const index of [0, 1, 2, 3]) assert.equal((await drover.task(`bad-${index}`)).state, "failed");
+  // Seven are there already, and each counts as a KiB at least.
+  for (let size = 100; size < 106; size++) await put("y".repeat(size)).catch(() => {});
+  await assert.rejects(put("z".repeat(1500)), { code: "over_capacity", retryable: true });
+  await drover.close();
+});
+
+test("there is no room for its files: the task comes back and is done when there is", async () => {
+  const kit = await createTestDrover({ config: { files: { maxTotal: "1KiB" } } });
+  const { drover } = kit;
+  await drover.files.put("in the way");
+  await drover.worker({}, async (_, { output }) => void (await output("f", "mine")));
+  await drover.submit(task("t", { maxAttempts: 1 }));
+  await kit.settle();
+  assert.equal((await drover.task("t")).state, "queued");
+  await kit.clock.advance(GRACE_MS * 2);
+  await kit.settle();
+  assert.equal((await drover.task("t")).state, "done");
+  await drover.close();
+});
+
+test("contents outlive the process, are for their owner only, and what was half written goes", async (t) => {
+  const data = directory(t);
+  const first = await openDrover({ data });
+  await first.worker({}, async (_, { output }) => void (await output("f", "kept")));
+  await first.submit(task("t"));
+  await first.wait("t");
+  await first.close();
+  const [prefix, rest] = [hashOf("kept").slice(0, 2), hashOf("kept").slice(2)];
+  const path = join(data, "files", prefix, rest);
+  assert.equal(statSync(path).mode & 0o777, 0o600);
+  assert.equal(statSync(join(data, "files")).mode & 0o777, 0o700);
+  mkdirSync(join(data, "files", "tmp"), { recursive: true });
+  writeFileSync(join(data, "files", "tmp", "half"), "ke");
+  await using again = await openDrover({ data });
+  assert.deepEqual(readdirSync(join(data, "files")), [prefix]);
+  assert.equal(String(await again.files.get(hashOf("kept"))), "kept");
+  assert.deepEqual(await verifyFiles(data), { count: 1, damaged: [] });
+});
+
+test("a content changed on the disk is not handed out, is named by verify, and may be put again", async (t) => {
+  const data = directory(t);
+  const warnings: string[] = [];
+  await using drover = await openDrover({ data, onWarning: (text) => warnings.push(text) });
+  await drover.worker({}, async (_, { output }) => void (await output("f", "kept")));
+  await drover.submit(task("t"));
+  const { files = [] } = await drover.wait("t");
+  const one = files[0]?.hash ?? "";
+  writeFileSync(join(data, "files", one.slice(0, 2), one.slice(2)), "kepT");
+  assert.deepEqual(await verifyFiles(data), { count: 1, damaged: [one] });
+  await assert.rejects(drover.files.get(one), { code: "damaged" });
+  assert.match(warnings.join(), /not what was stored/);
+  await assert.rejects(drover.files.get(one), { code: "damaged" });
+  await drover.files.put("kept");
+  assert.equal(String(await drover.files.get(one)), "kept");
+});

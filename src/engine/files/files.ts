@@ -1,0 +1,221 @@
+/**
+ * The files that tasks leave, kept by content beside the log.
+ *
+ * The log has their names, hashes and sizes; here are their bytes, once for each content. A content that some readable
+ * task lists stays. One that none lists goes an hour after it came, so that an attempt has time to report it; one that
+ * was put for an attempt that still runs stays as long. All together are bounded: what does not fit is refused, and
+ * the attempt that wanted to leave it comes back later.
+ *
+ * Nothing is believed of the disk: a content is compared with its hash before a byte of it is handed out. One that
+ * differs is dropped, so that it may be put again, and who asks hears that it is damaged.
+ */
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { sizeText } from "../../core/base/index.ts";
+import type { FileRules } from "../../core/config/index.ts";
+import type { FileRef } from "../../core/model/index.ts";
+import type { FileContent, StoredFile } from "../../protocol/index.ts";
+import { isSafePath } from "../../std/index.ts";
+import { badInput, DroverError } from "../base/drover-error.ts";
+import { countedSize, createContents, type FileTotals, type ForAttempt, type Parts } from "./contents.ts";
+import { type Content, directoryMedium, type Medium } from "./medium.ts";
+
+/** What may be kept, also as it comes, once. */
+type Given = FileContent | AsyncIterable<Uint8Array>;
+
+/** A content, checked, as it is read. */
+export type OpenFile = {
+  /** In bytes. */
+  readonly size: number;
+  /** The content. */
+  readonly bytes: AsyncIterable<Uint8Array>;
+};
+/** Whose files. */
+export type OpenFileOptions = {
+  /** Of this task, or of one that it needs: then also their results. Absent: of any task. */
+  readonly task?: string;
+  /** Whether the files of a task may be read. */
+  readonly mayRead?: (task: { readonly agentId: string; readonly project: string }) => boolean;
+};
+
+/** The files of tasks, for the program that embeds Drover. */
+export type Files = {
+  /** Keeps a content; a task lists it when an attempt reports it. With a hash, the content must have that one. */
+  put(content: Given, options?: { readonly hash?: string } & Partial<ForAttempt>): Promise<StoredFile>;
+  /** The content with this hash. */
+  get(hash: string): Promise<Buffer>;
+  /** The same as it is read, checked before; with options, for a caller that may not read all of it. */
+  open(hash: string, options?: OpenFileOptions): Promise<OpenFile>;
+  /** How much is kept. */
+  totals(): FileTotals;
+};
+/** What is wrong with the files of a report: another attempt may mend that a content is missing, and nothing else. */
+export type FilesFault = { readonly isMissing: boolean; readonly why: string };
+export type FileRoom = Omit<Files, "open"> & {
+  open(hash: string): Promise<OpenFile>;
+  faultOf(files: readonly FileRef[]): FilesFault | null;
+  /** Resolves when it is known what there is. */
+  readonly ready: Promise<void>;
+  stop(): Promise<void>;
+};
+
+/** Where contents lie, in a data directory. */
+export const FILES_DIRECTORY = "files";
+const HASH = /^[0-9a-f]{64}$/;
+
+export function createFiles(parts: Parts): FileRoom {
+  const { medium, state, clock, onWarning } = parts;
+  const contents = createContents(parts);
+  const rules = (): FileRules => state.config.files;
+  /** Bytes on their way in. */
+  let arriving = 0;
+  const ready = contents.load();
+  // Who opens Drover hears of it.
+  ready.catch(() => {});
+
+  async function put(content: Given, options: { hash?: string } & Partial<ForAttempt> = {}): Promise<StoredFile> {
+    const { hash: wanted, task, attempt } = options;
+    if (wanted !== undefined) checkHash(wanted);
+    const by = task === undefined || attempt === undefined ? null : { task, attempt };
+    await ready;
+    const sink = await medium.receive();
+    const digest = createHash("sha256");
+    let size = 0;
+    try {
+      for await (const chunk of chunksOf(content)) {
+        size += chunk.length;
+        arriving += chunk.length;
+        if (size > rules().maxFile) throw tooLarge(rules().maxFile);
+        if (contents.counted() + arriving > rules().maxTotal) await makeRoom(0);
+        digest.update(chunk);
+        await sink.write(chunk);
+      }
+      await makeRoom(countedSize(size) - size);
+      const hash = digest.digest("hex");
+      if (wanted !== undefined && wanted !== hash)
+        throw badInput("hash", wanted, `that of the content, which is ${hash}`);
+      await contents.removed(hash);
+      const known = contents.find(hash);
+      if (known === undefined) await sink.keep(hash);
+      else {
+        await sink.drop();
+        await medium.touch(hash, clock.now()).catch(() => {});
+      }
+      contents.note(hash, { size, at: clock.now(), by: by ?? known?.by ?? null });
+      return { hash, size };
+    } catch (error) {
+      await sink.drop().catch(() => {});
+      throw error;
+    } finally {
+      arriving -= size;
+    }
+  }
+
+  /** Where there is no more room, perhaps something is left that nobody lists. */
+  async function makeRoom(more: number): Promise<void> {
+    const { maxTotal } = rules();
+    const isFull = (): boolean => contents.counted() + arriving + more > maxTotal;
+    if (isFull()) await contents.prune();
+    if (!isFull()) return;
+    const message = `all files together may have ${sizeText(maxTotal)} (files.maxTotal), and there is no room for more`;
+    throw new DroverError("over_capacity", message, { details: { maxTotal, ...contents.totals() } });
+  }
+
+  async function open(hash: string): Promise<OpenFile> {
+    checkHash(hash);
+    await ready;
+    const entry = contents.find(hash);
+    if (entry === undefined) {
+      if (state.files.has(hash)) throw damaged(hash, "is not there");
+      throw unknownFile(hash);
+    }
+    const { size } = entry;
+    if (await isSound(medium, { hash, size })) return { size, bytes: medium.read(hash) };
+    onWarning(`the file ${hash} is not what was stored; it is dropped`);
+    await contents.drop(hash);
+    throw damaged(hash, "is not what was stored");
+  }
+
+  async function get(hash: string): Promise<Buffer> {
+    const { bytes: read } = await open(hash);
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of read) chunks.push(chunk);
+    return Buffer.concat(chunks);
+  }
+
+  function faultOf(files: readonly FileRef[]): FilesFault | null {
+    const { maxTask, maxFilesPerTask } = rules();
+    const fault = (why: string, isMissing = false): FilesFault => ({ isMissing, why });
+    if (files.length > maxFilesPerTask)
+      return fault(`it leaves ${files.length} files, and at most ${maxFilesPerTask} are kept (files.maxFilesPerTask)`);
+    const sum = files.reduce((total, { size }) => total + size, 0);
+    if (sum > maxTask) return fault(`its files have ${sum} bytes, and at most ${maxTask} are kept (files.maxTask)`);
+    const clash = clashIn(files);
+    if (clash !== null) return fault(`its file ${clash} cannot be kept: another has that path, or is a part of it`);
+    const missing = files.find(({ hash, size }) => contents.find(hash)?.size !== size);
+    return missing === undefined ? null : fault(`its file ${missing.path} was not put`, true);
+  }
+
+  return { ready, put, get, open, totals: contents.totals, faultOf, stop: contents.stop };
+}
+
+/** Whether what lies there is what its name says. */
+async function isSound(medium: Medium, { hash, size }: Pick<Content, "hash" | "size">): Promise<boolean> {
+  const digest = createHash("sha256");
+  let read = 0;
+  try {
+    for await (const chunk of medium.read(hash)) {
+      read += chunk.length;
+      digest.update(chunk);
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
+  return read === size && digest.digest("hex") === hash;
+}
+
+/** Looks at every content of a data directory, and touches none; a server may run meanwhile. */
+export async function verifyFiles(data: string): Promise<{ readonly count: number; readonly damaged: string[] }> {
+  const medium = directoryMedium(join(data, FILES_DIRECTORY));
+  const damaged: string[] = [];
+  const all = await medium.list();
+  for (const content of all) if (!(await isSound(medium, content))) damaged.push(content.hash);
+  // One that was removed meanwhile is none.
+  const left = new Set((await medium.list()).map(({ hash }) => hash));
+  return { count: all.length, damaged: damaged.filter((hash) => left.has(hash)) };
+}
+
+/** A path that is there twice, or that is a file and a directory. */
+function clashIn(files: readonly FileRef[]): string | null {
+  const paths = new Set<string>();
+  for (const { path } of files) {
+    if (!isSafePath(path) || paths.has(path)) return path;
+    paths.add(path);
+  }
+  for (const { path } of files)
+    for (let at = path.indexOf("/"); at >= 0; at = path.indexOf("/", at + 1))
+      if (paths.has(path.slice(0, at))) return path;
+  return null;
+}
+
+async function* chunksOf(content: Given): AsyncGenerator<Uint8Array> {
+  if (typeof content === "string") yield Buffer.from(content);
+  else if (content instanceof Uint8Array) yield content;
+  else if (typeof content === "object" && content !== null && Symbol.asyncIterator in content) yield* content;
+  else if (typeof content === "object" && content !== null && typeof content.bytes === "function")
+    yield* content.bytes();
+  else throw badInput("content", content, "text, bytes, or a source of bytes");
+}
+
+function checkHash(hash: string): void {
+  if (typeof hash !== "string" || !HASH.test(hash)) throw badInput("hash", hash, "a SHA-256 as 64 hex digits");
+}
+
+export const unknownFile = (hash: string): DroverError =>
+  new DroverError("not_found", `no file has the hash ${hash}`, { details: { hash } });
+const tooLarge = (maxFile: number): DroverError =>
+  new DroverError("too_large", `a file may have ${sizeText(maxFile)} (files.maxFile), and this one has more`, {
+    details: { maxFile },
+  });
+const damaged = (hash: string, how: string): DroverError =>
+  new DroverError("damaged", `the file ${hash} ${how}; run drover verify`, { details: { hash } });

@@ -1,0 +1,85 @@
+/**
+ * The calls about the files of tasks: contents that come in, and go out, as they are.
+ *
+ * Neither is held in memory. What comes in is counted and hashed as it comes, and refused as soon as it is too much.
+ * What goes out was checked before, is named by its hash alone, and is never to be taken for a page: whatever a task
+ * has written, a browser is to store it and not to look into it.
+ *
+ * A worker's token puts and reads for an attempt that its session runs. All others read what they may read the task of.
+ */
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { badInput, refused } from "../../engine/base/index.ts";
+import { type Caller, cutOffSilent, headersOf, PollEnded, ServerRefusal } from "../../http/index.ts";
+import type { FileCalls } from "../../protocol/calls/index.ts";
+import { BYTES, type FileQuery, type PutFileQuery, type StoredFile } from "../../protocol/index.ts";
+import { checkCall, checkTask, isOwn, sessionOf } from "../access/token-scope.ts";
+import type { Deps, Exchange, Handlers } from "./handler.ts";
+import { ANSWERED } from "./server.ts";
+
+/** A reader that takes nothing for so long is gone. */
+const SILENCE_MS = 120_000;
+
+export function fileHandlers({ drover }: Pick<Deps, "drover">): Handlers<keyof FileCalls> {
+  const { state, files } = drover;
+
+  function checkAttempt(caller: Caller, { task, attempt, session }: PutFileQuery): void {
+    if (caller.role === "worker" && task === undefined)
+      throw badInput("task", undefined, "the task of an attempt that this worker runs");
+    if (caller.role === "worker" || session !== undefined)
+      checkCall(state, caller, {
+        ...(task === undefined ? {} : { taskId: task }),
+        ...(attempt === undefined ? {} : { attempt }),
+        ...(session === undefined ? {} : { session }),
+      });
+  }
+
+  async function put(hash: string, query: PutFileQuery, { caller, request }: Exchange): Promise<StoredFile> {
+    checkAttempt(caller, query);
+    const { task, attempt } = query;
+    if (task !== undefined && sessionOf(state, task, attempt) === null)
+      throw refused({ type: "attempt-stale", task: task as never, attempt: attempt ?? 0, current: null });
+    const type = request.headers["content-type"];
+    if (type !== undefined && type !== BYTES)
+      throw new ServerRefusal("unsupported_media_type", `files are sent as they are: Content-Type: ${BYTES}`);
+    const { maxFile } = state.config.files;
+    if (Number(request.headers["content-length"]) > maxFile)
+      throw new ServerRefusal("too_large", `a file may have ${maxFile} bytes (files.maxFile), and this one has more`, {
+        maxFile,
+      });
+    try {
+      const by = task === undefined || attempt === undefined ? {} : { task, attempt };
+      return await files.put(request.iterator({ destroyOnReturn: false }), { hash, ...by });
+    } catch (error) {
+      if (request.destroyed && !request.complete) throw new PollEnded("hung-up");
+      throw error;
+    }
+  }
+
+  async function get(hash: string, query: FileQuery, exchange: Exchange): Promise<string> {
+    const { caller, response, request } = exchange;
+    checkAttempt(caller, query);
+    const { task } = query;
+    if (task !== undefined && caller.role !== "worker") await checkTask(drover, caller, task);
+    const { size, bytes } = await files.open(hash, {
+      ...(task === undefined ? {} : { task }),
+      mayRead: (owner) => isOwn(caller, owner),
+    });
+    const named = ["content-length", String(size), "content-disposition", `attachment; filename="${hash}"`];
+    response.writeHead(200, [...headersOf(BYTES), ...named, "content-security-policy", "sandbox; default-src 'none'"]);
+    cutOffSilent(response, SILENCE_MS);
+    try {
+      await pipeline(request.method === "HEAD" ? [] : Readable.from(bytes), response);
+    } catch (error) {
+      // In the middle of an answer nothing can be said any more; its length says that it was cut.
+      response.destroy();
+      if (!(error instanceof Error)) throw error;
+    }
+    return ANSWERED as never;
+  }
+
+  return {
+    putFile: ({ params, query }, exchange) => put(params.hash, query, exchange),
+    file: ({ params, query }, exchange) => get(params.hash, query, exchange),
+  };
+}

@@ -1,0 +1,173 @@
+/**
+ * Files over HTTP: who may put and read them, what is refused, and how a report that lists them is judged.
+ */
+import assert from "node:assert/strict";
+import { hash } from "node:crypto";
+import { connect } from "node:net";
+import { after, before, test } from "node:test";
+import { createClient } from "../../src/client/index.ts";
+import type { FileRef, ResultReport } from "../../src/protocol/index.ts";
+import { openServer, type TestServer } from "../kits/test-server.ts";
+import { until } from "../kits/waits.ts";
+
+const tokenOf = (name: string): string => `token-of-${name}-0123456789`;
+const tokens = [
+  { role: "admin", token: tokenOf("admin") },
+  { role: "worker", token: tokenOf("worker") },
+  { role: "agent", token: tokenOf("ann"), agentId: "ann" },
+  { role: "agent", token: tokenOf("bob"), agentId: "bob" },
+  { role: "viewer", token: tokenOf("looker") },
+];
+const LARGEST = 4096;
+const hashOf = (text: string): string => hash("sha256", text, "hex");
+const refOf = (path: string, text: string): FileRef => ({ path, hash: hashOf(text), size: text.length });
+
+let at: TestServer;
+let session = "";
+const admin = { token: tokenOf("admin") };
+const clientOf = (name: string) => createClient({ url: at.url, token: tokenOf(name), retries: 0 });
+before(async () => {
+  const files = { maxFile: LARGEST, maxTask: 2 * LARGEST, maxFilesPerTask: 2 };
+  at = await openServer({ settings: { server: { tokens }, files } });
+  ({ session } = (await at.ask("joinWorker", { body: { id: "w", slots: 100 } }, { token: tokenOf("worker") })).json);
+});
+after(() => at.server.close());
+
+let submits = 0;
+/** A task of an agent that the worker runs. */
+async function running(agentId = "ann", more: object = {}): Promise<string> {
+  const id = `t${submits++}`;
+  const reply = await at.ask("submit", { body: { id, agentId, action: "x", ...more } }, admin);
+  assert.equal(reply.status, 202, reply.text);
+  await until("it is assigned", () => at.drover.state.tasks.get(id as never)?.attempt != null);
+  return id;
+}
+async function report(taskId: string, more: Partial<ResultReport>): Promise<unknown> {
+  const results = [{ taskId, attempt: 1, outcome: "done" as const, ...more }];
+  const { json } = await at.ask("sync", { params: { id: "w" }, body: { session, results } }, admin);
+  return json.results.map(({ accepted, code }) => code ?? accepted);
+}
+
+test("a worker puts a file for its attempt, reports it, and whoever may read the task reads the file", async () => {
+  const id = await running();
+  const put = { task: id, attempt: 1, session };
+  assert.deepEqual(await clientOf("worker").files.put("hello", put), { hash: hashOf("hello"), size: 5 });
+  assert.deepEqual(await report(id, { files: [refOf("a/hello.txt", "hello")] }), [true]);
+  assert.deepEqual((await at.ask("task", { params: { id } }, admin)).json.files, [refOf("a/hello.txt", "hello")]);
+  for (const name of ["admin", "ann", "looker"])
+    assert.equal(Buffer.from(await clientOf(name).files.get(hashOf("hello"))).toString(), "hello", name);
+  await assert.rejects(clientOf("bob").files.get(hashOf("hello")), { code: "not_found" });
+  await assert.rejects(clientOf("bob").files.get(hashOf("hello"), { task: id }), { code: "not_found" });
+});
+
+test("what no task lists is not there for anybody, and asking tells nothing of it", async () => {
+  await at.drover.files.put("unlisted");
+  for (const name of ["admin", "ann", "looker"])
+    await assert.rejects(clientOf(name).files.get(hashOf("unlisted")), { code: "not_found" });
+});
+
+test("a worker's token reads what the attempt it runs needs, and nothing else", async () => {
+  const id = await running();
+  await clientOf("worker").files.put("needed", { task: id, attempt: 1, session });
+  const large = "y".repeat(200_000);
+  await report(id, { files: [refOf("f", "needed")], result: large });
+  const child = await running("ann", { needs: [id] });
+  const stranger = await running("bob");
+  const { files } = clientOf("worker");
+  const ask = { task: child, attempt: 1, session };
+  assert.equal(Buffer.from(await files.get(hashOf("needed"), ask)).toString(), "needed");
+  // A result that does not fit into the inputs of a task is read the same way.
+  const { resultHash } = at.drover.state.tasks.get(id as never)?.end ?? {};
+  assert.equal(Buffer.from(await files.get(resultHash ?? "", ask)).toString(), JSON.stringify(large));
+  await assert.rejects(files.get(hashOf("needed")), { code: "bad_request" });
+  await assert.rejects(files.get(hashOf("needed"), { ...ask, session: "another" }), { code: "forbidden" });
+  await assert.rejects(files.get(hashOf("needed"), { ...ask, attempt: 2 }), { code: "forbidden" });
+  await assert.rejects(files.get(hashOf("needed"), { ...ask, task: stranger }), { code: "not_found" });
+});
+
+test("only a worker or an admin puts files, for an attempt that runs", async () => {
+  const id = await running();
+  for (const name of ["ann", "looker"]) await assert.rejects(clientOf(name).files.put("x"), { code: "forbidden" });
+  const { files } = clientOf("worker");
+  await assert.rejects(files.put("x"), { code: "bad_request" });
+  await assert.rejects(files.put("x", { task: id, attempt: 1 }), { code: "bad_request" });
+  await assert.rejects(files.put("x", { task: id, attempt: 2, session }), { code: "forbidden" });
+  await assert.rejects(clientOf("admin").files.put("x", { task: id, attempt: 2 }), { code: "stale_attempt" });
+  await clientOf("admin").files.put("x");
+});
+
+test("what is not what its name says, too large, or no octets is refused, and nothing of it stays", async () => {
+  const before = at.drover.files.totals();
+  const put = async (text: string, headers: Record<string, string> = {}, one = hashOf(text)) => {
+    const init = { method: "PUT", body: text, headers: { authorization: `Bearer ${admin.token}`, ...headers } };
+    const reply = await fetch(`${at.url}/files/${one}`, init);
+    return `${reply.status} ${((await reply.json()) as { code: string }).code}`;
+  };
+  const octets = { "content-type": "application/octet-stream" };
+  assert.equal(await put("abc", octets, hashOf("abd")), "400 bad_request");
+  assert.equal(await put("abc", octets, "../../etc/passwd"), "404 not_found");
+  assert.equal(await put("abc", octets, "ABC"), "400 bad_request");
+  assert.equal(await put("abc", { "content-type": "text/html" }), "415 unsupported_media_type");
+  assert.equal(await put("x".repeat(LARGEST + 1), octets), "413 too_large");
+  assert.deepEqual(at.drover.files.totals(), before);
+});
+
+test("one that lies about its length, or goes away in the middle, leaves nothing", async () => {
+  const before = at.drover.files.totals();
+  const head = (length: string): string =>
+    `PUT /files/${hashOf("abc")} HTTP/1.1\r\nhost: 127.0.0.1:${at.server.port}\r\n` +
+    `authorization: Bearer ${admin.token}\r\ncontent-type: application/octet-stream\r\n${length}\r\n\r\n`;
+  const gone = connect(at.server.port, "127.0.0.1");
+  gone.write(`${head("content-length: 1000")}half`);
+  await until("a part is sent", () => gone.bytesWritten > 100);
+  gone.destroy();
+  const endless = connect(at.server.port, "127.0.0.1");
+  const chunk = `${(1024).toString(16)}\r\n${"x".repeat(1024)}\r\n`;
+  endless.write(head("transfer-encoding: chunked") + chunk.repeat(8));
+  const [answer] = (await new Promise<Buffer[]>((resolve) => endless.once("data", (data) => resolve([data])))) as [
+    Buffer,
+  ];
+  assert.match(answer.toString(), /413/);
+  endless.destroy();
+  assert.deepEqual(at.drover.files.totals(), before);
+});
+
+const bad: readonly { readonly name: string; readonly files: readonly FileRef[]; readonly error: RegExp }[] = [
+  { name: "too many", files: ["a", "b", "c"].map((path) => refOf(path, path)), error: /maxFilesPerTask/ },
+  {
+    name: "too much together",
+    files: [
+      { ...refOf("a", "a"), size: LARGEST },
+      { ...refOf("b", "b"), size: LARGEST + 1 },
+    ],
+    error: /maxTask/,
+  },
+  { name: "one path twice", files: [refOf("a", "a"), refOf("a", "b")], error: /another has that path/ },
+  { name: "a file below a file", files: [refOf("a", "a"), refOf("a/b", "b")], error: /another has that path/ },
+];
+for (const { name, files, error } of bad)
+  test(`a report with ${name} fails the task for good, by name`, async () => {
+    const id = await running();
+    for (const text of ["a", "b", "c"]) await at.drover.files.put(text);
+    assert.deepEqual(await report(id, { files }), ["bad_files"]);
+    const { json } = await at.ask("task", { params: { id } }, admin);
+    assert.equal(json.state, "failed");
+    assert.match(json.error ?? "", error);
+    assert.equal(json.files, undefined);
+  });
+
+test("a report that lists what was not put is refused, and the attempt is not over by it", async () => {
+  const id = await running();
+  assert.deepEqual(await report(id, { files: [refOf("f", "never put")] }), ["files_missing"]);
+  assert.equal(at.drover.state.tasks.get(id as never)?.attempt?.number, 1);
+  await at.drover.files.put("never put");
+  assert.deepEqual(await report(id, { files: [refOf("f", "never put")] }), [true]);
+});
+
+for (const path of ["../up", "/etc/passwd", "a/../b", "a\\b", "C:/x", "a\nb", "", "a//b", `${"x".repeat(256)}`])
+  test(`the path ${JSON.stringify(path.slice(0, 20))} is refused by its field`, async () => {
+    const results = [{ taskId: "any", attempt: 1, outcome: "done" as const, files: [refOf(path, "x")] }];
+    const reply = await at.ask("sync", { params: { id: "w" }, body: { session, results } }, admin);
+    assert.equal(reply.status, 400, reply.text);
+    assert.equal(reply.problem.details?.field, "results[0].files[0].path");
+  });
