@@ -241,6 +241,11 @@ describe("a template", () => {
     [`echo \${X:-${E}}`, /inside braces/],
     [`cat <<END\n${E}\nEND`, /here-document/],
     [`echo $((1 + ${E}))`, /\$\(\( \)\)/],
+    [`((x = ${E}))`, /arithmetic/],
+    [`echo "$[ ${E} ]"`, /arithmetic/],
+    [`(((1))); echo $[1] ${E}`, `(((1))); echo $[1] "\${V}"`],
+    [`x="$(case a in a) cat ${E};; esac)"`, /behind a case/],
+    [`case ${E} in a) cat ${E};; esac`, `case "\${V}" in a) cat "\${V}";; esac`],
     [`echo \\${E}`, /backslash/],
   ];
   for (const [line, filled] of LINES)

@@ -127,16 +127,30 @@ const ADVICE = {
   backtick: "it stands in backticks; use $( ) instead",
   braces: "it stands inside braces; put it into a variable of its own first",
   document: "it stands behind <<, as in a here-document; use printf or input: instead",
-  arithmetic: "it stands in $(( )); put it into a variable of its own first",
+  arithmetic:
+    "it stands in arithmetic, as in $(( )), where some shells run what a value holds; " +
+    "put it into a variable, make sure that it is a number, and calculate with that",
+  branches: "it stands behind a case in parentheses; put it into a variable before them",
   escaped: "a backslash stands before it; take that out",
 } as const;
 
-type Frame = "bare" | "double" | "single" | "backtick" | "braces" | "paren" | "arithmetic" | "comment" | "escaped";
+type Frame =
+  | "bare"
+  | "double"
+  | "single"
+  | "backtick"
+  | "braces"
+  | "paren"
+  | "arithmetic"
+  | "index"
+  | "comment"
+  | "escaped";
 
 /** The contexts of the expressions of a line, in their order. */
 function contextsOf(template: Template): Context[] {
   const frames: Frame[] = [];
-  let hasDocument = false;
+  /** From where on a line cannot be followed. */
+  let lost: "document" | "branches" | null = null;
   let before = "\n";
   const top = (): Frame => frames.at(-1) ?? "bare";
   const isBare = (): boolean => top() === "bare" || top() === "paren" || top() === "backtick";
@@ -151,6 +165,7 @@ function contextsOf(template: Template): Context[] {
     }
     if (char === "\\") return at + 1 < text.length ? 2 : opened("escaped", 1);
     if (text.startsWith("$((", at)) return opened("arithmetic", 3);
+    if (two === "$[") return opened("index", 2);
     if (two === "$(") return opened("paren", 2);
     if (two === `\${`) return opened("braces", 2);
     if (char === "`") return top() === "backtick" ? closed(1) : opened("backtick", 1);
@@ -158,11 +173,15 @@ function contextsOf(template: Template): Context[] {
     if (top() === "double") return 1;
     if (top() === "braces") return char === "}" ? closed(1) : 1;
     if (top() === "arithmetic") return two === "))" ? closed(2) : 1;
+    if (top() === "index") return char === "]" ? closed(1) : 1;
     if (char === "'") return opened("single", 1);
     if (char === "#" && /[\s;&|(]/.test(before)) return opened("comment", 1);
+    if (two === "((") return opened("arithmetic", 2);
     if (char === "(") return opened("paren", 1);
     if (char === ")" && top() === "paren") return closed(1);
-    if (two === "<<" && isBare()) hasDocument = true;
+    if (two === "<<" && isBare()) lost ??= "document";
+    // Its patterns end with parentheses that nothing has opened.
+    if (top() === "paren" && /[\s;&|(]/.test(before) && /^case\s/.test(text.slice(at, at + 5))) lost ??= "branches";
     return 1;
   }
   function opened(frame: Frame, length: number): number {
@@ -177,7 +196,7 @@ function contextsOf(template: Template): Context[] {
   return template.flatMap((part) => {
     if (typeof part !== "string") {
       before = "x";
-      const context = contextOf(frames, hasDocument);
+      const context = contextOf(frames, lost);
       if (top() === "escaped") frames.pop();
       return [context];
     }
@@ -190,12 +209,12 @@ function contextsOf(template: Template): Context[] {
   });
 }
 
-function contextOf(frames: readonly Frame[], hasDocument: boolean): Context {
+function contextOf(frames: readonly Frame[], lost: "document" | "branches" | null): Context {
   const top = frames.at(-1) ?? "bare";
   if (top === "comment") return "bare";
-  if (hasDocument) return "document";
+  if (lost !== null) return lost;
   // A shell reads what is in backticks twice, so nothing inside them is safe from its quotes.
   if (frames.includes("backtick")) return "backtick";
   if (top === "paren") return "bare";
-  return top;
+  return top === "index" ? "arithmetic" : top;
 }
