@@ -43,6 +43,7 @@ import { createSchedules, type Schedules } from "./schedules/schedules.ts";
 import { createPast } from "./snapshots/past.ts";
 import { createSnapshotter } from "./snapshots/snapshotter.ts";
 import { type ArtifactExists, type ArtifactWatch, artifactSourceFor, watchArtifacts } from "./tasks/artifacts.ts";
+import { type AttemptTokens, createAttemptTokens } from "./tasks/attempt-tokens.ts";
 import { createEndWatch, isEnd } from "./tasks/await-end.ts";
 import { createBodyStore } from "./tasks/body-store.ts";
 import { createInputs } from "./tasks/inputs.ts";
@@ -116,6 +117,8 @@ export type Drover = AsyncDisposable &
     workers(): Promise<WorkerView[]>;
     /** Workers in other processes. */
     readonly remote: RemoteWorkers;
+    /** Tokens by which attempts submit children over the wire. */
+    readonly attemptTokens: AttemptTokens;
     /** Permits for callers in other processes. */
     readonly permits: RemotePermits;
     /** The files that tasks leave. */
@@ -247,10 +250,10 @@ async function startParts(options: OpenOptions, log: Log, config: Config | null)
   const permits = createRemotePermits(writer, steady);
   const callbacks = createCallbacks({ writer, bodies, task: (id) => tasks.task(id) });
   const inputs = createInputs({ writer, log, bodies });
-  const submitChild: TaskApi["submitChild"] = (parent, attempt, body) => tasks.submitChild(parent, attempt, body);
   const files = openFiles(options.data, { state, bodies, clock: steady, settled: writer.settled, onWarning });
-  const forWorkers = { writer, clock: steady, newId, bodies, inputs, files };
-  const workers = createLocalWorkers({ ...forWorkers, permits: localPermits, submitChild });
+  const tokens = createAttemptTokens(state, options.data);
+  const forWorkers = { writer, clock: steady, newId, bodies, inputs, files, tokens };
+  const workers = createLocalWorkers({ ...forWorkers, permits: localPermits, tasks: () => tasks });
   const remote = createRemoteWorkers(forWorkers);
   const progressOf = (task: string): unknown => workers.progressOf(task) ?? remote.progressOf(task);
   const snapshots = createSnapshotter({
@@ -272,7 +275,7 @@ async function startParts(options: OpenOptions, log: Log, config: Config | null)
   schedules.begin();
   const artifacts = watchArtifacts({ writer, clock: steady, exists: artifactSource.exists, onWarning });
   watch = artifacts;
-  const apis = { tasks, workers, remote, permits, schedules, callbacks, localPermits, files, artifacts };
+  const apis = { tasks, workers, remote, permits, schedules, callbacks, localPermits, files, artifacts, tokens };
   return {
     ...apis,
     writer,
@@ -293,7 +296,7 @@ const snapshotWarning = (error: unknown, every: number): string =>
 /** The parts as one thing. Reads answer when what they saw is durable. */
 function apiOf(parts: Awaited<ReturnType<typeof startParts>>): Drover {
   const { writer, log, feed, tasks, workers, localPermits, rejections, snapshots, artifacts, failed } = parts;
-  const { remote, permits, schedules, callbacks, files } = parts;
+  const { remote, permits, schedules, callbacks, files, tokens: attemptTokens } = parts;
   const { state } = writer;
   const lookAtPast = createPast(log);
 
@@ -369,6 +372,7 @@ function apiOf(parts: Awaited<ReturnType<typeof startParts>>): Drover {
     head: () => log.head(),
     logTime: () => ({ at: writer.now(), aheadMs: writer.aheadMs() }),
     ...createConfigApi(writer),
+    attemptTokens,
     permits,
     files: { put: files.put, get: files.get, open: files.open, totals: files.totals },
     schedules,

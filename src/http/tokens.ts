@@ -17,6 +17,8 @@ export type Caller = {
   /** Null: all. */
   readonly projects: readonly string[] | null;
   readonly agentId: string | null;
+  /** The attempt whose token it is: of all that is the agent's in its project, the tree of that task alone. */
+  readonly attempt?: { readonly task: string; readonly number: number };
 };
 /** Who is counted as one where callers share something. */
 export type Holder = string | Caller | Socket;
@@ -35,8 +37,10 @@ export const holderOf = (caller: Caller, { socket }: Pick<IncomingMessage, "sock
 /** A token by its SHA-256, and who has it. */
 export type KnownToken = { readonly hash: Buffer; readonly caller: Caller };
 
-export function createAccess(tokens: readonly KnownToken[]): Access {
-  if (tokens.length === 0) return () => ANYBODY;
+/** Who has a token that stands in no list; null if the list is to say it. */
+export type Grant = (token: string) => Caller | null;
+
+export function createAccess(tokens: readonly KnownToken[], grant: Grant = () => null): Access {
   const key = randomBytes(HASH_BYTES);
   const blinded = (hashed: Buffer): Buffer => createHmac("sha256", key).update(hashed).digest();
   const known = new Map<string, { readonly check: Buffer; readonly caller: Caller }>();
@@ -45,7 +49,10 @@ export function createAccess(tokens: readonly KnownToken[]): Access {
     known.set(check.toString("latin1"), { check, caller });
   }
   return (authorization) => {
-    const [, token] = BEARER.exec(authorization ?? "") ?? [];
+    const [, token] = authorization === undefined ? [] : (BEARER.exec(authorization) ?? []);
+    const granted = token === undefined ? null : grant(token);
+    if (granted !== null) return granted;
+    if (tokens.length === 0) return ANYBODY;
     if (token === undefined)
       throw new ServerRefusal("unauthorized", "this server wants a token: send the header Authorization: Bearer …");
     const check = blinded(hash("sha256", token, "buffer"));

@@ -7,7 +7,7 @@
  * over; only what has to wait is a promise, because this way is what a submit costs beside the engine.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { badField, type Refusal, type Result } from "../core/base/index.ts";
+import { badField, isRecord, type Refusal, type Result } from "../core/base/index.ts";
 import { refused } from "../engine/base/index.ts";
 import {
   type Access,
@@ -96,7 +96,7 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
   }
   function answer(exchange: Underway, body: unknown, over: () => void): void {
     try {
-      const answered = handle(askedBy(call, exchange.target, body), exchange);
+      const answered = handle(askedBy(call, exchange.target, withAgent(exchange.caller, body)), exchange);
       if (answered instanceof Promise)
         return void answered.then(
           (value) => {
@@ -181,6 +181,10 @@ function senderOf(call: Call, parts: CallParts): (exchange: Underway, answer: un
     sendAnswer(parts, exchange, { status, body, headers }, onAnswered);
   };
 }
+
+/** An attempt need not say of whom it is. */
+const withAgent = ({ attempt, agentId }: Caller, body: unknown): unknown =>
+  attempt !== undefined && isRecord(body) && body.agentId === undefined ? { ...body, agentId } : body;
 
 /** What was asked, read; throws the first thing that is wrong. */
 function askedBy(call: Call, target: Target, body: unknown): unknown {

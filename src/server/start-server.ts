@@ -22,6 +22,7 @@ import {
   createStreams,
   createUnfinishedBodies,
   createUnreadAnswers,
+  type Grant,
   type Listener,
   type OriginCheck,
   type PipelineLimits,
@@ -29,7 +30,7 @@ import {
 } from "../http/index.ts";
 import type { Settings } from "../protocol/index.ts";
 import { type Clock, isLoopback, realClock, versionText } from "../std/index.ts";
-import { knownTokens, StartRefusal } from "./access/tokens.ts";
+import { attemptGrant, knownTokens, StartRefusal } from "./access/tokens.ts";
 import { fileHandlers } from "./handlers/files.ts";
 import { fleetHandlers } from "./handlers/fleet.ts";
 import { groupHandlers } from "./handlers/groups.ts";
@@ -100,7 +101,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const { drover, settings, logger = pino({ enabled: false }), clock = realClock } = options;
   const host = options.host ?? settings.server.host;
   checkHost(host, settings);
-  const live = liveSettings(settings, host);
+  const live = liveSettings(settings, host, attemptGrant(drover));
   const version = versionText();
   const onWarning = (message: string): void => logger.warn(message);
   const isWanted = settings.server.telemetry;
@@ -236,10 +237,10 @@ export function hostRefusal(host: string, { server }: Settings): string | null {
 type InForce = { readonly settings: Settings; readonly access: Access; readonly originCheck: OriginCheck };
 type LiveSettings = { now(): InForce; prepare(settings: Settings): () => void };
 
-function liveSettings(first: Settings, host: string): LiveSettings {
+function liveSettings(first: Settings, host: string, grant: Grant): LiveSettings {
   const read = (settings: Settings): InForce => ({
     settings,
-    access: createAccess(knownTokens(settings.server.tokens)),
+    access: createAccess(knownTokens(settings.server.tokens), grant),
     originCheck: createOriginCheck({ ...settings.server, host }),
   });
   let inForce = read(first);

@@ -25,7 +25,7 @@ export const DATABASE_FILE = "drover.db";
 /** What only its owner may read and write. */
 export const OWN_FILE_MODE = 0o600;
 /** The log and what SQLite puts beside it, snapshots, the lock. The public half of the key is for everybody. */
-const OWN_FILES = /^(drover\.db|owner\.|snapshot-|signing-key\.pem)/;
+const OWN_FILES = /^(drover\.db|owner\.|snapshot-|attempt-key|signing-key\.pem)/;
 const OTHERS = 0o077;
 
 /** Takes from others what they may do with the files of a data directory. */

@@ -13,6 +13,7 @@ import { detailsOf, tokensOf } from "../base/charged-tokens.ts";
 import { badInput, DroverError, isStop } from "../base/drover-error.ts";
 import type { FileRoom, Files } from "../files/files.ts";
 import type { LocalPermits, WithPermit } from "../permits/local-permits.ts";
+import type { AttemptTokens } from "../tasks/attempt-tokens.ts";
 import { type BodyStore, DamagedBody, damagedReason, type KeptBody } from "../tasks/body-store.ts";
 import type { ChildInput } from "../tasks/children.ts";
 import { done, failedSafely, type Report } from "../tasks/handler-outcome.ts";
@@ -43,6 +44,7 @@ type RunnerParts = BodySources & {
   readonly clock: Clock;
   readonly permits: LocalPermits;
   readonly submitChild: TaskApi["submitChild"];
+  readonly tokens: AttemptTokens;
   /** A handler has ended, and its end is applied. */
   readonly onEnded: (worker: HandlerWorker) => void;
 };
@@ -51,7 +53,8 @@ export function createHandlerRunner(deps: RunnerParts): HandlerRunner {
   const { writer, clock, bodies, onEnded } = deps;
   const running = new TaskTable<RunningAttempt>();
   const progress = new Map<string, unknown>();
-  const contextParts = { writer, permits: deps.permits, files: deps.files, progress, submitChild: deps.submitChild };
+  const { permits, files, submitChild, tokens } = deps;
+  const contextParts = { writer, permits, files, progress, submitChild, tokens };
   /** What has a slot and was not given to its handler yet. */
   const starting = fifo<RunningAttempt>();
 
@@ -239,6 +242,8 @@ export type TaskContext = {
   readonly withPermit: WithPermit;
   /** Submits a child of this task, which does not wait for it to end. It has parent, project and agent from it. */
   submit(task: ChildInput): Promise<Submitted>;
+  /** By which another process submits children of this task over HTTP; null once the attempt is over. */
+  readonly token: string | null;
 };
 /**
  * Runs a task; what it answers is the task's result, what it throws its failure. In a loop it may answer `again(note)`.
@@ -323,6 +328,7 @@ type ContextParts = {
   readonly files: AttemptFiles;
   readonly progress: Map<string, unknown>;
   readonly submitChild: TaskApi["submitChild"];
+  readonly tokens: AttemptTokens;
 };
 
 async function leave(
@@ -383,6 +389,9 @@ class HandlerContext implements TaskContext {
     const [entry, { permits }] = [this.#entry, this.#parts];
     const { task, attempt } = entry;
     return (gate, call, options) => permits.withPermit(gate, call, options, { task, attempt, signal: signalOf(entry) });
+  }
+  get token(): TaskContext["token"] {
+    return this.#parts.tokens.of(this.#entry.task, this.#entry.attempt);
   }
   get submit(): TaskContext["submit"] {
     const [{ task, attempt }, { submitChild }] = [this.#entry, this.#parts];

@@ -18,6 +18,7 @@ import type { WorkerOptions as Described } from "../../protocol/index.ts";
 import type { Clock } from "../../std/index.ts";
 import { accepted, badInput, DroverError, isStop, reading } from "../base/drover-error.ts";
 import type { LocalPermits } from "../permits/local-permits.ts";
+import type { AttemptTokens } from "../tasks/attempt-tokens.ts";
 import type { BodyStore } from "../tasks/body-store.ts";
 import { reportOf } from "../tasks/handler-outcome.ts";
 import type { ReadInputs } from "../tasks/inputs.ts";
@@ -69,7 +70,8 @@ type LocalWorkersDeps = {
   readonly inputs: ReadInputs;
   readonly files: AttemptFiles;
   readonly permits: LocalPermits;
-  readonly submitChild: TaskApi["submitChild"];
+  readonly tasks: () => Pick<TaskApi, "submitChild">;
+  readonly tokens: AttemptTokens;
 };
 
 export function createLocalWorkers(deps: LocalWorkersDeps): LocalWorkers {
@@ -79,6 +81,7 @@ export function createLocalWorkers(deps: LocalWorkersDeps): LocalWorkers {
   const draining = new Map<WorkerId, PromiseWithResolvers<void>>();
   const { running, progress, serve, giveUp } = createHandlerRunner({
     ...deps,
+    submitChild: (...child) => deps.tasks().submitChild(...child),
     onEnded: ({ id }) => {
       if (draining.size > 0) endDrain(id);
     },

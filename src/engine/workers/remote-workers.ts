@@ -18,6 +18,7 @@ import { type Clock, isoTime } from "../../std/index.ts";
 import { abortSignal, readOptions } from "../base/call-options.ts";
 import { accepted, type DroverError, refused } from "../base/drover-error.ts";
 import type { FileRoom } from "../files/files.ts";
+import type { AttemptTokens } from "../tasks/attempt-tokens.ts";
 import type { BodyStore } from "../tasks/body-store.ts";
 import type { ReadInputs } from "../tasks/inputs.ts";
 import type { Applied } from "../writer/group-commit.ts";
@@ -84,8 +85,9 @@ export function createRemoteWorkers(deps: {
   readonly bodies: BodyStore;
   readonly inputs: ReadInputs;
   readonly files: Pick<FileRoom, "faultOf">;
+  readonly tokens: AttemptTokens;
 }): RemoteWorkersService {
-  const { writer, clock, newId, bodies, inputs } = deps;
+  const { writer, clock, newId, bodies, inputs, tokens } = deps;
   const { state } = writer;
   const takeResult = createRemoteResults(writer, deps.files);
   const progress = new Map<string, unknown>();
@@ -96,7 +98,7 @@ export function createRemoteWorkers(deps: {
   const lostTabs = new Map<WorkerId, ReadonlySet<string>>();
   const polls = createSyncPolls(clock);
   const leases = createLeaseBook({ clock, leaseMs: () => state.config.workers.lease, onSilent });
-  const parts = { writer, bodies, inputs, polls, progress, lostTabs };
+  const parts = { writer, bodies, inputs, tokens, polls, progress, lostTabs };
 
   const isIdle = (): boolean => polls.isEmpty() && progress.size === 0;
 

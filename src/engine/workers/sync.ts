@@ -25,6 +25,7 @@ import { readBody } from "../base/call-options.ts";
 import { canonical } from "../base/canonical-json.ts";
 import { countTokens } from "../base/charged-tokens.ts";
 import { accepted, badInput } from "../base/drover-error.ts";
+import type { AttemptTokens } from "../tasks/attempt-tokens.ts";
 import { type BodyStore, DamagedBody, damagedReason } from "../tasks/body-store.ts";
 import { reportOf } from "../tasks/handler-outcome.ts";
 import { hasInputs, type ReadInputs } from "../tasks/inputs.ts";
@@ -87,6 +88,7 @@ export type SyncParts = {
   readonly writer: Writer;
   readonly bodies: BodyStore;
   readonly inputs: ReadInputs;
+  readonly tokens: AttemptTokens;
   readonly polls: SyncPolls;
   readonly progress: Map<string, unknown>;
   /** Tabs that were taken over, by the worker that had them. */
@@ -133,7 +135,7 @@ function dueFor(writer: Writer, worker: Worker): Attempt[] {
 
 /** Null if its body is damaged: the task has failed then. */
 async function assignmentOf(
-  { writer, bodies, inputs }: SyncParts,
+  { writer, bodies, inputs, tokens }: SyncParts,
   attempt: Attempt,
   leaseUntil: string,
 ): Promise<Assignment | null> {
@@ -146,7 +148,8 @@ async function assignmentOf(
     const round = currentRound(task);
     const now = round === null ? view : { ...view, round };
     const seen = hasInputs(task) ? { ...now, inputs: await inputs(task, body.needs) } : now;
-    return { ...nameOf(attempt), task: seen, leaseUntil };
+    const token = tokens.of(task.id, number);
+    return { ...nameOf(attempt), task: seen, leaseUntil, ...(token === null ? {} : { token }) };
   }
   const report = reportOf({ task: task.id, attempt: number, tokens: 0 }, "failed", damagedReason(task.seq));
   writer.execute({ type: "finish-attempt", report: { ...report, permanent: true } });

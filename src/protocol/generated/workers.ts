@@ -262,6 +262,8 @@ export type Assignment = {
   readonly task: AssignedView;
   /** When the lease ends, unless it is renewed. */
   readonly leaseUntil: string;
+  /** By which the attempt submits children of its task and reads them, while it lasts. Keep it secret. */
+  readonly token?: string;
 };
 
 /** What became of a result. */

@@ -173,7 +173,17 @@ export const logStatus: s.Schema<wire.LogStatus> = s.answer({
 });
 export const syncAnswer: s.Schema<wire.SyncAnswer> = s.namedAnswer("SyncAnswer", {
   assignments: s.described(
-    s.list(s.answer<wire.Assignment>({ ...attemptRef, task: assignedView, leaseUntil: s.instant() })),
+    s.list(
+      s.answer<wire.Assignment>({
+        ...attemptRef,
+        task: assignedView,
+        leaseUntil: s.instant(),
+        token: s.optional(
+          s.text(1, 1024),
+          "By which the attempt submits children of its task and reads them, while it lasts. Keep it secret.",
+        ),
+      }),
+    ),
     "All attempts this worker should hold and has not yet named in running.",
   ),
   cancel: s.described(s.list(s.answer<wire.AttemptRef>(attemptRef)), "Stop these, and report them as cancelled."),

@@ -12,6 +12,7 @@
  */
 import { type AgentId, isRecord, type ProjectId, type TaskId } from "../../core/base/index.ts";
 import { settingsFor } from "../../core/config/index.ts";
+import { awaitedParent } from "../../core/fleet/index.ts";
 import { refusalForMaking } from "../../core/lifecycle/index.ts";
 import type { State } from "../../core/model/index.ts";
 import { badInput, refused } from "../../engine/base/index.ts";
@@ -87,8 +88,17 @@ function scopeOf({ agentId, projects }: Caller): string {
   return scopes.filter(Boolean).join(" and ");
 }
 
+/** What the token of an attempt is good for. */
+const FOR_ATTEMPT: ReadonlySet<CallName> = new Set<CallName>(["submit", "submitBatch", "task", "wait", "logs"]);
+
 /** Throws if the call speaks of everybody's work and the token is scoped. */
 export function checkScope(name: CallName, caller: Caller): void {
+  const { attempt } = caller;
+  if (attempt !== undefined && !FOR_ATTEMPT.has(name))
+    throw forbidden(
+      `this is the token of attempt ${attempt.number} of ${attempt.task}: it submits children of that task, and ` +
+        "reads it, those below it and those it needs",
+    );
   if (FOR_SCOPED[name] === "refused" && isScoped(caller))
     throw forbidden(`this token is scoped to ${scopeOf(caller)}, and this call speaks of the work of all`);
 }
@@ -196,10 +206,36 @@ export async function checkDependencies(
 /** Throws, as if there were no such task, unless it is the token's own. */
 export async function checkTask(drover: Drover, caller: Caller, id: string, otherwise?: Error): Promise<void> {
   if (!isScoped(caller)) return;
+  if (caller.attempt !== undefined) {
+    const sight = sees(drover.state, caller.attempt.task, id);
+    if (sight === "needed") return;
+    if (sight === null) throw otherwise ?? refused({ type: "task-unknown", task: id });
+  }
   const live = drover.state.tasks.get(id as TaskId);
   const owner = live === undefined ? await drover.task(id) : { agentId: live.agent.id, project: live.project.id };
   if (!isOwn(caller, owner)) throw otherwise ?? refused({ type: "task-unknown", task: id });
 }
+
+/** How the attempt of a task sees another: as one it needs, as itself or one below it, or not at all. */
+function sees({ tasks, tombstones }: State, own: string, id: string): "needed" | "below" | null {
+  const links = tasks.get(own as TaskId)?.links ?? null;
+  const parent = links === null ? null : awaitedParent(links);
+  if (links !== null && (parent === id || links.needs.includes(id as TaskId))) return "needed";
+  let at = id as TaskId | null;
+  let former = Number.POSITIVE_INFINITY;
+  for (let level = 0; level <= LEVELS_MAX && at !== null; level++) {
+    const task = tasks.get(at);
+    const found = task ?? tombstones.get(at);
+    // A later task may have taken the id of one that was forgotten.
+    if (found === undefined || found.seq >= former) return null;
+    if (at === own) return "below";
+    former = found.seq;
+    at = task === undefined ? (tombstones.get(at)?.parent ?? null) : (task.links?.parent ?? null);
+  }
+  return null;
+}
+/** A tree that grows is no deeper. */
+const LEVELS_MAX = 16;
 
 /** Throws if a worker token does not say as whom it speaks. */
 export function checkSaid({ role }: Caller, session: string | undefined): void {

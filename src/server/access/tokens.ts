@@ -3,7 +3,9 @@
  * starts.
  */
 import { hash } from "node:crypto";
-import type { Caller, KnownToken } from "../../http/index.ts";
+import type { Drover } from "../../engine/index.ts";
+import { ATTEMPT_TOKEN } from "../../engine/tasks/index.ts";
+import { type Caller, type Grant, type KnownToken, ServerRefusal } from "../../http/index.ts";
 import type { TokenSettings } from "../../protocol/index.ts";
 
 const SENDABLE = /^[\x21-\x7e]{1,1024}$/;
@@ -55,3 +57,15 @@ function callerOf({ role, project, projects, agentId }: TokenSettings, index: nu
     );
   return { role, projects: own, agentId: agentId ?? null };
 }
+
+/** The token of an attempt is known by the engine: good while that attempt is live, also where there are no tokens. */
+export const attemptGrant =
+  ({ attemptTokens }: Pick<Drover, "attemptTokens">): Grant =>
+  (token) => {
+    if (!token.startsWith(ATTEMPT_TOKEN)) return null;
+    const holder = attemptTokens.read(token);
+    if (holder === null)
+      throw new ServerRefusal("unauthorized", "this is no token of an attempt that is live: it may be over");
+    const { task, attempt: number, project, agentId } = holder;
+    return { role: "agent", projects: [project], agentId, attempt: { task, number } };
+  };

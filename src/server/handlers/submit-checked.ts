@@ -8,6 +8,7 @@
 import { isRecord, sentence } from "../../core/base/index.ts";
 import { DroverError, refused } from "../../engine/base/index.ts";
 import { refusedItem } from "../../engine/tasks/index.ts";
+import type { Caller } from "../../http/index.ts";
 import { type BatchAnswer, type BatchBody, checked, type Submitted, type TaskBody } from "../../protocol/index.ts";
 import { isWebUrl } from "../../protocol/schema/index.ts";
 import { checkCallbackUrl } from "../webhooks/address.ts";
@@ -24,10 +25,18 @@ export function checkCallback({ settings }: Pick<Deps, "settings">, url: string 
 }
 
 /** The whole of a submit in one step, since it is the call that must be cheap. */
-export async function submitChecked(parts: Parts, body: TaskBody, headers: string[]): Promise<Submitted> {
+export async function submitChecked(
+  parts: Parts,
+  body: TaskBody,
+  headers: string[],
+  by?: Caller["attempt"],
+): Promise<Submitted> {
   checkCallback(parts, body.callbackUrl, "callbackUrl");
   try {
-    const submitted = await parts.drover.submit(checked(body));
+    const { drover } = parts;
+    const submitted = await (by === undefined
+      ? drover.submit(checked(body))
+      : drover.submitChild(by.task, by.number, body));
     if (submitted.throttle === true) headers.push("retry-after", "1");
     return submitted;
   } catch (error) {
@@ -41,13 +50,17 @@ export async function submitCheckedBatch(
   parts: Parts,
   batch: BatchBody,
   foreign: ReadonlyMap<number, string>,
+  by?: Caller["attempt"],
 ): Promise<BatchAnswer> {
   checkCallback(parts, batch.callbackUrl, "callbackUrl");
   const tasks = batch.tasks.map((item, index) => {
     const error = foreign.get(index) ?? callbackFault(parts, item, `tasks[${index}].callbackUrl`);
     return error === null ? item : refusedItem(item, error);
   });
-  const answer = await parts.drover.submitBatch(checked({ ...batch, tasks }));
+  const { drover } = parts;
+  const answer = await (by === undefined
+    ? drover.submitBatch(checked({ ...batch, tasks }))
+    : drover.submitChildren(by.task, by.number, { ...batch, tasks }));
   for (const [index, { state, taskId, error = "" }] of answer.tasks.entries())
     if (state === "rejected") tellRejected(parts, { ...batch, ...batch.tasks[index] } as TaskBody, taskId, error);
   return answer;

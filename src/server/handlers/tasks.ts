@@ -27,6 +27,9 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
   return {
     submit: ({ body }, { caller, headers }) => {
       const own = claimed(caller, body);
+      const { attempt } = caller;
+      if (attempt !== undefined)
+        return checkDependencies(drover, caller, own).then(() => submitChecked(deps, own, headers, attempt));
       // What every submit costs: only a scoped caller's dependencies, and its project, are looked at first.
       const isPlain = own.parent === undefined && own.needs === undefined;
       if (!isScoped(caller) || (isPlain && !isShutOut(drover, caller, own))) return submitChecked(deps, own, headers);
@@ -36,6 +39,8 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
     },
     submitBatch: async ({ body }, { caller }) => {
       const batch = claimed(caller, body);
+      if (caller.attempt !== undefined)
+        return submitCheckedBatch(deps, batch, await foreignItems(deps, caller, batch), caller.attempt);
       return submitCheckedBatch(deps, batch, isScoped(caller) ? await foreignItems(deps, caller, batch) : NONE_FOREIGN);
     },
     tasks: async ({ query }, { caller }) => {

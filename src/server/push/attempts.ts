@@ -26,6 +26,7 @@ export type PushNews = "answer" | "doubt" | "result";
 type Named = { readonly taskId: string; readonly attempt: number };
 type Entry = Named & {
   readonly task: Assignment["task"];
+  readonly token: string | undefined;
   readonly controller: AbortController;
   state: "waiting" | "named" | "posted" | "broken";
   isCancelled: boolean;
@@ -65,12 +66,13 @@ export function createPushAttempts(deps: {
   /** Requests under way, also of what was dropped meanwhile. */
   let posting = 0;
 
-  function takeOne({ taskId, attempt, task }: Assignment): void {
+  function takeOne({ taskId, attempt, task, token }: Assignment): void {
     const known = held.get(taskId);
     if (known?.attempt === attempt || results.has(keyOf({ taskId, attempt }))) return;
     if (known !== undefined) drop(known, "another attempt of its task counts now");
     const controller = new AbortController();
-    held.set(taskId, { taskId, attempt, task, controller, state: "waiting", isCancelled: false, breach: "" });
+    const unposted = { state: "waiting", isCancelled: false, breach: "" } as const;
+    held.set(taskId, { taskId, attempt, task, token, controller, ...unposted });
   }
 
   const count = (state: Entry["state"]): number => [...held.values()].filter((entry) => entry.state === state).length;
@@ -88,7 +90,8 @@ export function createPushAttempts(deps: {
     entry.state = "posted";
     posting++;
     try {
-      const request = pushRequest(target, entry.task, { attempt: entry.attempt, version });
+      const { attempt, token } = entry;
+      const request = pushRequest(target, entry.task, { attempt, version, ...(token === undefined ? {} : { token }) });
       if (!request.ok) return finish(entry, { outcome: "failed", error: request.failure, permanent: true });
       const answer = await exchange({ ...request.value, signal: entry.controller.signal });
       const body = await answer.read(ANSWER_BYTES_MAX);

@@ -67,7 +67,7 @@ export function checkPushTarget({ endpoint, path }: { readonly endpoint: unknown
 export function pushRequest(
   { endpoint, path }: PushTarget,
   task: PushTask,
-  { attempt, version }: { readonly attempt: number; readonly version: string },
+  { attempt, version, token }: { readonly attempt: number; readonly version: string; readonly token?: string },
 ): Result<PushRequest, string> {
   const template = path ?? (task.tabId === undefined ? PLAIN_PATH : TAB_PATH);
   const filled = fill(template, task);
@@ -79,6 +79,7 @@ export function pushRequest(
     "User-Agent": `drover/${version}`,
     "X-Drover-Task-ID": id,
     "X-Drover-Attempt": String(attempt),
+    ...(token === undefined ? {} : { "X-Drover-Token": token }),
     // One attempt is posted once; a worker that sees the key again has it from a repeat on the way.
     "Idempotency-Key": `${id}:${attempt}`,
   };

@@ -80,7 +80,11 @@ export function startAttempt(tools: AttemptTools, task: ExecTask, context: ExecC
   const { setup, outputs } = tools;
   const given = Object.fromEntries(setup.additions.map(({ name, value }) => [name, value ?? setup.inherited[name]]));
   const runToken = setup.runToken(task);
-  const redact = createRedactor([setup.inherited, given, { DROVER_RUN_TOKEN: runToken }]);
+  const redact = createRedactor([
+    setup.inherited,
+    given,
+    { DROVER_RUN_TOKEN: runToken, DROVER_TOKEN: context.token ?? undefined },
+  ]);
   const ear: Work["ear"] = { listener: null };
   const path = outputs.pathOf(task.taskId, context.attempt);
   const { clock, logBytesMax: bytesMax } = setup;
@@ -240,7 +244,19 @@ async function setScene(work: Work, place: RunPlace, workspace: Workspace | null
   const { branch, base } = workspace?.note ?? {};
   const run = { runId, taskId, attempt, workspace: cwd, temp, taskFile, resultFile };
   const round = task.round?.number;
-  const more = { url: setup.url, runToken, sessionId, branch, base, inputsFile, inputsDirectory, round };
+  const token = context.token ?? undefined;
+  const more = {
+    url: setup.url,
+    token,
+    agentId: task.agentId,
+    runToken,
+    sessionId,
+    branch,
+    base,
+    inputsFile,
+    inputsDirectory,
+    round,
+  };
   const env = childEnvironment(setup.inherited, setup.additions, { ...run, ...more });
   return { place, cwd, document, env: { ...env, ...invocation.env }, invocation };
 }

@@ -18,8 +18,8 @@ export type ExecTask = Pick<TaskBody, "action"> &
     readonly deadline?: string | number;
   };
 export type ExecContext = Pick<TaskContext, "attempt" | "signal" | "progress" | "usage"> &
-  /** Without them a task can leave no files, and be given none. */
-  Partial<Pick<TaskContext, "output" | "file">>;
+  /** Without them a task can leave no files and be given none, and has no token. */
+  Partial<Pick<TaskContext, "output" | "file" | "token">>;
 /** How a command ended. */
 export type ExecOutcome = Outcome;
 type TailOptions = TailSize & { readonly follow?: boolean; readonly signal?: AbortSignal };

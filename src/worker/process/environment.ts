@@ -23,6 +23,9 @@ type RunFacts = {
   readonly branch?: string | undefined;
   readonly base?: string | undefined;
   readonly url?: string | undefined;
+  /** Of the attempt; and who it is of. */
+  readonly token?: string | undefined;
+  readonly agentId?: string | undefined;
   readonly runToken?: string | undefined;
   readonly sessionId?: string | undefined;
   readonly inputsFile?: string | undefined;
@@ -72,6 +75,11 @@ export function childEnvironment(
   run: RunFacts,
 ): Record<string, string> {
   const env: Record<string, string> = { ...letThrough(inherited), ...NOBODY_THERE, TMPDIR: run.temp };
+  // Those who gave the child a token of their own choice mean that one.
+  if (run.url !== undefined && run.token !== undefined) {
+    env.DROVER_TOKEN = run.token;
+    if (run.agentId !== undefined) env.DROVER_AGENT = run.agentId;
+  }
   for (const { name, value } of additions) {
     const given = value ?? inherited[name];
     if (given !== undefined) env[name] = given;

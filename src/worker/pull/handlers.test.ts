@@ -24,6 +24,7 @@ function kit(slots = 1, isLeaseHeld = (): boolean => true) {
   const post = (message: FromHandlers): void => void posts.push(message);
   const warn = (text: string): void => void warnings.push(text);
   const handlers: Handlers = createHandlers({
+    submitChild: () => Promise.reject(new Error("no children here")),
     ...{ slots, killGraceMs: 500, clock, post, warn, isLeaseHeld },
     reports: createProgressReports({ clock, warn, post: (items) => post({ type: "progress", items }) }),
     permits: { withPermit: () => Promise.reject(new Error("none")), flush: async () => {} },

@@ -15,6 +15,8 @@ import type {
   FileContent,
   FileRef,
   Inputs,
+  Submitted,
+  TaskBody,
   TaskView,
   Usage,
 } from "../../protocol/index.ts";
@@ -57,6 +59,10 @@ export type TaskContext = {
     call: (permit: HeldPermit) => Promise<Value> | Value,
     options?: PermitOptions,
   ): Promise<Value>;
+  /** Submits a child of this task, which does not wait for it to end. It has parent, project and agent from it. */
+  submit(task: Omit<TaskBody, "agentId"> & { readonly agentId?: string }): Promise<Submitted>;
+  /** By which another process submits children of this task over HTTP, while the attempt lasts. */
+  readonly token: string | null;
 };
 /** Runs one attempt; `used` is what it reported meanwhile. */
 export type Perform = (task: AssignedTask, context: TaskContext, used: () => Usage | null) => Promise<Report>;
@@ -80,11 +86,27 @@ const WORDS: Readonly<Record<AttemptStopCause | "closing", string>> = {
 };
 
 type Entry = AttemptRef & {
+  readonly token: string | null;
   readonly controller: AbortController;
   readonly files: Map<string, FileRef>;
   used: Usage | null;
   cancelGrace: () => void;
 };
+const newEntry = ({ taskId, attempt, token }: Handed): Entry => ({
+  taskId,
+  attempt,
+  token: token ?? null,
+  controller: new AbortController(),
+  files: new Map(),
+  used: null,
+  cancelGrace: () => {},
+});
+
+function tokenOf({ token }: Entry): string {
+  if (token === null) throw new Error("this server gives no tokens to attempts: it is an older one");
+  return token;
+}
+
 export type Handlers = {
   /** How many handlers run. */
   readonly running: number;
@@ -109,6 +131,7 @@ export function createHandlers(deps: {
   readonly files: ClientFiles;
   /** Under which this worker has joined. */
   readonly session: () => string;
+  readonly submitChild: (token: string, task: TaskBody) => Promise<Submitted>;
 }): Handlers {
   const { clock, post, reports, permits } = deps;
   const active = new Map<string, Entry>();
@@ -138,12 +161,11 @@ export function createHandlers(deps: {
     }
   }
 
-  async function begin(key: string, { taskId, attempt, task }: Handed): Promise<void> {
-    const controller = new AbortController();
-    const entry: Entry = { taskId, attempt, controller, files: new Map(), used: null, cancelGrace: () => {} };
+  async function begin(key: string, handed: Handed): Promise<void> {
+    const entry = newEntry(handed);
     active.set(key, entry);
-    post({ type: "began", taskId, attempt });
-    const report = withFiles(entry, await outcomeOf(entry, task));
+    post({ type: "began", taskId: handed.taskId, attempt: handed.attempt });
+    const report = withFiles(entry, await outcomeOf(entry, handed.task));
     if (active.get(key) === entry) letGo(key, entry, report);
   }
 
@@ -180,6 +202,8 @@ export function createHandlers(deps: {
       file: (hash) => deps.files.open(hash, filesOf(entry)),
       withPermit: (gate, call, options) =>
         permits.withPermit(gate, call, options, { taskId, attempt, signal: controller.signal }),
+      submit: async (body) => deps.submitChild(tokenOf(entry), body as TaskBody),
+      token: entry.token,
     };
   }
 

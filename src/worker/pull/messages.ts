@@ -40,7 +40,7 @@ export type Update = {
   readonly progress?: string;
   readonly usage?: Usage;
 };
-export type Handed = AttemptRef & { readonly task: TaskView };
+export type Handed = AttemptRef & { readonly task: TaskView; readonly token?: string | undefined };
 
 export type FromHandlers =
   | ({ readonly type: "began" } & AttemptRef)

@@ -402,7 +402,7 @@ export function unsaid(state: PullSession, now: number): "urgent" | "mild" | "no
 }
 
 const mayBeginAtOnce = ({ task }: Handed): boolean => task.onLoss !== "fail";
-const handedOf = ({ taskId, attempt, task }: Handed): Handed => ({ taskId, attempt, task });
+const handedOf = ({ taskId, attempt, task, token }: Handed): Handed => ({ taskId, attempt, task, token });
 
 /** What is reported of an attempt that was told to stop: null is nothing. */
 function reportAfter(stop: AttemptStopCause | null, isClosing: boolean, report: Report): Report | null {

@@ -11,7 +11,7 @@
  * when it is told to, or when the server will not have it.
  */
 import { createClient } from "../../client/index.ts";
-import type { AnyParams, Inputs, LogBody, LogStatus } from "../../protocol/index.ts";
+import type { AnyParams, Inputs, LogBody, LogStatus, Submitted, TaskBody } from "../../protocol/index.ts";
 import { present, realClock } from "../../std/index.ts";
 import { startConnection } from "./connection.ts";
 import { type AssignedTask, createHandlers, type Perform, type TaskContext } from "./handlers.ts";
@@ -108,19 +108,11 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
   const { slots } = read.join;
   const { post } = link;
   const { files } = client;
-  const handlers = createHandlers({
-    slots,
-    killGraceMs,
-    clock,
-    perform,
-    reports,
-    permits,
-    files,
-    session,
-    warn,
-    isLeaseHeld,
-    post,
-  });
+  const submitChild = (token: string, task: TaskBody): Promise<Submitted> =>
+    createClient({ ...server, ...present({ fetch: read.fetch }), token }).submit(task);
+  const limits = { slots, killGraceMs, clock, isLeaseHeld };
+  const tools = { reports, permits, files, session, warn, post, submitChild };
+  const handlers = createHandlers({ ...limits, ...tools, perform });
   const handIn = (workerId: string, body: LogBody): Promise<LogStatus> => client.handInLog(workerId, body, HAND_IN);
   const logs = read.logs === undefined ? null : createLogService({ logs: read.logs, handIn, warn });
   let closing: Promise<void> | null = null;

@@ -1,0 +1,72 @@
+/**
+ * The token of an attempt: by it the command or handler that runs submits children of its task, and reads its tree.
+ *
+ * It names task and attempt, with a code over both and over the event that submitted the task, so that a later task
+ * of the same id has other tokens. The key lies in the data directory, for its owner only; an engine without one has a
+ * key for its life. A token is good while its attempt is live, which is looked up each time: nothing is stored, and
+ * none has to be called back.
+ */
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { TaskId } from "../../core/base/index.ts";
+import type { State, Task } from "../../core/model/index.ts";
+import { ifThere, OWN_FILE_MODE } from "../../std/index.ts";
+
+/** What every such token begins with. */
+export const ATTEMPT_TOKEN = "drover-attempt.";
+const FORM = /^drover-attempt\.([\w-]{1,700})\.(\d{1,10})\.([\w-]{43})$/;
+const KEY_FILE = "attempt-key";
+const KEY_BYTES = 32;
+
+/** The attempt that a token is of, and whose it is. */
+export type TokenHolder = {
+  readonly task: string;
+  readonly attempt: number;
+  readonly project: string;
+  readonly agentId: string;
+};
+/** Tokens of attempts. */
+export type AttemptTokens = {
+  /** The token of an attempt that runs; null if it is over. */
+  of(task: string, attempt: number): string | null;
+  /** Whose it is; null if it is none, or its attempt is over. */
+  read(token: string): TokenHolder | null;
+};
+
+export function createAttemptTokens(state: State, data: string | undefined): AttemptTokens {
+  const key = data === undefined ? randomBytes(KEY_BYTES) : keyIn(data);
+  const codeOf = ({ id, seq }: Task, attempt: number): Buffer =>
+    createHmac("sha256", key).update(`${seq} ${attempt} ${id}`).digest();
+  const live = (id: string, attempt: number): Task | null => {
+    const task = state.tasks.get(id as TaskId);
+    const isLive = task?.attempt?.number === attempt && task.attempt.state !== "stopping";
+    return isLive ? task : null;
+  };
+  return {
+    of(id, attempt) {
+      const task = live(id, attempt);
+      if (task === null) return null;
+      const name = Buffer.from(id).toString("base64url");
+      return `${ATTEMPT_TOKEN}${name}.${attempt}.${codeOf(task, attempt).toString("base64url")}`;
+    },
+    read(token) {
+      const [, name = "", number, code = ""] = FORM.exec(token) ?? [];
+      const attempt = Number(number);
+      const task = live(Buffer.from(name, "base64url").toString(), attempt);
+      const given = Buffer.from(code, "base64url");
+      if (task === null || given.length !== KEY_BYTES || !timingSafeEqual(given, codeOf(task, attempt))) return null;
+      return { task: task.id, attempt, project: task.project.id, agentId: task.agent.id };
+    },
+  };
+}
+
+/** The key of a data directory, made with its first engine. One engine at a time has the directory. */
+function keyIn(directory: string): Buffer {
+  const path = join(directory, KEY_FILE);
+  const known = ifThere(() => readFileSync(path));
+  if (known?.length === KEY_BYTES) return known;
+  const key = randomBytes(KEY_BYTES);
+  writeFileSync(path, key, { mode: OWN_FILE_MODE });
+  return key;
+}
