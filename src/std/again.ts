@@ -7,6 +7,7 @@
 
 /** What a handler answers for another round of its loop. */
 export type Again = {
+  /** The mark by which it is known from a result. */
   readonly again: true;
   /** What the next round is to see, at most 4096 characters. */
   readonly note?: string;

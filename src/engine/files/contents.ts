@@ -10,7 +10,12 @@ import { type Clock, nextTurn } from "../../std/index.ts";
 import type { Medium } from "./medium.ts";
 
 /** The attempt that leaves a file. */
-export type ForAttempt = { readonly task: string; readonly attempt: number };
+export type ForAttempt = {
+  /** The id of its task. */
+  readonly task: string;
+  /** Its number, from 1. */
+  readonly attempt: number;
+};
 /** How much is kept. */
 export type FileTotals = {
   /** How many contents. */
