@@ -5,10 +5,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { holdsInTime } from "../../../test/kits/laws/cases.ts";
+import type { TaskId } from "../../core/base/index.ts";
+import type { Task } from "../../core/model/index.ts";
 import { createMemoryLog, createMemoryStore } from "../../log/memory/memory-log.ts";
 import type { Inputs } from "../../protocol/index.ts";
 import { TaskSkip } from "../../std/index.ts";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";
+import { createInputs } from "./inputs.ts";
 import type { TaskInput } from "./task-body.ts";
 
 type Seen = Map<string, Inputs | undefined>;
@@ -45,6 +48,33 @@ test("a task sees how its needs ended, by id or by the name it gave them, and it
   assert.deepEqual(Object.keys(seen.get("object") ?? {}), ["b", "z", "a"], "in the order of needs");
   assert.equal(seen.get("plan"), undefined, "who needs nothing sees nothing");
   assert.deepEqual((await kit.drover.task("object")).needs, { a: "plan", b: "code", z: "code" });
+});
+
+test("a result that does not fit is looked through once, however many names it has and tasks need it", async () => {
+  await using kit = await createTestDrover();
+  await withWorker(kit);
+  const work = { workspace: { isKept: true, branch: "b" }, text: "x".repeat(200 * KIB) };
+  await submit(kit, "large", answering(work));
+  const names = Array.from({ length: 100 }, (_, index) => [`name-${index}`, "large"] as const);
+  const needs = Object.fromEntries(names);
+  await submit(kit, "many", { needs });
+  await kit.settle();
+  const { state } = kit.drover;
+  let reads = 0;
+  const read = async () => {
+    reads++;
+    return JSON.stringify(work);
+  };
+  const parts = { writer: { state, settled: async () => undefined }, bodies: { read } };
+  const inputsOf = createInputs(parts as unknown as Parameters<typeof createInputs>[0]);
+  const task = state.tasks.get("many" as TaskId) as Task;
+  for (const counted of [2, 3]) {
+    const [first, ...more] = Object.values(await inputsOf(task, needs));
+    assert.deepEqual(first?.result, work);
+    for (const { branch, result } of more)
+      assert.deepEqual([branch, Object.keys(result as object)], ["b", ["file"]], "by its hash, with its branch");
+    assert.equal(reads, counted);
+  }
 });
 
 test("a task sees what its needs used, if they said so", async () => {

@@ -15,7 +15,7 @@ import { awaitedParent } from "../../core/fleet/index.ts";
 import type { State, Task } from "../../core/model/index.ts";
 import type { Log } from "../../log/index.ts";
 import type { Input, Inputs, TaskBody } from "../../protocol/index.ts";
-import { RESULT_BYTES_MAX } from "../../std/index.ts";
+import { nextTurn, RESULT_BYTES_MAX, remember } from "../../std/index.ts";
 import { usageView } from "../base/charged-tokens.ts";
 import { DroverError } from "../base/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
@@ -26,6 +26,8 @@ import { branchOf, damagedResult, endOf } from "./read-tasks.ts";
 const INPUT_BYTES_MAX = RESULT_BYTES_MAX;
 /** Of an error that does not fit any more. */
 const ERROR_START = 200;
+/** How many results that did not fit are remembered. */
+const PASSED_MAX = 10_000;
 
 export type ReadInputs = (task: Task, needs: TaskBody["needs"]) => Promise<Inputs>;
 
@@ -39,6 +41,9 @@ type Seen = Pick<Input, "taskId" | "state" | "error" | "usage" | "files"> & {
   readonly endSeq: Seq | null;
 };
 
+type Passed = { readonly size: number; readonly branch: Pick<Input, "branch"> };
+type FoundResult = Pick<Input, "result" | "branch" | "error">;
+
 export function createInputs({
   writer,
   log,
@@ -48,6 +53,9 @@ export function createInputs({
   readonly log: Log;
   readonly bodies: BodyStore;
 }): ReadInputs {
+  /** Results that did not fit, by their events. A task may have a thousand names for one of them. */
+  const passed = new Map<Seq, Passed>();
+
   return async (task, needs) => {
     // One look at the state; then, when all that was seen is durable, what the log holds of it.
     const seen = keysOf(task, needs).map(([key, id]) => [key, lookAt(writer.state, task, id)] as const);
@@ -63,10 +71,10 @@ export function createInputs({
     const used = usage === undefined ? {} : { usage };
     const left = seen.files === undefined ? {} : { files: seen.files };
     try {
-      const buried = seen.endSeq === null ? {} : await endOf(log, taskId as TaskId, seen.endSeq);
+      const buried = seen.endSeq === null ? {} : await buriedOf(taskId as TaskId, seen.endSeq, room);
       const failure = buried.error ?? error;
       const said = failure === undefined ? {} : { error: fitting(failure, room) };
-      const result = seen.result === null ? buriedResult(buried, room) : await resultOf(seen.result, taskId, room);
+      const { error: _, ...result } = seen.result === null ? buried : await resultOf(seen.result, taskId, room);
       return { taskId, state, ...result, ...left, ...said, ...used };
     } catch (thrown) {
       if (!(thrown instanceof DroverError) || thrown.code !== "damaged") throw thrown;
@@ -78,7 +86,9 @@ export function createInputs({
     { seq, hash, size }: NonNullable<Seen["result"]>,
     id: string,
     room: { left: number },
-  ): Promise<Pick<Input, "result" | "branch">> {
+  ): Promise<FoundResult> {
+    const known = passed.get(seq);
+    if (size > room.left && known !== undefined) return { result: { file: { hash, size } }, ...known.branch };
     try {
       const text = await bodies.read(seq, hash);
       if (text === null) return {};
@@ -88,20 +98,34 @@ export function createInputs({
         return { result, ...branchOf(result) };
       }
       const branch = text.includes('"workspace"') ? branchOf(JSON.parse(text)) : {};
+      await pass(seq, { size, branch });
       return { result: { file: { hash, size } }, ...branch };
     } catch (thrown) {
       throw thrown instanceof DamagedBody ? damagedResult(id as TaskId, thrown) : thrown;
     }
   }
-}
 
-/** Of a task whose record is gone nothing but the value is known. */
-function buriedResult({ result }: { result?: unknown }, room: { left: number }): Pick<Input, "result" | "branch"> {
-  if (result === undefined) return {};
-  const size = Buffer.byteLength(JSON.stringify(result));
-  if (size > room.left) return branchOf(result);
-  room.left -= size;
-  return { result, ...branchOf(result) };
+  /** Of a task whose record is gone nothing but the value is known. */
+  async function buriedOf(id: TaskId, seq: Seq, room: { left: number }): Promise<FoundResult> {
+    const known = passed.get(seq);
+    if (known !== undefined && known.size > room.left) return known.branch;
+    const { result, error } = await endOf(log, id, seq);
+    if (result === undefined) return error === undefined ? {} : { error };
+    const size = Buffer.byteLength(JSON.stringify(result));
+    const branch = branchOf(result);
+    if (size <= room.left) {
+      room.left -= size;
+      return { result, ...branch };
+    }
+    await pass(seq, { size, branch });
+    return branch;
+  }
+
+  /** A large result was looked through for nothing but its branch: others have their turn before the next. */
+  async function pass(seq: Seq, found: Passed): Promise<void> {
+    remember(passed, seq, found, PASSED_MAX);
+    await nextTurn();
+  }
 }
 
 function fitting(error: string, room: { left: number }): string {
