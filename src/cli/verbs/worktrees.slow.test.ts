@@ -108,6 +108,35 @@ test("work is merged into a branch that is checked out and clean, and its tree m
   assert.deepEqual([existsSync(path), branches(place.repo), trees(place.repo).length], [false, ["main"], 1]);
 });
 
+/** In a script: a file changed to another text of its size, in the second in which git has last seen it. */
+const AT_ONCE = `git config core.trustctime false; touch -t 200109090146.40 a.txt; git update-index --refresh
+  echo two > a.txt; touch -t 200109090146.40 a.txt "$(git rev-parse --git-path index)"`;
+
+test("a change of the same size in the second of the checkout is work as any other", async (t) => {
+  const place = placeOf(t);
+  const path = await place.run("impl", AT_ONCE);
+  assert.equal(readFileSync(join(path, "a.txt"), "utf8"), "two\n");
+  assert.deepEqual(await place.standings(), { impl: "work" });
+  assert.match((await place.drover("clean")).out, /^kept +impl \(\S+\): there is work in it: 1 file changed\n$/);
+  assert.match((await place.drover("diff", "impl")).out, /\n-one\n\+two\n/);
+  assert.equal((await place.drover("merge", "impl", "--into", "main")).code, 0);
+  assert.equal(git(place.repo, "show", "main:a.txt"), "two");
+  assert.equal((await place.drover("clean")).out, "removed  impl\n");
+});
+
+test("a tree with changes that its merged work does not have is not merged", async (t) => {
+  const place = placeOf(t);
+  const path = await place.run("impl", "echo new > n; echo two > a.txt; git add a.txt; echo one > a.txt");
+  assert.equal((await place.drover("merge", "impl", "--into", "main")).code, 0);
+  assert.deepEqual(await place.standings(), { impl: "work" });
+  assert.match(
+    (await place.drover("clean")).out,
+    /^kept +impl \(\S+\): there are changes in it that no commit has: a\.txt\n$/,
+  );
+  assert.equal(git(path, "show", ":a.txt"), "two");
+  assert.equal((await place.drover("clean", "impl", "--force")).out, "removed  impl\n");
+});
+
 test("a branch that is not checked out moves too, by a merge commit of the person's own", async (t) => {
   const place = placeOf(t);
   git(place.repo, "checkout", "--quiet", "-b", "next");

@@ -65,6 +65,20 @@ test("a tree begins at the branch a need left, with what that had not committed,
   assert.equal(git(repo.repo, "rev-parse", branch), commit);
 });
 
+test("a change of the same size in the second of the checkout is handed on", async (t) => {
+  const repo = createRepo(t);
+  git(repo.repo, "config", "core.trustctime", "false");
+  const world = worldIn(t, repo);
+  const same = await run(
+    world,
+    "same",
+    `touch -t 200109090146.40 a.txt; git update-index --refresh; echo two > a.txt
+    touch -t 200109090146.40 a.txt "$(git rev-parse --git-path index)"`,
+  );
+  assert.deepEqual(workspaceOf(same).changedFiles, ["a.txt"]);
+  assert.equal(said(await run(world, "read", "cat a.txt", { from: "same" }, { same })), "two");
+});
+
 test("work is the same commit for all that begin from it, so that what they make of it can be merged", async (t) => {
   const repo = createRepo(t);
   const world = worldIn(t, repo);

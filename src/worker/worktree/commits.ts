@@ -5,11 +5,13 @@
  * in conflict there is nothing to clean up. Who made such a commit and when follows from its parents. So the same work
  * is the same commit however often it is asked for, and two tasks that begin from it have it in common.
  */
-import { copyFile, mkdtemp, rm } from "node:fs/promises";
+import { copyFile, mkdtemp, rm, utimes } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fromZeros, GitError, git } from "./git.ts";
 
+/** Older than any file: git then compares the content of every file, whatever its size and time. */
+const TRUSTS_NOTHING = new Date(1000);
 const NAME = "Drover";
 const ADDRESS = "drover@localhost";
 
@@ -46,6 +48,10 @@ export async function checkoutOf(directory: string, branch: string): Promise<str
   return found?.split("\n")[0]?.replace(/^worktree /, "") ?? null;
 }
 
+/** What is not committed in a tree, a line for each file: two letters, a space and its path. */
+export const statusOf = async (tree: string): Promise<string[]> =>
+  fromZeros(await git(tree, ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"]));
+
 /** Files in which a merge or the like has left conflicts. */
 export const unmergedIn = async (tree: string): Promise<string[]> =>
   fromZeros(await git(tree, ["diff", "--name-only", "-z", "--diff-filter=U"]));
@@ -53,13 +59,14 @@ export const unmergedIn = async (tree: string): Promise<string[]> =>
 /** All that is in a tree but what git ignores, as a commit behind its HEAD; HEAD itself if that is all. */
 export async function commitOfTree(tree: string, message: string): Promise<string> {
   const head = (await git(tree, ["rev-parse", "--verify", "HEAD"])).trim();
-  const status = await git(tree, ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"]);
-  if (status === "") return head;
+  if ((await statusOf(tree)).length === 0) return head;
   const directory = await mkdtemp(join(tmpdir(), "drover-index-"));
   try {
     const index = join(directory, "index");
     const own = (await git(tree, ["rev-parse", "--path-format=absolute", "--git-path", "index"])).trimEnd();
     await copyFile(own, index);
+    // A file changed within the second of its checkout shows only by an index that is not newer, and the copy is new.
+    await utimes(index, TRUSTS_NOTHING, TRUSTS_NOTHING);
     const env = { GIT_INDEX_FILE: index };
     await git(tree, ["-c", "advice.addEmbeddedRepo=false", "add", "--all"], { env });
     const made = (await git(tree, ["write-tree"], { env })).trim();

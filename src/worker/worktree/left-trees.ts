@@ -10,7 +10,7 @@ import { readdir, realpath, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { stateOf } from "../process/runs.ts";
 import { type ProcessTable, systemProcessTable } from "../process/table.ts";
-import { checkoutOf, merge, tipOf } from "./commits.ts";
+import { checkoutOf, merge, statusOf, tipOf } from "./commits.ts";
 import { fromZeros, git } from "./git.ts";
 import { withRepositoryLock } from "./lock.ts";
 import { WorkspaceRefusal } from "./refusal.ts";
@@ -89,6 +89,7 @@ async function isMerged(note: TreeNote): Promise<boolean> {
   if (await isUnderWay(path)) return false;
   const all = await workIn(path, taskId);
   await refuseInnerRepositories(path, all);
+  await refuseMissing(path, all);
   const work = [all, await tipOf(gitDirectory, branch)];
   for (const commit of work) if (commit !== null && !(await isOnOtherBranch(gitDirectory, commit))) return false;
   return true;
@@ -103,6 +104,13 @@ async function refuseInnerRepositories(path: string, commit: string): Promise<vo
   const inner = places.filter((place) => existsSync(join(path, place, ".git")));
   if (inner.length > 0)
     throw refused(`there are repositories of their own in it, which no branch has: ${named(inner)}`);
+}
+
+/** A second look at the files before they may go, such as one that is staged and was changed back. */
+async function refuseMissing(path: string, commit: string): Promise<void> {
+  const inCommit = new Set(fromZeros(await git(path, ["diff", "--name-only", "-z", "--no-renames", "HEAD", commit])));
+  const missing = (await statusOf(path)).map((line) => line.slice(3)).filter((file) => !inCommit.has(file));
+  if (missing.length > 0) throw refused(`there are changes in it that no commit has: ${named(missing)}`);
 }
 
 async function isOnOtherBranch(gitDirectory: string, commit: string): Promise<boolean> {

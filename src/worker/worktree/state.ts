@@ -10,7 +10,7 @@ import { existsSync } from "node:fs";
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Owner, readOwner, writeJson } from "../process/runs.ts";
-import { tipOf } from "./commits.ts";
+import { statusOf, tipOf } from "./commits.ts";
 import { fromZeros, git } from "./git.ts";
 
 export type TreeNote = {
@@ -88,7 +88,7 @@ const UNDER_WAY = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG"
 
 export async function stateOfTree({ path, base, branch }: TreeNote): Promise<TreeState> {
   const [status, tracked, commits, isBusy] = await Promise.all([
-    git(path, ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"]).then(fromZeros),
+    statusOf(path),
     git(path, ["diff", "--name-only", "-z", "--no-renames", "--ignore-submodules=none", base]).then(fromZeros),
     countCommits(path, base, branch),
     isUnderWay(path),
