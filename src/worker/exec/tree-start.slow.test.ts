@@ -253,7 +253,7 @@ for (const branch of hostile)
     assert.match(error ?? "", /^the branch .* that impl \(id-of-impl\) left is not in [^\n]*$/);
   });
 
-test("a worker that makes no worktrees refuses a task that asks for one, by its own params alone", async (t) => {
+test("a worker that makes no worktrees refuses a task that asks for one, whatever its action", async (t) => {
   const repo = createRepo(t);
   const world = worldIn(t, repo, { isolation: "none" });
   const { permanent, error } = await run(world, "t", "true", { from: "impl" });
@@ -261,8 +261,14 @@ test("a worker that makes no worktrees refuses a task that asks for one, by its 
     [permanent, error],
     [true, "params.worktree asks for a worktree, and this worker makes none; start it with --worktree"],
   );
-  const own = await world.run({ action: "build", params: { script: "true", worktree: "/some/where" } });
-  assert.equal(own.outcome, "done", own.error);
+  for (const worktree of [true, {}, { base: "main" }, { from: "impl" }, { merge: ["impl"] }]) {
+    const other = await world.run({ action: "build", params: { script: "true", worktree } });
+    assert.deepEqual([other.permanent, other.error], [true, error]);
+  }
+  for (const worktree of [false, "/some/where", { path: "/some/where" }]) {
+    const own = await world.run({ action: "build", params: { script: "true", worktree } });
+    assert.equal(own.outcome, "done", own.error);
+  }
 });
 
 test("where each task says for itself, only those that ask have a worktree", async (t) => {

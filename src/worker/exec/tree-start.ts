@@ -26,8 +26,9 @@ export async function treeStartOf(
 ): Promise<TreeStart | null> {
   const given = task.params?.worktree;
   if (isolation === "none") {
-    // The params of another action are its program's own.
-    if (given === undefined || given === false || (task.action !== EXEC && preset === null)) return null;
+    // The params of another action are its program's own, unless they can mean nothing else.
+    const isOurs = task.action === EXEC || preset !== null || given === true || isWish(given);
+    if (given === undefined || given === false || !isOurs) return null;
     throw refused("params.worktree asks for a worktree, and this worker makes none; start it with --worktree");
   }
   if (given === undefined || given === false) return isolation === "by-task" ? null : {};
@@ -41,6 +42,8 @@ export async function treeStartOf(
 }
 
 type Wish = { readonly base?: string; readonly from?: string; readonly merge?: readonly string[] };
+
+const isWish = (given: unknown): boolean => isRecord(given) && Object.keys(given).every((key) => FIELDS.includes(key));
 
 function readWish(given: unknown): Wish {
   if (given === true) return {};
