@@ -274,10 +274,13 @@ test("a task is named as people know it, and a name of several is refused", asyn
   assert.deepEqual([unknown.code, unknown.err.split("\n")[0]], [4, "error: no worktree of id-3 is here"]);
 });
 
-test("a plan that runs anew takes the trees of the old log along, and they can still be merged", async (t) => {
+test("a plan that runs anew takes the trees of the old log along, and a task is that of the new", async (t) => {
   const place = placeOf(t);
   mkdirSync(join(place.repo, "plans"));
-  writeFileSync(join(place.repo, "plans", "p.yml"), "tasks: { code: { run: echo x > n, worktree: true } }\n");
+  writeFileSync(
+    join(place.repo, "plans", "p.yml"),
+    "tasks: { code: { run: git rev-parse HEAD > n, worktree: true } }\n",
+  );
   const run = async (...args: string[]): Promise<number> => {
     const terminal = testTerminal({
       cwd: join(place.repo, "plans"),
@@ -287,12 +290,18 @@ test("a plan that runs anew takes the trees of the old log along, and they can s
   };
   git(place.repo, "add", "plans");
   git(place.repo, "commit", "--quiet", "-m", "plan");
-  assert.deepEqual([await run(), await run("--fresh")], [0, 0]);
+  const first = git(place.repo, "rev-parse", "HEAD");
+  assert.equal(await run(), 0);
+  commitTo(place.repo, "later", "x\n");
+  assert.equal(await run("--fresh"), 0);
   assert.deepEqual(await place.standings(), { "p.code": "work", "p.code-2": "work" });
   const { worktrees } = JSON.parse((await place.drover("--json", "--data", "plans/.drover")).out);
   const old = worktrees.find(({ branch }: { branch: string }) => branch === "drover/p/code");
   assert.match(old.path, /\/runs\/p\.\d{8}T\d{6}Z\/worktrees\/p\.code$/);
   assert.equal(old.state, "work");
+  // The task has the same id in both; its name is that of the newest run.
+  const shown = JSON.parse((await place.drover("diff", "code", "--json")).out);
+  assert.deepEqual([shown.branch, shown.taskId], ["drover/p/code-2", old.taskId]);
   assert.equal((await place.drover("merge", "drover/p/code", "--into", "main")).code, 0);
-  assert.equal(git(place.repo, "show", "main:plans/n"), "x");
+  assert.equal(git(place.repo, "show", "main:plans/n"), first);
 });

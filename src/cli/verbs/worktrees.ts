@@ -86,7 +86,7 @@ const listVerb: Verb<DataFlags> = {
 
 // ------------------------------------------------------------------ one of them
 
-/** Of several attempts of a task, the latest. */
+/** Of several attempts of a task, the latest; of several runs of a plan, that of the newest. */
 async function chosen(call: Call<DataFlags>): Promise<LeftTree> {
   const wanted = idOf(call);
   const all = await found(call);
@@ -95,7 +95,9 @@ async function chosen(call: Call<DataFlags>): Promise<LeftTree> {
   const tasks = new Set(named.map(({ note }) => note.taskId));
   if (tasks.size > 1)
     throw usageProblem(`${wanted} is several tasks`, `name a tree: ${named.map(({ note }) => note.name).join(", ")}`);
-  const [latest] = named.toSorted(({ note: one }, { note: other }) => other.attempt - one.attempt);
+  const [newest] = named.toSorted((one, other) => other.notedAt - one.notedAt);
+  const ofRun = named.filter(({ root }) => root === newest?.root);
+  const [latest] = ofRun.toSorted(({ note: one }, { note: other }) => other.attempt - one.attempt);
   if (latest !== undefined) return latest;
   const meant = nearest(wanted, all.flatMap(namesOf));
   throw new CliProblem({

@@ -16,7 +16,7 @@ import { withRepositoryLock } from "./lock.ts";
 import { WorkspaceRefusal } from "./refusal.ts";
 import { removeTree } from "./remove.ts";
 import { named, workIn } from "./start.ts";
-import { isUnderWay, readNotes, stateOfTree, type TreeNote, type TreeState, writeNote } from "./state.ts";
+import { isUnderWay, notedAt, readNotes, stateOfTree, type TreeNote, type TreeState, writeNote } from "./state.ts";
 import { BRANCH_PREFIX } from "./worktree.ts";
 
 /**
@@ -27,6 +27,8 @@ export type Standing = "running" | "elsewhere" | "work" | "merged" | "empty" | "
 export type LeftTree = {
   readonly root: string;
   readonly note: TreeNote;
+  /** When its note was last written: a run that follows another (--fresh) has the later ones. */
+  readonly notedAt: number;
   readonly standing: Standing;
   /** Null where there is nothing to look at. */
   readonly state: TreeState | null;
@@ -68,16 +70,17 @@ async function rootsAround(cwd: string): Promise<string[]> {
 
 async function lookAt(root: string, note: TreeNote, table: ProcessTable): Promise<LeftTree> {
   const owner = stateOf(note.owner, table);
-  const tree = { root, note, state: null };
+  const known = { root, note, notedAt: await notedAt(root, note) };
+  const tree = { ...known, state: null };
   if (owner === "elsewhere") return { ...tree, standing: "elsewhere" };
   const isRunning = note.state !== "kept" && owner === "alive";
   if (!existsSync(note.path)) return { ...tree, standing: isRunning ? "running" : "gone" };
   if (note.state === "making") return { ...tree, standing: isRunning ? "running" : "empty" };
   try {
     const state = await stateOfTree(note);
-    if (isRunning) return { root, note, state, standing: "running" };
-    if (state.isClean) return { root, note, state, standing: "empty" };
-    return { root, note, state, standing: (await isMerged(note)) ? "merged" : "work" };
+    if (isRunning) return { ...known, state, standing: "running" };
+    if (state.isClean) return { ...known, state, standing: "empty" };
+    return { ...known, state, standing: (await isMerged(note)) ? "merged" : "work" };
   } catch (error) {
     return { ...tree, standing: isRunning ? "running" : "work", problem: (error as Error).message };
   }

@@ -7,7 +7,7 @@
  * removed. Files that git ignores do not count: build results and copied settings are in every tree.
  */
 import { existsSync } from "node:fs";
-import { readdir, readFile, rm } from "node:fs/promises";
+import { readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type Owner, readOwner, writeJson } from "../process/runs.ts";
 import { statusOf, tipOf } from "./commits.ts";
@@ -38,6 +38,8 @@ const TEXTS = ["name", "path", "branch", "base", "gitDirectory", "taskId", "runI
 
 export const writeNote = (root: string, note: TreeNote): Promise<void> => writeJson(pathOf(root, note.name), note);
 export const dropNote = (root: string, note: TreeNote): Promise<void> => rm(pathOf(root, note.name), { force: true });
+export const notedAt = async (root: string, { name }: TreeNote): Promise<number> =>
+  (await stat(pathOf(root, name)).catch(() => null))?.mtimeMs ?? 0;
 
 export async function readNotes(root: string): Promise<TreeNote[]> {
   const names = (await readdir(root).catch(() => [])).filter((name) => name.endsWith(".json"));
