@@ -109,6 +109,8 @@ export type Drover = AsyncDisposable &
       },
     ): Promise<Why>;
     /** Joins a worker that runs tasks in this process. */
+    worker(options: WorkerOptions, handler: Handler): Promise<LocalWorker>;
+    /** The same, for a handler that names what it is given and what it answers. */
     worker<Params extends object = AnyParams, Result = unknown, Needed extends object = Inputs>(
       options: WorkerOptions,
       handler: Handler<Params, Result, Needed>,
@@ -353,7 +355,7 @@ function apiOf(parts: Awaited<ReturnType<typeof startParts>>): Drover {
     state,
     failed,
     why: explain,
-    worker: (worker, handler) => workers.join(worker, handler as Handler),
+    worker: (worker: WorkerOptions, handler: unknown) => workers.join(worker, handler as Handler),
     remote,
     workers: () => read(() => state.fleet.order.map(workerView)),
     projects: () => read(() => projectViews(state, writer.now())),

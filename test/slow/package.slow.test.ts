@@ -233,8 +233,8 @@ export async function main(): Promise<string> {
 /** What an editor completes and what it underlines: right uses, and wrong ones that must not compile. */
 const STRICT = `
 import { createClient, openDrover, type Client, type ConfigInput, type Drover, type SharedCalls } from "drover";
-import { type Handler as EngineHandler } from "drover/engine";
-import { type Handler, startWorker } from "drover/worker";
+import { again, type Handler as EngineHandler } from "drover/engine";
+import { again as another, type Handler, startWorker } from "drover/worker";
 import type { wire } from "drover/client";
 
 type Build = { target: string; jobs?: number };
@@ -259,6 +259,9 @@ export const inside: EngineHandler<Build, Built> = async ({ params }, { signal }
   signal.throwIfAborted();
   return { files: [String(params?.jobs)] };
 };
+export const looping: Handler<Build, Built> = ({ round }) => (round === undefined ? { files: [] } : another("more"));
+export const loopingInside: EngineHandler<Build, Built> = async ({ params }) =>
+  params?.jobs === 1 ? { files: [] } : again("more");
 // @ts-expect-error: the result has other fields
 export const wrongResult: Handler<Build, Built> = () => ({ file: "a" });
 // @ts-expect-error: there is no such parameter
@@ -289,7 +292,9 @@ export async function both(): Promise<number> {
   await build(drover, "a");
   await drover.worker({ slots: 2 }, inside);
   await drover.worker<Build, Built>({}, ({ params }) => ({ files: [params?.target ?? ""] }));
+  await drover.worker<Build, Built>({}, async ({ round }) => (round?.number === 2 ? { files: [] } : again()));
   await startWorker({ url: client.url, slots: 2 }, handler);
+  await startWorker<Build, Built>({ url: client.url }, () => another());
   await drover.patchConfig({ maxInFlight: null, fairness: { halfLife: "5m" } });
   // @ts-expect-error: a misspelt knob in a patch
   await client.patchConfig({ fairness: { halflife: "5m" } });

@@ -8,7 +8,7 @@ import type { Seq, TaskId, WorkerId } from "../../core/base/index.ts";
 import { type Fifo, fifo, peek, push, shift, TaskTable } from "../../core/collections/index.ts";
 import type { Task, UsageTotals, WorkerSettings } from "../../core/model/index.ts";
 import type { AnyParams, CurrentRound, FileContent, FileRef, Inputs, Submitted, Usage } from "../../protocol/index.ts";
-import { type Clock, isSafePath, present } from "../../std/index.ts";
+import { type Again, type Clock, isSafePath, present } from "../../std/index.ts";
 import { detailsOf, tokensOf } from "../base/charged-tokens.ts";
 import { badInput, DroverError, isStop } from "../base/drover-error.ts";
 import type { FileRoom, Files } from "../files/files.ts";
@@ -251,7 +251,7 @@ export type TaskContext = {
 export type Handler<Params extends object = AnyParams, Result = unknown, Needed extends object = Inputs> = (
   task: AssignedTask<Params, Needed>,
   context: TaskContext,
-) => Result | Promise<Result>;
+) => Result | Again | Promise<Result | Again>;
 
 /** A worker of this process: its handler, how many attempts it runs at once, and what was assigned beyond that. */
 export type HandlerWorker = {

@@ -12,7 +12,7 @@
  */
 import { createClient } from "../../client/index.ts";
 import type { AnyParams, Inputs, LogBody, LogStatus, Submitted, TaskBody } from "../../protocol/index.ts";
-import { present, realClock } from "../../std/index.ts";
+import { type Again, present, realClock } from "../../std/index.ts";
 import { startConnection } from "./connection.ts";
 import { type AssignedTask, createHandlers, type Perform, type TaskContext } from "./handlers.ts";
 import { type Link, openThreadLink } from "./lease-thread-client.ts";
@@ -28,11 +28,13 @@ const FLUSH_MS = 2000;
 /** The reader of a log waits a few seconds; one that is brought later comes too late. */
 const HAND_IN = { timeoutMs: 4000, retries: 1 };
 
-/** Runs a task; what it answers is the task's result, what it throws its failure. */
+/**
+ * Runs a task; what it answers is the task's result, what it throws its failure. In a loop it may answer `again(note)`.
+ */
 export type Handler<Params extends object = AnyParams, Result = unknown, Needed extends object = Inputs> = (
   task: AssignedTask<Params, Needed>,
   context: TaskContext,
-) => Result | Promise<Result>;
+) => Result | Again | Promise<Result | Again>;
 /** A handler that says itself how an attempt ended, as the one that runs commands does. */
 export type OutcomeHandler = (task: AssignedTask, context: TaskContext) => Promise<Outcome> | Outcome;
 /** A worker that runs. */
@@ -56,13 +58,14 @@ export type PullWorker = AsyncDisposable & {
 };
 
 /** Resolves when the worker has joined. */
+export function startWorker(options: PullWorkerOptions, handler: Handler): Promise<PullWorker>;
+/** The same, for a handler that names what it is given and what it answers. */
 export function startWorker<Params extends object = AnyParams, Result = unknown, Needed extends object = Inputs>(
   options: PullWorkerOptions,
   handler: Handler<Params, Result, Needed>,
-): Promise<PullWorker> {
-  return start(options, handler, async (task, context, used) =>
-    reportOfValue(await handler(task as AssignedTask<Params, Needed>, context), used()),
-  );
+): Promise<PullWorker>;
+export function startWorker(options: PullWorkerOptions, handler: Handler): Promise<PullWorker> {
+  return start(options, handler, async (task, context, used) => reportOfValue(await handler(task, context), used()));
 }
 
 /** Starts a worker whose handler says itself how an attempt ended. */
