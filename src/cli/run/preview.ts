@@ -28,11 +28,23 @@ export function showPreview(preview: Preview, output: Output): void {
     wave.map(({ name }): Line => ({ wave: index + 1, matched: byName.get(name) as Matched })),
   );
   const open = lines.filter(({ matched }) => planned(matched, preview) === "run");
-  const value = { plan: plan.name, slots, waves: waves.length, tasks: lines.map((line) => jsonOf(line, preview)) };
+  const warnings = warningsOf(open, plan);
+  const shown = lines.map((line) => jsonOf(line, preview));
+  const value = { plan: plan.name, slots, waves: waves.length, tasks: shown, warnings };
   output.answer(value, () => {
     const counts = `${tasks.length} tasks in ${waves.length} waves, ${open.length} to run, ${slots} at once`;
-    return `${plan.name}: ${counts}\n\n${tableOf(lines, preview, output)}`;
+    const notes = warnings.map((warning) => `\nnote: ${warning}\n`).join("");
+    return `${plan.name}: ${counts}\n\n${tableOf(lines, preview, output)}${notes}`;
   });
+}
+
+function warningsOf(open: readonly Line[], { maxWorktrees }: Plan): string[] {
+  const count = open.filter(({ matched }) => matched.task.work.worktree !== null).length;
+  if (count <= maxWorktrees) return [];
+  return [
+    `${count} tasks have a worktree, and at most ${maxWorktrees} are kept (workers.maxWorktrees): ` +
+      "once so many have work in them, no other of these tasks starts",
+  ];
 }
 
 /** What the run would do with it. */

@@ -131,7 +131,7 @@ type RunContext = RunRequest & {
 async function conduct(run: RunContext): Promise<RunEnd> {
   const { drover, attempts } = run;
   const workers = await startWorkers(run);
-  const watch = watchLog(run, workers.isShort);
+  const watch = watchLog(run, workers.shortage);
   const failed = drover.failed.then((error) => Promise.reject(error));
   failed.catch(() => {}); // After the run has ended nothing waits for it.
   // Timers of the engine do not hold the process; a run that waits for one must.
@@ -149,8 +149,8 @@ async function conduct(run: RunContext): Promise<RunEnd> {
 
 type RunWorkers = {
   begin(): Promise<void>;
-  /** Whether no worktree may be made until one is removed. */
-  isShort(): boolean;
+  /** Looks again: what is in the way of another worktree, in words; null if one may be made. */
+  shortage(): Promise<string | null>;
   close(): Promise<void>;
 };
 
@@ -163,7 +163,7 @@ async function startWorkers(run: RunContext): Promise<RunWorkers> {
   const done = new Set<string>();
   const wantsTree = (row: Row): boolean => row.task.work.worktree !== null && isLive(row) && !done.has(row.id);
   const hasTrees = runState.rows.some(wantsTree);
-  let isShort = hasTrees;
+  let inTheWay: string | null = null;
   const forTrees = Promise.withResolvers<LocalWorker>();
   const trees = watchRoom({
     room: async () => (runState.rows.some(wantsTree) ? await attempts.room() : null),
@@ -171,7 +171,7 @@ async function startWorkers(run: RunContext): Promise<RunWorkers> {
     warn: observer.noted,
     clock,
     limit: (count, note) => {
-      isShort = count === 0;
+      inTheWay = note;
       forTrees.promise.then((worker) => worker.limit(count, note)).catch(() => {}); // It may have left.
     },
   });
@@ -189,7 +189,7 @@ async function startWorkers(run: RunContext): Promise<RunWorkers> {
   }
   return {
     begin: trees.look,
-    isShort: () => isShort,
+    shortage: () => trees.look().then(() => inTheWay),
     async close() {
       trees.end();
       await Promise.all(workers.map((worker) => worker.close()));
@@ -216,12 +216,12 @@ async function interruption(
 type Watch = { readonly ended: Promise<RunEnd>; caughtUp(seq: number): Promise<void>; close(): void };
 
 /** Follows the log, tells what happened, and notices when there is nothing more to wait for. */
-function watchLog(run: RunContext, isShort: () => boolean): Watch {
+function watchLog(run: RunContext, shortage: RunWorkers["shortage"]): Watch {
   const { drover, runState, observer, failsFast, after } = run;
   const ended = Promise.withResolvers<RunEnd>();
   const closing = new AbortController();
   const waiting = new Set<{ readonly seq: number; readonly resolve: () => void }>();
-  const stallCheck = createStallCheck({ drover, runState, now: run.now, noted: observer.noted, isShort });
+  const stallCheck = createStallCheck({ drover, runState, now: run.now, noted: observer.noted, shortage });
   let seen = after;
   let haltedAt: number | null = null;
 

@@ -13,7 +13,7 @@ type Why = { readonly shut: readonly string[]; readonly at?: number | null };
 
 async function look(
   whys: Readonly<Record<string, Why>>,
-  { running = false, inFlight = 0, isShort = false } = {},
+  { running = false, inFlight = 0, trees = null as string | null } = {},
 ): Promise<{ over: string | null; told: string[] }> {
   const text = `tasks: { ${Object.keys(whys).map((name) => `${name}: { run: x, worktree: ${name === "tree"} }`)} }`;
   const rows = readPlan({ file: "p.yml", text, directory: "/" }).tasks.map(
@@ -37,7 +37,7 @@ async function look(
     runState: createRunState(rows),
     now: () => NOW,
     noted,
-    isShort: () => isShort,
+    shortage: async () => trees,
   });
   const over = await stallCheck();
   // What was told once is not told again.
@@ -58,8 +58,20 @@ const rows: [name: string, given: Parameters<typeof look>, over: string | null, 
     null,
     ["nothing runs before 2026-01-31T13:00:00.000Z: b: b waits."],
   ],
-  ["a tree must go first", [{ a: budget, tree: { shut: ["worker-room"] } }, { isShort: true }], null, []],
-  ["a tree would be no help", [{ a: budget, tree: { shut: ["dependency"] } }, { isShort: true }], "a: a waits.", []],
+  ["a tree must go first", [{ tree: { shut: ["worker-room"] } }, { trees: "1 exists" }], "tree: 1 exists", []],
+  ["a tree has gone meanwhile", [{ a: budget, tree: { shut: ["worker-room"] } }], null, []],
+  [
+    "a tree would be no help",
+    [{ a: budget, tree: { shut: ["dependency"] } }, { trees: "1 exists" }],
+    "a: a waits.",
+    [],
+  ],
+  [
+    "a tree must go first, and one will start in an hour",
+    [{ tree: { shut: ["worker-room"] }, b: { shut: ["provider"], at: NOW + HOUR } }, { trees: "1 exists" }],
+    null,
+    ["nothing runs before 2026-01-31T13:00:00.000Z: b: b waits."],
+  ],
   ["one rests for a second", [{ a: { shut: ["backing-off"], at: NOW + 1000 } }], null, []],
 ];
 

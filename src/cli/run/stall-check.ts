@@ -1,9 +1,9 @@
 /**
  * Whether a run in which nothing runs will ever go on by itself.
  *
- * A budget that is used up, or a gate that is shut for an hour, looks like a run that hangs. So as soon as nothing
- * runs every task that could be next is asked why it does not start. If time alone lets one of them start, a note
- * says when and why; if nothing ever will, the run is over, with the reason.
+ * A budget that is used up, a gate that is shut for an hour, or trees that leave no room for others look like a run
+ * that hangs. So as soon as nothing runs every task that could be next is asked why it does not start. If time alone
+ * lets one of them start, a note says when and why; if nothing ever will, the run is over, with the reason.
  */
 import { isLive, type Row, type RunState } from "./state.ts";
 
@@ -28,10 +28,10 @@ export function createStallCheck(given: {
   readonly runState: RunState;
   readonly now: () => number;
   readonly noted: (text: string) => void;
-  /** Whether no worktree may be made until one is removed. */
-  readonly isShort: () => boolean;
+  /** What is in the way of another worktree now, in words; null if one may be made. */
+  readonly shortage: () => Promise<string | null>;
 }): () => Promise<string | null> {
-  const { drover, runState, now, noted, isShort } = given;
+  const { drover, runState, now, noted, shortage } = given;
   const isQuiet = (): boolean => !runState.rows.some(({ state }) => state === "running");
   let isLooking = false;
   let lastNoted = "";
@@ -39,13 +39,19 @@ export function createStallCheck(given: {
   async function look(): Promise<string | null> {
     let earliest: { readonly at: number; readonly summary: string } | null = null;
     let reason = "";
+    let trees: Promise<string | null> | null = null;
     for (const row of runState.rows.filter(isLive)) {
       const { conditions, earliestStart: at, summary } = await drover.why(row.id);
       const shut = conditions.filter(({ ok }) => !ok).map(({ code }) => code);
       if (!isQuiet() || shut.length === 0 || shut.includes("running")) return null;
       if (shut.includes("dependency")) continue;
-      // A person may make room for a worktree; a note has said so.
-      if (row.task.work.worktree !== null && isShort() && shut.includes("worker-room")) return null;
+      if (row.task.work.worktree !== null && shut.includes("worker-room")) {
+        trees ??= shortage();
+        const inTheWay = await trees;
+        // A tree has gone meanwhile: the worker has just heard of it.
+        if (inTheWay === null) return null;
+        reason ||= `${row.task.name}: ${inTheWay}`;
+      }
       reason ||= inNames(row, summary);
       if (at !== null && (earliest === null || at < earliest.at)) earliest = { at, summary: inNames(row, summary) };
     }

@@ -1,5 +1,6 @@
 /**
- * A plan at its limit of worktrees waits, says for what, and goes on when a tree goes. Only tasks with one wait.
+ * A plan at its limit of worktrees ends, says what is in the way, and goes on when it runs again. Only tasks with a
+ * worktree are held up.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -22,7 +23,7 @@ function repositoryOf(place: Place): (...words: string[]) => string {
   return git;
 }
 
-test("at the limit of worktrees a task stays queued until a tree goes, and has one attempt", {
+test("at the limit of worktrees a run ends with what is in the way, and goes on once a tree is gone", {
   timeout: 60_000,
 }, async () => {
   using place = planDirectory(`workers: { slots: 2, maxWorktrees: 1 }
@@ -35,17 +36,21 @@ tasks:
     const [path = ""] = git("worktree", "list", "--porcelain").match(new RegExp(`/\\S*/worktrees/plan.${task}`)) ?? [];
     git("worktree", "remove", "--force", path);
   };
-  const { terminal, ended } = place.start();
-  const seen = (text: string): Promise<unknown> => Promise.race([terminal.saw(text), ended]);
-  await seen("no task with a worktree is taken: 1 worktree exists, and at most 1 may: ");
-  assert.doesNotMatch(terminal.shown(), /start +two/);
+  const ends = async (task: string): Promise<void> => {
+    const { code, out } = await place.start().ended;
+    assert.equal(code, 1, out);
+    assert.match(out, /Nothing more can start by itself\. /);
+    assert.ok(out.includes(` ${task}: 1 worktree exists, and at most 1 may: `), out);
+    assert.doesNotMatch(out, new RegExp(`start +${task}|\\(attempt|again {2,}`));
+  };
+  await ends("two");
+  // With the tree still there nothing is different.
+  await ends("two");
   removeTree("one");
-  await seen("there is room for a worktree again");
-  await seen("done      two");
+  await ends("three");
   removeTree("two");
-  const { code, out } = await ended;
+  const { code, out } = await place.start().ended;
   assert.equal(code, 0, out);
-  assert.doesNotMatch(out, /attempt|again {2,}/);
 });
 
 test("at the limit of worktrees a task without one runs, and the run ends when no other wants one", {
@@ -71,4 +76,19 @@ tasks:
   repositoryOf(place);
   const { code, out } = await place.start().ended;
   assert.equal(code, 0, out);
+});
+
+test("a preview warns of more tasks with a worktree than there may be trees, and counts those to run", async () => {
+  using place = planDirectory(`workers: { slots: 1, maxWorktrees: 1 }
+tasks:
+  one: { run: "true", worktree: true }
+  two: { run: "false", worktree: true, needs: one }
+  plain: { run: "true" }`);
+  repositoryOf(place);
+  const warned =
+    /\nnote: 2 tasks have a worktree, and at most 1 are kept \(workers\.maxWorktrees\): once so many have work/;
+  assert.match((await place.run(["--dry-run"])).out, warned);
+  assert.equal(JSON.parse((await place.run(["--dry-run", "--json"])).out).warnings.length, 1);
+  await place.run();
+  assert.doesNotMatch((await place.run(["--dry-run"])).out, /note:/);
 });
