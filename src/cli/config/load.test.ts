@@ -161,7 +161,7 @@ describe("a bad config", () => {
       { own: "zebra: 1\n", env: { DROVER_BUDGET__LIMIT: "-1" }, sets: ["server.port=-1"] },
       [
         "drover.yml:1:1: zebra is not a known field; known here: scheduler, budget, projects, gates, workers, " +
-          "artifacts, log, server, webhooks\n  1 | zebra: (hidden)\n    | ^",
+          "artifacts, files, log, server, webhooks\n  1 | zebra: (hidden)\n    | ^",
         "DROVER_BUDGET__LIMIT: budget.limit is -1, and must be a whole number from 1 to 9007199254740991, or null",
         "--set server.port: server.port is -1, and must be a whole number from 0 to 65535",
       ],
