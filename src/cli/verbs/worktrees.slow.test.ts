@@ -274,6 +274,30 @@ test("a task is named as people know it, and a name of several is refused", asyn
   assert.deepEqual([unknown.code, unknown.err.split("\n")[0]], [4, "error: no worktree of id-3 is here"]);
 });
 
+test("a plan goes on after its work was merged and its trees are cleaned", async (t) => {
+  const place = placeOf(t);
+  writeFileSync(
+    join(place.repo, "p.yml"),
+    `defaults: { worktree: true }
+tasks:
+  code: { run: echo new > n }
+  docs: { run: echo text > d }
+  check: { run: grep new n, needs: code, worktree: { from: code } }
+  both: { run: cat n d, needs: [code, docs], worktree: { merge: [code, docs] } }\n`,
+  );
+  const run = async (...args: string[]): Promise<[code: number, out: string]> => {
+    const terminal = testTerminal({ cwd: place.repo, env: { PATH: process.env.PATH, HOME: place.home } });
+    return [await runCommandLine(["run", "p.yml", ...args], terminal, VERBS), terminal.shown()];
+  };
+  assert.equal((await run("--only", "code,docs"))[0], 0);
+  for (const task of ["code", "docs"])
+    assert.equal((await place.drover("merge", task, "--into", "main")).code, 0, task);
+  assert.match((await place.drover("clean")).out, /removed +p\.code\nremoved +p\.docs\n/);
+  assert.deepEqual(branches(place.repo), ["main"]);
+  const [code, out] = await run();
+  assert.equal(code, 0, out);
+});
+
 test("a plan that runs anew takes the trees of the old log along, and a task is that of the new", async (t) => {
   const place = placeOf(t);
   mkdirSync(join(place.repo, "plans"));

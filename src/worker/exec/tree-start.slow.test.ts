@@ -175,6 +175,31 @@ test("uncommitted work whose tree is gone is not taken for what is on its branch
   assert.match(error ?? "", /had not committed all of its work on drover\/impl, and its tree is gone/);
 });
 
+test("uncommitted work that was merged is begun from, though its tree and branch are gone", async (t) => {
+  const repo = createRepo(t);
+  const world = worldIn(t, repo);
+  const impl = await run(world, "impl", "echo x > n");
+  const drop = (end: ExecOutcome): void => {
+    git(repo.repo, "worktree", "remove", "--force", workspaceOf(end).path);
+    git(repo.repo, "branch", "-D", workspaceOf(end).branch);
+  };
+  const review = await run(world, "review", "cat n", { from: "impl" }, { impl });
+  const { base: work } = workspaceOf(review);
+  drop(impl);
+  // As a commit that no branch has it counts for nothing.
+  const lost = await run(world, "review", "cat n", { from: "impl" }, { impl });
+  assert.equal(lost.permanent, true);
+  assert.match(lost.error ?? "", /it was removed, .* at a branch that has that work .*, or run impl again$/);
+  git(repo.repo, "merge", "--quiet", "--no-ff", work);
+  const again = await run(world, "review", "cat n", { from: "impl" }, { impl });
+  assert.deepEqual([said(again), workspaceOf(again).base], ["x", work]);
+  // A later run of the same task from the same commit: its work is another.
+  const later = await run(world, "impl", "echo y > m", { base: repo.base });
+  drop(later);
+  const stale = await run(world, "review", "true", { from: "impl" }, { impl: later });
+  assert.deepEqual([stale.outcome, stale.permanent], ["failed", true]);
+});
+
 test("a branch of another machine, or an older one of the same name, is not begun from", async (t) => {
   const repo = createRepo(t);
   const other = { ...repo, repo: join(repo.home, "other"), home: join(repo.home, "elsewhere") };

@@ -88,6 +88,7 @@ function leftIn(key: string, { taskId, state, result, branch }: Input): LeftWork
     commit: text(said.commit),
     host: text(said.host),
     isUncommitted: Number(said.uncommitted) > 0,
+    changedFiles: Array.isArray(said.changedFiles) ? said.changedFiles.filter(isText) : [],
   };
 }
 

@@ -11,7 +11,7 @@ import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { shorten } from "../output/lines.ts";
 import { checkoutOf, commitNamed, commitOfTree, merge, tipOf, unmergedIn } from "./commits.ts";
-import { git } from "./git.ts";
+import { fromZeros, git } from "./git.ts";
 import { WorkspaceRefusal } from "./refusal.ts";
 
 /** What a need has left, as its result says. */
@@ -29,6 +29,8 @@ export type LeftWork = {
   readonly host: string | null;
   /** Whether its tree held more than its branch then. */
   readonly isUncommitted: boolean;
+  /** What it had changed then, or the first of it. */
+  readonly changedFiles: readonly string[];
 };
 export type TreeStart = {
   /** Instead of the base of the worker. */
@@ -62,7 +64,7 @@ export async function resolveBase(top: string, base: string): Promise<string> {
 }
 
 async function commitLeft(top: string, work: LeftWork): Promise<string> {
-  const { key, taskId, state, branch, base, commit, host } = work;
+  const { key, taskId, state, branch, base, commit, host, isUncommitted } = work;
   if (branch === null) {
     if (base === null) throw refused(`${key} (${taskId}) ended as ${state} and left no branch to begin from`);
     const same = await commitNamed(top, base);
@@ -72,15 +74,18 @@ async function commitLeft(top: string, work: LeftWork): Promise<string> {
   const tip = await tipOf(top, branch);
   const isHere = commit === null || (await commitNamed(top, commit)) !== null;
   if (tip === null) {
-    if (isHere && commit !== null && !work.isUncommitted && (await isOnBranch(top, commit))) return commit;
-    throw refused(`the branch ${shown(branch)} that ${key} (${taskId}) left is not in ${top}${elsewhere(host)}`);
+    const merged = isUncommitted ? await mergedWork(top, work) : isHere ? commit : null;
+    if (merged !== null && (await isOnBranch(top, merged))) return merged;
+    throw refused(
+      `the branch ${shown(branch)} that ${key} (${taskId}) left is not in ${top}${elsewhere(host)}${remedy(work)}`,
+    );
   }
   if (!isHere)
     throw refused(
       `the branch ${branch} of ${top} is not the one that ${key} (${taskId}) left: ` +
         `commit ${commit} is not here${elsewhere(host)}`,
     );
-  return work.isUncommitted ? await withUncommitted(top, work, branch) : await asCheckedOut(top, work, branch, tip);
+  return isUncommitted ? await withUncommitted(top, work, branch) : await asCheckedOut(top, work, branch, tip);
 }
 
 /** A person may have gone on in the tree. */
@@ -89,18 +94,39 @@ async function asCheckedOut(top: string, { taskId }: LeftWork, branch: string, t
   return tree === null || !existsSync(tree) ? tip : await workIn(tree, taskId);
 }
 
-async function withUncommitted(top: string, { key, taskId, host }: LeftWork, branch: string): Promise<string> {
+async function withUncommitted(top: string, work: LeftWork, branch: string): Promise<string> {
+  const { key, taskId, host } = work;
   const tree = await checkoutOf(top, branch);
   if (tree !== null && existsSync(tree) && (host === null || host === hostname())) return await workIn(tree, taskId);
+  const merged = await mergedWork(top, work);
+  if (merged !== null) return merged;
   const where = host === null || host === hostname() ? "its tree is gone" : `its tree is on ${host}`;
-  throw refused(`${key} (${taskId}) had not committed all of its work on ${branch}, and ${where}`);
+  throw refused(`${key} (${taskId}) had not committed all of its work on ${branch}, and ${where}${remedy(work)}`);
+}
+
+const messageOf = (taskId: string): string => `Work of ${taskId} that it had not committed`;
+
+/**
+ * What a task had not committed, as the commit in which a merge brought it onto a branch. Null unless there is exactly
+ * one, behind the last commit of the task and with all the files it had changed: another run may have had the same id.
+ */
+async function mergedWork(top: string, { taskId, base, commit, changedFiles }: LeftWork): Promise<string | null> {
+  const [begun, end] = await Promise.all([base, commit].map((name) => (name === null ? null : commitNamed(top, name))));
+  if (!begun || !end) return null;
+  const words = ["--fixed-strings", `--grep=${messageOf(taskId)}`, "--branches", "--remotes", `^${end}`];
+  const found = (await git(top, ["rev-list", ...words])).split("\n").filter((line) => line !== "");
+  const parents = await Promise.all(found.map((one) => commitNamed(top, `${one}^`)));
+  const [work, ...others] = found.filter((_, index) => parents[index] === end);
+  if (work === undefined || others.length > 0) return null;
+  const changed = new Set(fromZeros(await git(top, ["diff", "--name-only", "-z", "--no-renames", begun, work])));
+  return changedFiles.every((file) => changed.has(file)) ? work : null;
 }
 
 /** What a tree holds, committed or not, as one commit. */
 export async function workIn(tree: string, taskId: string): Promise<string> {
   const unmerged = await unmergedIn(tree);
   if (unmerged.length > 0) throw refused(`in ${tree} there are conflicts to be resolved: ${named(unmerged)}`);
-  return await commitOfTree(tree, `Work of ${taskId} that it had not committed`);
+  return await commitOfTree(tree, messageOf(taskId));
 }
 
 /** Whether a branch has it, of here or of a remote. */
@@ -127,4 +153,9 @@ const shown = (name: string): string =>
 
 const elsewhere = (host: string | null): string =>
   host === null || host === hostname() ? "; it was removed, or is in another clone" : `; it is on ${host}`;
+/** What a person can do where it is not on another machine. */
+const remedy = ({ key, host }: LeftWork): string =>
+  host === null || host === hostname()
+    ? `; let it begin at a branch that has that work (worktree: { base: BRANCH }), or run ${key} again`
+    : "";
 const refused = (message: string): WorkspaceRefusal => new WorkspaceRefusal("permanent", message);
