@@ -1,9 +1,9 @@
 /**
  * The expressions of a plan, checked before anything runs: `${{ needs.impl.result.path }}`.
  *
- * They may stand where a command gets its words from: `run`, `args`, `env`, `prompt`, `input`; and `if` is one.
- * Elsewhere a `${{` would go into a path or a name as it is, which nobody means. Each is read, its names are held
- * against the needs of its task, and in a line for a shell it must stand where that reads a value as one word.
+ * They may stand where a command gets its words from: `run`, `args`, `env`, `prompt`, `input`, `loop.until`; and `if`
+ * is one. Elsewhere a `${{` would go into a path or a name as it is, which nobody means. Each is read, its names are
+ * held against the needs of its task, and in a line for a shell it must stand where that reads a value as one word.
  */
 import {
   ExpressionError,
@@ -28,14 +28,15 @@ export function checkExpressions(task: PlanTask, fromDefaults: ReadonlySet<strin
   for (const [name, text] of Object.entries(env))
     check({ text, path: fromDefaults.has(name) ? ["defaults", "env", name] : [...at, "env", name] }, false);
   check({ text: input, path: [...at, "input"] }, false);
+  check({ text: task.work.until ?? "", path: [...at, "loop", "until"] }, true);
   if (task.work.if !== undefined) checkCondition(task.work.if, [...at, "if"]);
   const model = command.kind === "agent" ? (command.model ?? "") : "";
   for (const [key, text] of Object.entries({ cwd, model, worktree: worktree?.base ?? "" }))
     if (mayHaveExpressions(text))
-      note(`${task.definition}.${key} holds an expression; those stand in run, args, env, prompt and input`, [
-        ...at,
-        key,
-      ]);
+      note(
+        `${task.definition}.${key} holds an expression; those stand in run, args, env, prompt, input and loop.until`,
+        [...at, key],
+      );
 
   function checkCondition(text: string, path: Path): void {
     const read = attempted(() => parseExpression(text), path);

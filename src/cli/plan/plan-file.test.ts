@@ -346,9 +346,19 @@ const mistakes: Mistake[] = [
     ],
   ],
   [
+    "an expression in the check of a loop that names no need, and one that no shell would read",
+    `tasks:\n  a: a\n  b: { run: b, needs: a, loop: { until: 'test \${{ needs.x.state }}', max: 2 } }\n` +
+      `  c:\n    run: c\n    needs: a\n    loop:\n      max: 2\n      until: grep '\${{ needs.a.result }}' x`,
+    [
+      "3:41 b: x is not among its needs; did you mean a?",
+      "9:14 c: an expression is no whole word here: it stands in single quotes, in which a shell reads no values; " +
+        "use double quotes, or none",
+    ],
+  ],
+  [
     "an expression where none is read",
     `tasks: { a: a, b: { needs: a, run: b, cwd: '\${{ needs.a.result }}' } }`,
-    ["1:44 b.cwd holds an expression; those stand in run, args, env, prompt and input"],
+    ["1:44 b.cwd holds an expression; those stand in run, args, env, prompt, input and loop.until"],
   ],
   [
     "a lock that cannot be one",

@@ -223,7 +223,7 @@ function draft(definition: string, raw: RawTask, defaults: Shared, { name, value
       input: fill(raw.input ?? ""),
       worktree: worktree === false ? null : worktreeOf(worktree === true ? {} : worktree, fill),
       ...(raw.if === undefined ? {} : { if: conditionOf(fill(String(raw.if))) }),
-      ...(raw.loop?.until === undefined ? {} : { until: raw.loop.until }),
+      ...(raw.loop?.until === undefined ? {} : { until: raw.loop.until.replaceAll(EXPRESSION, fill) }),
       ...(raw.outputs === undefined ? {} : { outputs: listOf(raw.outputs).map(fill) }),
     },
     rules: {

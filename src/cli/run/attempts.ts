@@ -199,12 +199,13 @@ function withInput(stdin: string, argv: readonly string[]): NonNullable<AttemptT
   return () => ({ argv, stdin, createReader: createEventReader });
 }
 
-/** What the exec worker reads of a task's params: what its agent is told, and what its worktree begins from. */
-function withParams(assigned: ExecTask, { command, worktree }: Work): ExecTask {
+/** What the exec worker reads of a task: what its agent is told, what its worktree begins from, how it is checked. */
+function withParams(assigned: ExecTask, { command, worktree, until }: Work): ExecTask {
   const { from, merge } = worktree ?? {};
   const flow = from !== undefined ? { worktree: { from } } : merge !== undefined ? { worktree: { merge } } : {};
   const told = command.kind === "agent" ? { prompt: command.prompt, ...present({ model: command.model }) } : {};
-  return { ...assigned, params: { ...assigned.params, ...told, ...flow } };
+  const checked = assigned.loop === undefined ? {} : { loop: { ...assigned.loop, ...present({ until }) } };
+  return { ...assigned, ...checked, params: { ...assigned.params, ...told, ...flow } };
 }
 
 /** The names in our environment that a plan lets through; `*` stands for any part of a name. */

@@ -46,6 +46,18 @@ describe("an expression in a plan", () => {
     assert.deepEqual(seen(place), [`is=${NASTY}`, "done true", NASTY, `in ${JSON.stringify({ path: NASTY })}x`]);
   });
 
+  test("is filled into the check of a loop as into its command, beside the command's own", async () => {
+    using place = planAfter(
+      { nasty: NASTY, end: "2" },
+      `  next: { needs: first, run: 'echo \${{ needs.first.state }} >> ran',
+    loop: { max: 3, until: 'printf "%s\\0" \${{ needs.first.result.nasty }} > seen; ` +
+        `test "$DROVER_ROUND" = \${{ needs.first.result.end }}' } }`,
+    );
+    const { code, out } = await place.run();
+    assert.equal(code, 0, out);
+    assert.deepEqual([place.ran(), seen(place)], [["first", "done", "done"], [NASTY]]);
+  });
+
   test("that names a value which is not there fails its task at once, by that name", async () => {
     using place = planAfter(
       { a: 1 },

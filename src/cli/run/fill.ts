@@ -32,7 +32,11 @@ export function filledWork(work: Work, inputs: Values): Work {
   const word = (given: string): string => (mayHaveExpressions(given) ? fillWord(parseTemplate(given), inputs) : given);
   const { command, values } = filledCommand(work.command, inputs, text, word);
   const env = Object.entries(work.env).map(([name, value]) => [name, word(value)]);
-  return { ...work, command, env: { ...Object.fromEntries(env), ...values }, input: text(work.input) };
+  const filled = { ...work, command, env: { ...Object.fromEntries(env), ...values }, input: text(work.input) };
+  if (work.until === undefined) return filled;
+  // The check has the variables of the command too, so its own have other numbers.
+  const check = fillShell(parseTemplate(work.until), inputs, Object.keys(values).length);
+  return { ...filled, until: check.line, env: { ...filled.env, ...check.env } };
 }
 
 function filledCommand(

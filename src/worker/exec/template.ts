@@ -100,14 +100,14 @@ const VARIABLE = "DROVER_VALUE_";
 
 export type ShellLine = { readonly line: string; readonly env: Readonly<Record<string, string>> };
 
-/** The line for a shell, and the variables it reads. Throws a `MissingValue`. */
-export function fillShell(template: Template, inputs: Values): ShellLine {
+/** The line for a shell, and the variables it reads, numbered behind those taken. Throws a `MissingValue`. */
+export function fillShell(template: Template, inputs: Values, taken = 0): ShellLine {
   const contexts = contextsOf(template);
   const env: Record<string, string> = {};
   let count = 0;
   const words = template.map((part) => {
     if (typeof part === "string") return part;
-    const name = `${VARIABLE}${++count}`;
+    const name = `${VARIABLE}${taken + ++count}`;
     env[name] = fillWord([part], inputs);
     return contexts[count - 1] === "bare" ? `"\${${name}}"` : `\${${name}}`;
   });
