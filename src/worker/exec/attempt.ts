@@ -166,7 +166,7 @@ async function performIn(work: Work, place: RunPlace, workspace: Workspace | nul
   const { setup } = work.tools;
   const until = work.task.loop?.until;
   if (until !== undefined && !setup.allowUntil)
-    return { outcome: "failed", error: `this worker runs no loop.until of tasks; ${ALLOW_ADVICE}`, permanent: true };
+    return { outcome: "requeue", error: NO_UNTIL, retryAfterMs: TROUBLE_RETRY_MS };
   const scene = await setScene(await withInputs(work, place), place, workspace);
   if (!(await isDirectory(scene.cwd)))
     return { outcome: "failed", error: `the working directory ${scene.cwd} does not exist`, permanent: true };
@@ -298,7 +298,8 @@ async function runCommand(work: Work, scene: Scene): Promise<ExecOutcome> {
   return outcomeOf({ code, signal, stop: stopper.cause, answer, failure, isRateLimited, ...spoken });
 }
 
-const ALLOW_ADVICE = "start it with --allow-until (allowUntil), or send the task to one that does";
+const NO_UNTIL =
+  "this worker runs no loop.until of tasks; start it with --allow-until (allowUntil), or send it to one that does";
 
 /** Whether the work of this round is good. What the check prints is for the next. */
 async function check(work: Work, scene: Scene, script: string, outcome: ExecOutcome): Promise<ExecOutcome> {

@@ -46,11 +46,12 @@ test("a command that fails is not checked, and its failure is one", async (t) =>
   assert.throws(() => readFileSync(join(home, "checked")));
 });
 
-test("a worker that was not told to run checks runs none, and says how to", async (t) => {
-  const { run } = createWorld(t, { script: `touch "$DROVER_WORKSPACE/ran"` });
-  const { outcome, permanent, error } = await run(inRound(1, "true"));
-  assert.deepEqual([outcome, permanent], ["failed", true]);
+test("a worker that was not told to run checks gives the task back for one that was, and says how to", async (t) => {
+  const { run, home } = createWorld(t, { script: `touch "$DROVER_WORKSPACE/ran"` });
+  const { outcome, retryAfterMs, error } = await run(inRound(1, "true"));
+  assert.deepEqual([outcome, retryAfterMs], ["requeue", 15_000]);
   assert.match(error ?? "", /--allow-until/);
+  assert.throws(() => readFileSync(join(home, "ran")));
 });
 
 test("a command may ask for another round by its result", async (t) => {

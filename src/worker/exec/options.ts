@@ -54,7 +54,7 @@ export type ExecOptions = {
   readonly base?: string;
   /** Run in the workspace before and after each task, in a shell. */
   readonly setup?: string;
-  /** Run `loop.until` of tasks, a line of theirs, by a shell; otherwise a task that has one fails. */
+  /** Run `loop.until` of tasks, a line of theirs, by a shell; otherwise a task that has one is given back. */
   readonly allowUntil?: boolean;
   /** When worktrees are removed. */
   readonly cleanup?: string;
