@@ -262,7 +262,7 @@ export type Assignment = {
   readonly task: AssignedView;
   /** When the lease ends, unless it is renewed. */
   readonly leaseUntil: string;
-  /** By which the attempt submits children of its task and reads them, while it lasts. Keep it secret. */
+  /** By which the attempt submits children of its task and reads them, while it lasts. Show it to no one. */
   readonly token?: string;
 };
 

@@ -180,7 +180,7 @@ export const syncAnswer: s.Schema<wire.SyncAnswer> = s.namedAnswer("SyncAnswer",
         leaseUntil: s.instant(),
         token: s.optional(
           s.text(1, 1024),
-          "By which the attempt submits children of its task and reads them, while it lasts. Keep it secret.",
+          "By which the attempt submits children of its task and reads them, while it lasts. Show it to no one.",
         ),
       }),
     ),
