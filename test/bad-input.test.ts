@@ -93,6 +93,10 @@ const bodyFields: Record<string, readonly unknown[]> = {
   timeoutMs: [...NOT_WHOLE, 0],
   onDependencyFailure: ["wait", "", null, 1, {}],
   onLoss: ["skip", "", null, true, []],
+  approval: [
+    ...[false, null, 1, "yes", [], { question: "" }, { question: 1 }, { timeoutMs: 0 }, { timeoutMs: "1s" }],
+    ...[{ question: "x".repeat(4097) }, { asks: "ann" }],
+  ],
   loop: [...NOT_AN_OBJECT.filter((value) => value !== undefined), {}, { max: 0 }, { max: 1001 }, { max: 1, until: "" }],
   labels: [
     ...NOT_AN_OBJECT.filter((value) => value !== undefined),

@@ -275,6 +275,8 @@ const REFUSALS: { readonly [Type in Refusal["type"]]: Omit<Extract<Refusal, { ty
   "task-exists": { task: "t" },
   "task-ended": { task: "t", state: "done" },
   "task-not-ended": { task: "t", state: "queued" },
+  "task-not-parked": { task: "t", state: "queued" },
+  "approval-late": { task: "t", deadline: 1, now: 2 },
   "queue-full": { limit: "maxQueue", agent: "a", queued: 1, maxQueue: 1, maxPerAgent: 1 },
   backpressure: { usage: 1, rejectThreshold: 1, agent: "a" },
   "no-workers": { agent: "a" },
@@ -356,6 +358,7 @@ test("docs/reference/errors.md has every code, and every refusal with its code",
 });
 
 const WHY_CODES: Record<WhyCode, true> = {
+  approval: true,
   ...{ ended: true, running: true, "fleet-paused": true, "project-paused": true, "task-paused": true },
   ...{ dependency: true, artifact: true, "not-before": true, "backing-off": true, stopping: true, deadline: true },
   ...{ "fleet-in-flight": true, "fleet-budget": true, "project-in-flight": true, "project-budget": true },

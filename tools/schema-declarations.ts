@@ -11,6 +11,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { notesOf, oneOf, type Schema } from "../src/protocol/schema/schema.ts";
 import { coreSections } from "../src/protocol/settings/schema.ts";
+import * as approvals from "../src/protocol/shapes/approvals.ts";
 import * as events from "../src/protocol/shapes/events.ts";
 import * as files from "../src/protocol/shapes/files.ts";
 import * as groups from "../src/protocol/shapes/groups.ts";
@@ -157,6 +158,7 @@ const MODULES = {
   scheduler,
   events,
   files,
+  approvals,
 } as const;
 type Module = keyof typeof MODULES;
 
@@ -207,6 +209,9 @@ const ABOUT: Readonly<Record<string, string>> = {
   BatchAnswer: "What became of a batch.",
   TaskView: "A task as Drover shows it: the submitted fields, where it stands, how it ended. What is unset is absent.",
   Input: "How a task ended, for one that needs it.",
+  ApprovalBody: "What somebody must approve.",
+  ApprovalView: "What somebody is asked, or has answered.",
+  ApproveBody: "What somebody answers.",
   Loop: "How often a task may run again, and until when.",
   Round: "A round of a loop that has ended.",
   CurrentRound: "Where a loop is.",

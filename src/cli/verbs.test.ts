@@ -74,7 +74,7 @@ describe("submit", () => {
       ...["--tokens", "500", "--iteration", "2", "--max-attempts", "1", "--timeout", "10m", "--tab", "t1"],
       ...["--ref", "e5", "--selector", "#go", "--on-dependency-failure", "run", "--on-loss", "fail"],
       ...["--label", "team=web", "--label", "where=a=b", "--max-rounds", "3", "--until", "npm test"],
-      ...["--output", "report/**"],
+      ...["--output", "report/**", "--approval", "ship it?"],
     ];
     const { asked, err } = await drover(args, answers, { cwd: directory });
     assert.equal(err, "");
@@ -89,7 +89,7 @@ describe("submit", () => {
       ...{ selector: "#go", onDependencyFailure: "run", onLoss: "fail" },
       labels: { team: "web", where: "a=b" },
       loop: { until: "npm test", max: 3 },
-      outputs: ["report/**"],
+      ...{ outputs: ["report/**"], approval: { question: "ship it?" } },
     });
     assert.deepEqual(Object.keys(asked[0]?.body as object).sort(), Object.keys(taskFields).sort());
   });

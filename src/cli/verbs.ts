@@ -38,6 +38,7 @@ export const VERBS: readonly ListedVerb[] = [
     verb("group", "show how far the tasks of a batch are; wait, cancel, retry", () => import("./verbs/group.ts")),
     verb("why", "say why a task is not running: every condition, with numbers", () => import("./verbs/why.ts")),
     verb("cancel", "cancel tasks: by id, or all that --where names", () => import("./verbs/cancel.ts")),
+    verb("approve", "answer what parked tasks ask: approve or deny", () => import("./verbs/approve.ts")),
     verb("retry", "run failed, cancelled or skipped tasks again", () => import("./verbs/cancel.ts")),
     verb(
       "worktrees",

@@ -284,6 +284,7 @@ const methods: { [Name in CallName]: (client: Client) => Promise<unknown> } = {
   cancel: (client) => client.cancel("x", { reason: "no" }),
   cancelWhere: (client) => client.cancelWhere({ all: true }),
   retry: (client) => client.retry("x"),
+  approve: (client) => client.approve("x", { note: "yes" }),
   why: (client) => client.why("x"),
   wait: (client) => client.wait("x"),
   logs: (client) => client.logs("x"),

@@ -43,6 +43,8 @@ export type Client = {
   cancel(id: string, options?: Options & wire.CancelBody): Reply<"cancel">;
   /** Cancels every live task the filter names, or all of them, at most 10 000 at once. */
   cancelWhere(filter: wire.CancelFilter, options?: Options): Reply<"cancelWhere">;
+  /** Approves what a parked task asks, or denies it. */
+  approve(id: string, answer?: Options & wire.ApproveBody): Reply<"approve">;
   /** Runs a failed, cancelled or skipped task again, as a new iteration. */
   retry(id: string, options?: Options): Reply<"retry">;
   /** Why a task is not running, condition by condition, now or as of an event. */
@@ -248,6 +250,12 @@ function taskMethods(ask: Ask): Pick<Client, keyof calls.TaskCalls> {
           : undefined,
       ),
     cancelWhere: (filter, options) => ask("cancelWhere", { body: { filter } }, options),
+    approve: (id, { note, deny, ...options } = {}) =>
+      ask(
+        "approve",
+        { params: { id }, body: { ...(note === undefined ? {} : { note }), ...(deny === undefined ? {} : { deny }) } },
+        options,
+      ),
     retry: (id, options) => ask("retry", { params: { id } }, options),
     why: (id, { at, ...options } = {}) =>
       ask("why", { params: { id }, query: at === undefined ? {} : { at } }, options),

@@ -8,6 +8,7 @@
 import type { Instant } from "./base/brand.ts";
 import { fail, ok, unreachable } from "./base/result.ts";
 import { decideSubmit, PROJECTS_MAX } from "./lifecycle/admission.ts";
+import { decideApproval } from "./lifecycle/approval.ts";
 import { decideAttempt } from "./lifecycle/attempt-report.ts";
 import { decideCallback } from "./lifecycle/callbacks.ts";
 import { decideRemoval, decideReset, decideThrottle } from "./lifecycle/gates.ts";
@@ -28,6 +29,7 @@ const RULES: { readonly [Type in Command["type"]]: Rule<Type> } = {
   "submit-task": decideSubmit,
   "cancel-task": decideCancel,
   "retry-task": decideRetry,
+  "approve-task": decideApproval,
   "patch-task": decidePatch,
   "start-attempt": decideAttempt,
   "report-usage": decideAttempt,

@@ -62,6 +62,7 @@ export function emptyState(): State {
     express: 0,
     waiting: 0,
     queued: 0,
+    parked: 0,
     cursor: null,
     rejected: new Map(),
     totals: noTotals(),

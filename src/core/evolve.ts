@@ -12,6 +12,7 @@ import { changeConfig, putProject } from "./config-change.ts";
 import { zonePin } from "./fleet/pin.ts";
 import { countFilter } from "./fleet/worker-filter.ts";
 import { addWorker, dropWorker, newWorker, offering, offerOf, reshapeWorker } from "./fleet/worker-tree.ts";
+import { noteApproved } from "./lifecycle/approval.ts";
 import { attach, detach } from "./lifecycle/attempt.ts";
 import { watchTabs } from "./lifecycle/browser-tab.ts";
 import { putFiles } from "./lifecycle/files.ts";
@@ -28,6 +29,7 @@ import {
   letGo,
   meetArtifact,
   notifyDependents,
+  parkTask,
   queueTask,
   reviveTask,
   setPhase,
@@ -157,6 +159,12 @@ function applyToTask(state: State, task: Task, event: TaskEvent): void {
       return notifyDependents(state, task, event.count, event.rejoins);
     case "attempt-usage":
       return noteDetails(task, event);
+    case "task-parked":
+      return park(state, task, event);
+    case "task-approved":
+      noteApproved(task, event);
+      setTimer(state, task, "approval", -1);
+      return queueTask(state, task, event.at, event.pin);
     case "pin-released":
       return requeue(state, task, () => setPin(state, task, null, event.at));
     case "hold-released":
@@ -274,6 +282,11 @@ function goRound(state: State, attempt: Attempt, event: EventOf<"round-ended">):
   task.iteration++;
   setPin(state, task, event.pin, event.at);
   settleQueue(state, task);
+}
+
+function park(state: State, task: Task, event: EventOf<"task-parked">): void {
+  parkTask(state, task, event);
+  if (event.attempt !== null) release(state, task.attempt as Attempt, event.tokens, event.at);
 }
 
 function release(state: State, attempt: Attempt, tokens: number | null, at: Instant): void {

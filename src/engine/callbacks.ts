@@ -84,7 +84,12 @@ export function createCallbacks(deps: {
     },
     onCommitted(batch) {
       if (listeners.size === 0 || state.callbacks.due.size === 0) return;
-      if (!batch.some(({ event, seq: at }) => isEnd(event) && state.callbacks.due.has(at))) return;
+      if (
+        !batch.some(
+          ({ event, seq: at }) => (isEnd(event) || event.kind === "task-parked") && state.callbacks.due.has(at),
+        )
+      )
+        return;
       for (const listener of listeners) listener();
     },
   };

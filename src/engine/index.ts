@@ -8,7 +8,7 @@ export { type Log, LogFailure } from "../log/index.ts";
 export { createMemoryLog } from "../log/memory/index.ts";
 export type * from "../protocol/generated/index.ts";
 export type { AnyParams, SharedCalls } from "../protocol/index.ts";
-export { type Again, again, type Clock } from "../std/index.ts";
+export { type Again, type Ask, type AskOptions, again, type Clock, TaskAsk } from "../std/index.ts";
 export { DroverError, type DroverErrorCode } from "./base/drover-error.ts";
 export type { Callbacks, DueCallback } from "./callbacks.ts";
 export type { ConfigApi } from "./config-api.ts";

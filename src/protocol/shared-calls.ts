@@ -38,6 +38,16 @@ export type SharedCalls = {
   ): Promise<wire.Cancelled>;
   /** Cancels every live task the filter names, or all of them, at most 10 000 at once. */
   cancelWhere(filter: wire.CancelFilter): Promise<wire.CancelledMany>;
+  /** Approves what a parked task asks, or denies it. */
+  approve(
+    id: string,
+    answer?: {
+      /** What the next attempt sees; with `deny`, why. */
+      readonly note?: string;
+      /** It is denied, and fails. */
+      readonly deny?: boolean;
+    },
+  ): Promise<wire.Submitted>;
   /** Runs a failed, cancelled or skipped task again, as a new iteration. */
   retry(id: string): Promise<wire.Submitted>;
   /** How far the tasks of a batch are. */

@@ -77,6 +77,8 @@ test("every refusal of the core has a status and a body the protocol knows", () 
     "task-exists": { type: "task-exists", task: "a" },
     "task-ended": { type: "task-ended", task: "a", state: "done" },
     "task-not-ended": { type: "task-not-ended", task: "a", state: "queued" },
+    "task-not-parked": { type: "task-not-parked", task: "a", state: "queued" },
+    "approval-late": { type: "approval-late", task: "a", deadline: 1, now: 2 },
     "queue-full": { type: "queue-full", limit: "maxPerAgent", agent: "a", queued: 1, maxQueue: 2, maxPerAgent: 1 },
     backpressure: { type: "backpressure", usage: 1, rejectThreshold: 1, agent: "a" },
     "no-workers": { type: "no-workers", agent: "a" },

@@ -14,6 +14,12 @@ export function auditLife(shadow: Shadow, event: Event, complain: Complain): voi
   if ("attempt" in event && event.attempt !== null) auditAttempt(task, event, event.attempt, complain);
   if (event.kind === "attempt-lost") auditLoss(shadow, task, event, complain);
   if (event.kind in OUTCOMES) auditEnd(shadow, task, event, complain);
+  if (event.kind === "task-queued" && task.needsApproval) complain("approval", `${event.task} is queued unapproved`);
+  if (
+    event.kind === "task-approved" &&
+    (task.phase !== "parked" || event.at >= (task.answerBy ?? Number.POSITIVE_INFINITY))
+  )
+    complain("approval", `${event.task} is approved while ${task.phase}, to be answered by ${task.answerBy}`);
   if (event.kind === "round-ended" && task.rounds >= task.spec.maxRounds)
     complain("loop", `round ${task.rounds + 1} of ${event.task} ends, and it may have ${task.spec.maxRounds}`);
   if (event.kind === "task-queued") auditQueued(shadow, task, complain);
@@ -146,6 +152,8 @@ function auditFailure(shadow: Shadow, task: ShadowTask, event: EventOf<"task-fai
   if (/^(lost-too-often|stopped-by-its-budget)/.test(event.reason) && task.losses + 1 < maxLosses) {
     complain("losses", `${id} fails as lost too often after ${task.losses + 1} losses`);
   }
+  if (/^(denied|nobody approved)/.test(event.reason) && task.phase !== "parked")
+    complain("approval", `${id} is ${event.reason}, and it is ${task.phase}`);
   if (event.reason.startsWith("the loop ended after") && task.rounds < task.spec.maxRounds)
     complain("loop", `${id} fails after ${task.rounds} rounds, and it may have ${task.spec.maxRounds}`);
   if (event.reason.startsWith("requeued-too-often") && task.requeues + 1 < maxRequeues) {

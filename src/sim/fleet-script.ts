@@ -197,7 +197,11 @@ function writeActs({ random, faults }: Script): Act[] {
 /** Of a loop, every other end is one of a round; and of a few tasks that are none, which is a mistake. */
 const roundsOf = ({ tasks }: Script, acts: readonly Act[]): Act[] =>
   acts.map((act, index) =>
-    act.does === "finish" && (tasks % 7 === 0 ? index % 2 === 0 : tasks % 40 === 0) ? { ...act, does: "again" } : act,
+    act.does === "finish" && (tasks % 7 === 0 ? index % 2 === 0 : tasks % 40 === 0)
+      ? { ...act, does: "again" }
+      : act.does === "finish" && tasks % 9 === 0 && index === 0
+        ? { ...act, does: "ask" }
+        : act,
   );
 
 /** Some submit children. By their number: one more draw would make other histories of the same seeds. */
@@ -238,6 +242,7 @@ function writeTask(script: Script, mayTie: boolean): Extract<Step, { do: "submit
     // By its number: one more draw would make other histories of the same seeds.
     ...(script.tasks % 5 > 0 ? {} : { labels: { team: script.tasks % 2 === 0 ? "web" : "ops" } }),
     ...loop,
+    ...(script.tasks % 11 > 0 ? {} : { approval: script.tasks % 2 === 0 ? true : { timeoutMs: 30 * SECOND } }),
     ...maybe(ties ? 12 : 0, "parent", () => random.pick(ids.slice(-15))),
     ...maybe(ties ? 12 : 0, "needs", () => [random.pick(ids.slice(-15))]),
     params: {

@@ -20,7 +20,7 @@ export type Call = { readonly gate: string; readonly tokens: number; readonly us
 /** What a worker does with one attempt. */
 export type Act = {
   readonly does:
-    | ("finish" | "fail" | "give-up" | "requeue" | "rate-limited" | "skip" | "again")
+    | ("finish" | "fail" | "give-up" | "requeue" | "rate-limited" | "skip" | "again" | "ask")
     /** Stops only on its signal; does not stop even then. */
     | ("hang" | "ignore-abort");
   readonly ms: number;

@@ -23,6 +23,7 @@ export type SimEngine = Pick<Drover, Shared> & {
   resetGate(gate: string): Promise<unknown>;
   submit(body: TaskInput): Promise<{ readonly taskId: string }>;
   retry(task: string): Promise<unknown>;
+  approve(task: string, answer?: { note?: string; deny?: boolean }): Promise<unknown>;
   patch(task: string, change: { priority?: number; deadline?: number }): Promise<unknown>;
   /** The state a task is said to be in. */
   stateOf(task: string): Promise<string>;
@@ -89,7 +90,7 @@ async function setConfig(writer: Writer, given: unknown): Promise<never> {
   return config.value as never;
 }
 
-function taskVerbs(writer: Writer): Pick<SimEngine, "submit" | "cancel" | "retry" | "patch" | "stateOf"> {
+function taskVerbs(writer: Writer): Pick<SimEngine, "submit" | "cancel" | "retry" | "approve" | "patch" | "stateOf"> {
   const { state } = writer;
   return {
     submit: async (body) => {
@@ -98,6 +99,8 @@ function taskVerbs(writer: Writer): Pick<SimEngine, "submit" | "cancel" | "retry
     },
     cancel: (task) => writer.run({ type: "cancel-task", task: taskId(task), reason: null }),
     retry: (task) => writer.run({ type: "retry-task", task: taskId(task) }),
+    approve: async (task, { note = null, deny = false }: { note?: string | null; deny?: boolean } = {}) =>
+      writer.run({ type: "approve-task", task: taskId(task), note, deny }),
     patch: (task, { priority = null, deadline }) =>
       writer.run({ type: "patch-task", task: taskId(task), priority, deadline: deadline as Instant | undefined }),
     stateOf: async (id) => {

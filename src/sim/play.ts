@@ -262,6 +262,12 @@ async function finishAll(context: SimContext, { unanswered }: Callers): Promise<
   const open = (): string[] => [...shadow.tasks].filter(([, task]) => task.phase !== "ended").map(([id]) => id);
   const calls = (): number => [...shadow.gates.values()].reduce((sum, { waiting }) => sum + waiting.size, 0);
   for (let round = 0; round < CLEAR_UP_ROUNDS && open().length + calls() > 0; round++) {
+    for (const [id, { phase }] of shadow.tasks)
+      if (phase === "parked")
+        void context
+          .engine()
+          ?.approve(id)
+          .catch(() => {}); // It may have ended since.
     await context.pass(CLEAR_UP_ROUND_MS);
     if (auditor.complaints.length > 0) return;
   }

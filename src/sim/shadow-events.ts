@@ -67,6 +67,8 @@ function noteSubmitted(shadow: Shadow, event: TaskSubmitted): void {
     paused: false,
     pin: event.pin,
     awaitsArtifact: event.artifact !== null,
+    needsApproval: event.approval !== null,
+    answerBy: null,
     attempt: null,
   };
   shadow.tasks.set(event.task, task);
@@ -132,6 +134,16 @@ function noteTask(shadow: Shadow, task: ShadowTask, event: Event): void {
       release(shadow, task, event.tokens);
       task.iteration++;
       return;
+    case "task-parked":
+      task.phase = "parked";
+      task.pin = null;
+      task.answerBy = event.until;
+      if (event.attempt !== null) release(shadow, task, event.tokens);
+      return;
+    case "task-approved":
+      task.needsApproval = false;
+      task.pin = event.pin;
+      return enqueue(shadow, task);
     case "attempt-stopped":
       return release(shadow, task, event.tokens);
     case "task-patched":

@@ -30,7 +30,11 @@ export type ShadowTask = {
   readonly seq: number;
   /** What decides whether it can start: tasks with the same can take each other's place. */
   readonly shape: string;
-  phase: "waiting" | "queued" | "live" | "ended";
+  phase: "waiting" | "queued" | "live" | "parked" | "ended";
+  /** Somebody must approve it before it is queued. */
+  needsApproval: boolean;
+  /** When it fails if nobody answers; null: never. */
+  answerBy: number | null;
   outcome: string | null;
   /** When it was submitted, or was last to run again. */
   openedAt: number;

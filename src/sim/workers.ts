@@ -14,6 +14,7 @@ import { type Handler, TaskRequeue, TaskSkip } from "../engine/workers/index.ts"
 import type { Applied } from "../engine/writer/index.ts";
 import type { Act, Call } from "./history.ts";
 import type { SimEngine } from "./open-engine.ts";
+import type { EventOf } from "./shadow.ts";
 import type { Life, SimWorld } from "./sim-clock.ts";
 
 const LATENCY_MS = 40;
@@ -26,6 +27,7 @@ const OUTCOMES: Readonly<Record<string, AttemptReport["outcome"]>> = {
   requeue: "requeue",
   "rate-limited": "requeue",
   again: "again",
+  ask: "ask",
 };
 const FINISH: Act = { does: "finish", ms: 5 };
 
@@ -79,7 +81,7 @@ export async function answerCall(call: Call, where: Surroundings, life: Life): P
 }
 
 export function localHandler(where: Surroundings, life: Life, sober: boolean): Handler {
-  return async ({ taskId, attempt }, { signal, usage, withPermit, submit }) => {
+  return async ({ taskId, attempt }, { signal, usage, withPermit, submit, ask }) => {
     const act = sober ? FINISH : actFor(where, taskId, attempt);
     await growChildren(where, act, submit);
     const { call, used } = act;
@@ -99,10 +101,16 @@ export function localHandler(where: Surroundings, life: Life, sober: boolean): H
     if (act.does === "give-up") throw Object.assign(new Error("no attempt can mend it"), { permanent: true });
     if (act.does === "requeue") throw new TaskRequeue("not now", { retryAfterMs: act.ms });
     if (act.does === "skip") throw new TaskSkip("nothing to do");
+    if (act.does === "ask") ask(`may attempt ${attempt} go on?`, { timeoutMs: 60_000 });
     if (act.does === "again") return { again: true, note: `round of attempt ${attempt}` };
     if (act.does === "rate-limited") throw new RateLimited("too many requests");
     return { attempt };
   };
+}
+
+/** An engine that has stopped, or a task that does not ask any more, refuses it. */
+function unlessRefused(error: unknown): void {
+  if (!(error instanceof DroverError)) throw error;
 }
 
 export type RemoteFleet = {
@@ -201,6 +209,15 @@ export function createRemoteFleet(where: Surroundings, isOpen: () => SimEngine |
     send({ type: "finish-attempt", report });
   }
 
+  function answer({ task, at }: EventOf<"task-parked">): void {
+    const say = (): void =>
+      void isOpen()
+        ?.approve(task, { note: "go on", deny: at % 8 === 0 })
+        .catch(unlessRefused);
+    // Twice, as a person does who does not know whether it was heard.
+    for (const lag of [1, 2]) world.after(lag * (at % 5 === 0 ? 40_000 : 500), say);
+  }
+
   function stop(task: string): void {
     for (const job of jobs.values()) {
       const isTold = job.task === task && !job.over && job.act.does !== "ignore-abort";
@@ -221,6 +238,8 @@ export function createRemoteFleet(where: Surroundings, isOpen: () => SimEngine |
     },
     onCommitted(batch) {
       for (const { event } of batch) {
+        // Somebody answers, now and then too late or with no.
+        if (event.kind === "task-parked") answer(event);
         if (event.kind === "task-assigned") take(event.worker, event.task, event.attempt);
         else if (event.kind === "attempt-stopping" || event.kind === "task-cancelled") stop(event.task);
         else if (event.kind === "task-failed" && event.attempt === null) stop(event.task);

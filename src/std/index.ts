@@ -1,6 +1,7 @@
 /** What other layers may use of this room. */
 
 export { type Again, again, isAgain } from "./again.ts";
+export { type Ask, type AskOptions, ask, asked, TaskAsk } from "./ask.ts";
 export { remember } from "./bounded-map.ts";
 export type { AlarmOptions, CancelAlarm, Clock } from "./clock.ts";
 export { clockFrom, isoTime, isReading, nextTurn, realClock, ringAfter, ringEvery, withSteadyDate } from "./clock.ts";

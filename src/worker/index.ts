@@ -4,7 +4,7 @@
  * `startWorker` gives tasks to a function; `createExecHandler` with `startWorkerWithOutcomes` gives them to a command.
  */
 
-export { type Again, again, RESULT_BYTES_MAX, TaskRequeue, TaskSkip } from "../std/index.ts";
+export { type Again, type Ask, type AskOptions, again, RESULT_BYTES_MAX, TaskRequeue, TaskSkip } from "../std/index.ts";
 export type { ExecHandler, ExecOutcome } from "./exec/contract.ts";
 export { createExecHandler } from "./exec/handler.ts";
 export { execLogs } from "./exec/logs.ts";

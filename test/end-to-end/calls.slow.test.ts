@@ -24,6 +24,9 @@ before(async () => {
   await at.ask("submit", { body: { id: "t2", agentId: "ann", action: "x" } });
   await at.ask("submit", { body: { id: "t3", agentId: "ann", action: "x" } });
   await at.ask("cancel", { params: { id: "t3" }, body: {} });
+  await at.ask("submit", {
+    body: { id: "parked", agentId: "ann", action: "x", approval: true, capabilities: ["nobody-has-it"] },
+  });
   const batch = await at.ask("submitBatch", {
     body: { agentId: "ann", tasks: [{ action: "x", capabilities: ["none-has-it"] }] },
   });
@@ -87,6 +90,7 @@ const asked: { [Name in CallName]: Asked<Name> } = {
   cancel: { params: { id: "t2" }, body: { reason: "enough" } },
   cancelWhere: { body: { filter: { agentId: "nobody", state: "queued" } } },
   retry: { params: { id: "t3" } },
+  approve: { params: { id: "parked" }, body: { note: "yes" } },
   why: { ...task, query: { at: 5 } },
   wait: { ...task, query: { timeoutMs: 1 } },
   logs: { ...task, query: { attempt: 1, tail: 10 } },

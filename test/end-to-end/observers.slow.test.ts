@@ -55,6 +55,7 @@ const body = {
   ...{ iteration: 1, needs: [], capabilities: [], resources: {}, onDependencyFailure: "skip", onLoss: "retry" },
   ...{ action: SECRET, payload: { prompt: SECRET }, params: { key: SECRET }, ref: SECRET, selector: SECRET },
   ...{ locks: [SECRET], zone: SECRET, labels: { key: SECRET }, outputs: [SECRET], loop: { until: SECRET, max: 2 } },
+  approval: { question: SECRET },
   callbackUrl: `http://127.0.0.1:9/${SECRET}?key=${SECRET}`,
 } satisfies Omit<Required<TaskBody>, "parent" | "inputArtifact" | "tabId">;
 
@@ -62,6 +63,7 @@ const body = {
 async function liveThrough(at: TestServer): Promise<string> {
   const more = { token: TOKEN };
   const { taskId } = (await at.ask("submit", { body }, more)).json;
+  await at.ask("approve", { params: { id: taskId }, body: { note: SECRET } }, more);
   const { workerId: id, session } = (await at.ask("joinWorker", { body: { slots: 1 } }, more)).json;
   const sync = (given: object) => at.ask("sync", { params: { id }, body: { session, waitMs: 5000, ...given } }, more);
   assert.equal((await sync({ n: 1 })).json.assignments.length, 1);

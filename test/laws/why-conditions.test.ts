@@ -16,6 +16,7 @@ type Shut = { readonly config?: unknown; readonly story: (world: World) => void 
 const SHUT: Readonly<Record<WhyCode, Shut>> = {
   ended: { story: (world) => [world.submit("t"), world.finish("t")] },
   running: { story: (world) => world.submit("t") },
+  approval: { story: (world) => world.submit("t", { approval: { question: "ship it?", timeoutMs: null } }) },
   "fleet-paused": { story: (world) => [pause(world, "fleet", ""), world.submit("t")] },
   "project-paused": { story: (world) => [world.project("p"), pause(world, "project", "p"), world.submit("t")] },
   "task-paused": {
@@ -123,7 +124,7 @@ function askedAfter({ config, story }: Shut): Why["conditions"] {
 }
 
 /** A task that has ended or runs is told so, and nothing else: there is no such condition to be open. */
-const ONLY_SHUT: readonly WhyCode[] = ["ended", "running"];
+const ONLY_SHUT: readonly WhyCode[] = ["ended", "running", "approval"];
 
 for (const [code, shut] of Object.entries(SHUT))
   test(`${code} is seen shut`, () => {

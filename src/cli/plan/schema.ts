@@ -103,6 +103,17 @@ const own: Knobs = {
     "It runs only if this is true once all it needs has ended; otherwise it is skipped.",
   ),
   locks: said(some(s.name(), "a name, or a list of names"), "Names only one running task may hold at a time."),
+  approval: said(
+    s.either(
+      s.exactly(true),
+      section({
+        question: said(line(), "What is asked."),
+        timeout: said(s.span(1), "After so long without an answer it has failed."),
+      }),
+      "true, or an object with question and timeout",
+    ) as s.Schema,
+    "Somebody must approve it before it starts.",
+  ),
   loop: said(
     section({
       until: said(
@@ -238,6 +249,7 @@ export type RawTask = Omit<Shared, "worktree"> & {
   readonly needs?: OneOrMore;
   readonly if?: string | boolean;
   readonly locks?: OneOrMore;
+  readonly approval?: true | { readonly question?: string; readonly timeout?: Span };
   readonly loop?: { readonly until?: string; readonly max?: number };
   readonly outputs?: OneOrMore;
   readonly for?: Readonly<Record<string, readonly Scalar[]>>;

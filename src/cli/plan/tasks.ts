@@ -68,6 +68,7 @@ export type Rules = {
   readonly onLoss?: "retry" | "fail";
   /** Of a loop: how many rounds it may have. */
   readonly maxRounds?: number;
+  readonly approval?: { readonly question?: string; readonly timeoutMs?: number };
 };
 export type PlanTask = {
   /** `build`, or with `for`, `build[a,x]`. */
@@ -228,6 +229,7 @@ function draft(definition: string, raw: RawTask, defaults: Shared, { name, value
     },
     rules: {
       ...rulesOf(both, raw.preset === undefined ? "command" : "agent", listOf(raw.locks).map(fill)),
+      ...(raw.approval === undefined ? {} : { approval: approvalOf(raw.approval === true ? {} : raw.approval, fill) }),
       ...(raw.loop?.max === undefined ? {} : { maxRounds: raw.loop.max }),
     },
   };
@@ -244,6 +246,17 @@ function worktreeOf(
     base: fill(base),
     ...(from === undefined ? {} : { from: fill(from) }),
     ...(merge === undefined ? {} : { merge: listOf(merge).map(fill) }),
+  };
+}
+
+function approvalOf(
+  { question, timeout }: { readonly question?: string; readonly timeout?: string | number },
+  fill: (text: string) => string,
+): Rules["approval"] & {} {
+  const timeoutMs = spanMs(timeout);
+  return {
+    ...(question === undefined ? {} : { question: fill(question) }),
+    ...(timeoutMs === null ? {} : { timeoutMs }),
   };
 }
 

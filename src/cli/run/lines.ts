@@ -17,6 +17,7 @@ const WORDS: Readonly<Record<Fact["kind"], readonly [word: string, tint: Tint]>>
   failed: ["failed", "red"],
   skipped: ["skipped", "yellow"],
   cancelled: ["cancelled", "yellow"],
+  parked: ["parked", "yellow"],
 };
 const WORD_WIDTH = 9;
 const NAME_WIDTH_MAX = 40;

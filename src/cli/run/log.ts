@@ -101,7 +101,7 @@ function warningText({ type, detail, asked, given }: Record<string, unknown>): s
 /** What the engine needs to know; what the command is stays in the plan. */
 function bodyOf({ task, id, needs }: Matched, plan: Plan): TaskBody {
   const { rules } = task;
-  const { agent, project, type, priority, locks, provider, timeoutMs, attempts, tokens, maxRounds } = rules;
+  const { agent, project, type, priority, locks, provider, timeoutMs, attempts, tokens, maxRounds, approval } = rules;
   return {
     id,
     agentId: agent,
@@ -120,6 +120,7 @@ function bodyOf({ task, id, needs }: Matched, plan: Plan): TaskBody {
     ...(provider === null ? {} : { provider }),
     ...(timeoutMs === null ? {} : { timeoutMs }),
     ...(tokens === undefined ? {} : { estimatedTokens: tokens }),
+    ...present({ approval }),
     ...(maxRounds === undefined ? {} : { loop: { ...present({ until: task.work.until }), max: maxRounds } }),
   };
 }

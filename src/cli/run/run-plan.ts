@@ -38,6 +38,7 @@ export type RunFlags = {
   readonly dryRun?: boolean;
   readonly fresh?: boolean;
   readonly failFast?: boolean;
+  readonly approve?: readonly string[];
   readonly keepGoing?: boolean;
   readonly retryFailed?: boolean;
   readonly output?: boolean;
@@ -101,6 +102,7 @@ async function perform({ call, plan, tasks, data, slots, clock }: Prepared): Pro
     observer: show,
     retriesFailed: flags.retryFailed !== false,
     failsFast: flags.failFast === true,
+    approved: new Set(flags.approve),
   });
   const interrupts = listen(terminal, show.noted, running.interrupt, attempts.kill);
   try {

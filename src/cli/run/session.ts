@@ -19,11 +19,12 @@ import {
   type HeldPermit,
   type LocalWorker,
   openDrover,
+  TaskAsk,
   type TaskContext,
   TaskRequeue,
   TaskSkip,
 } from "../../engine/index.ts";
-import type { Clock } from "../../std/index.ts";
+import { type Clock, present } from "../../std/index.ts";
 import { watchRoom } from "../../worker/exec/index.ts";
 import type { ExecOutcome } from "../../worker/index.ts";
 
@@ -46,6 +47,8 @@ export type RunRequest = {
   readonly retriesFailed: boolean;
   /** Whether nothing more starts once a task has failed. */
   readonly failsFast: boolean;
+  /** The names of the tasks whose questions are answered with yes. */
+  readonly approved: ReadonlySet<string>;
   readonly now: () => number;
   readonly clock: Clock;
   readonly observer: RunObserver;
@@ -137,6 +140,7 @@ async function conduct(run: RunContext): Promise<RunEnd> {
   // Timers of the engine do not hold the process; a run that waits for one must.
   const hold = setInterval(() => {}, 1 << 30);
   try {
+    await approveParked(run);
     await workers.begin();
     return await Promise.race([watch.ended, failed, interruption(run, workers, watch.caughtUp)]);
   } finally {
@@ -145,6 +149,12 @@ async function conduct(run: RunContext): Promise<RunEnd> {
     await workers.close();
     watch.close();
   }
+}
+
+/** What an earlier run has left parked. */
+async function approveParked({ drover, matching, approved }: RunContext): Promise<void> {
+  for (const { task, id } of matching.matched)
+    if (approved.has(task.name) && drover.state.tasks.get(id as never)?.phase === "parked") await drover.approve(id);
 }
 
 type RunWorkers = {
@@ -217,7 +227,7 @@ type Watch = { readonly ended: Promise<RunEnd>; caughtUp(seq: number): Promise<v
 
 /** Follows the log, tells what happened, and notices when there is nothing more to wait for. */
 function watchLog(run: RunContext, shortage: RunWorkers["shortage"]): Watch {
-  const { drover, runState, observer, failsFast, after } = run;
+  const { drover, runState, observer, failsFast, approved, after } = run;
   const ended = Promise.withResolvers<RunEnd>();
   const closing = new AbortController();
   const waiting = new Set<{ readonly seq: number; readonly resolve: () => void }>();
@@ -237,6 +247,8 @@ function watchLog(run: RunContext, shortage: RunWorkers["shortage"]): Watch {
     const fact = factOf(event);
     const row = fact === null ? null : runState.apply(fact);
     if (fact !== null && row !== null) observer.happened(fact, row);
+    if (fact?.kind === "parked" && row !== null && approved.has(row.task.name))
+      drover.approve(row.id).catch(ended.reject);
     if (row?.state === "failed" && failsFast && haltedAt === null) halt().catch(ended.reject);
     for (const one of waiting) if (seen >= one.seq) one.resolve();
     lookAround();
@@ -272,6 +284,8 @@ function factOf({ at, payload }: FeedEvent): Fact | null {
       return { kind: "done", id: payload.task, at };
     case "attempt-failed":
       return { kind: "again", id: payload.task, at, why: payload.error, until: payload.restUntil };
+    case "task-parked":
+      return { kind: "parked", id: payload.task, at, why: payload.question ?? "" };
     case "round-ended":
       return { kind: "again", id: payload.task, at, why: roundInWords(payload.note), until: at };
     case "attempt-lost":
@@ -369,11 +383,12 @@ async function throughGate(
 
 /** The outcome of a command as a handler answers: what it returns is the result, what it throws is why not. */
 export function answerOf(
-  { outcome, result, error = outcome, retryAfterMs, rateLimited, permanent, note }: ExecOutcome,
+  { outcome, result, error = outcome, retryAfterMs, rateLimited, permanent, note, question, timeoutMs }: ExecOutcome,
   isStopping: boolean = false,
 ): unknown {
   if (outcome === "done") return result;
   if (outcome === "again") return again(note);
+  if (outcome === "ask") throw new TaskAsk(question ?? "", present({ timeoutMs }));
   // Asking to come back would cost the task something; having been stopped must not.
   if (isStopping) throw new Error(error);
   switch (outcome) {

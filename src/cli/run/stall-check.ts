@@ -52,7 +52,9 @@ export function createStallCheck(given: {
         if (inTheWay === null) return null;
         reason ||= `${row.task.name}: ${inTheWay}`;
       }
-      reason ||= inNames(row, summary);
+      reason ||= shut.includes("approval")
+        ? `${inNames(row, summary)} Run it again with --approve ${row.task.name}.`
+        : inNames(row, summary);
       if (at !== null && (earliest === null || at < earliest.at)) earliest = { at, summary: inNames(row, summary) };
     }
     const isBusy = (await drover.workers()).some(({ inFlight }) => inFlight > 0);

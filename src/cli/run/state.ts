@@ -32,7 +32,7 @@ export type Fact = { readonly id: string; readonly at: number } & (
   | { readonly kind: "done" | "stopped" }
   /** It failed or was sent back, and will be tried again. */
   | { readonly kind: "again"; readonly why: string; readonly until: number }
-  | { readonly kind: "failed" | "cancelled"; readonly why: string }
+  | { readonly kind: "failed" | "cancelled" | "parked"; readonly why: string }
   /** Without a dependency, by its own condition. */
   | { readonly kind: "skipped"; readonly dependency: string | null; readonly why: string }
 );
@@ -76,6 +76,8 @@ function change(row: Row, fact: Fact, byId: ReadonlyMap<string, Row>): Row {
       return settle(row, "done", fact.at, "");
     case "again":
       return settle(row, "resting", fact.at, fact.why);
+    case "parked":
+      return settle(row, "waiting", fact.at, fact.why);
     case "stopped":
       return settle(row, "waiting", fact.at, "stopped before its end");
     case "failed":

@@ -29,6 +29,7 @@ export const runVerb: VerbBody<RunFlags> = {
     { flags: "--fail-fast", about: "start nothing more once a task has failed; what runs may end" },
     { flags: "--keep-going", about: "go on with what does not need the failed task; this is the default" },
     { flags: "--no-retry-failed", about: "leave what failed or was skipped in an earlier run as it is" },
+    { flags: "--approve <tasks>", about: "approve these tasks when they ask; several with commas", read: taskNames },
     { flags: "--fresh", about: "run everything anew; the old log is moved aside" },
     { flags: "-o, --output", about: "print every line the commands write, behind the name of the task" },
     { flags: "-d, --data <directory>", about: "where the log is (default: .drover/runs/NAME beside the file)" },

@@ -36,7 +36,7 @@ for (const { name, task, shown } of rows)
 
 /** A field that is not shown by its own name: the id is the taskId of what is shown. */
 const NOT_SHOWN = ["id"];
-const submitted: Required<Omit<TaskBody, "id">> = {
+const submitted: Required<Omit<TaskBody, "id" | "approval">> & Required<Pick<TaskView, "approval">> = {
   agentId: "ann",
   action: "build",
   project: "web",
@@ -67,6 +67,7 @@ const submitted: Required<Omit<TaskBody, "id">> = {
   onLoss: "fail",
   labels: { team: "web" },
   loop: { until: "npm test", max: 10 },
+  approval: { question: "ship it?" },
 };
 for (const field of Object.keys(taskFields).filter((key) => !NOT_SHOWN.includes(key)))
   test(`${field} is shown`, () => {

@@ -11,6 +11,7 @@ const TINTS: Readonly<Record<TaskState, Tint | null>> = {
   queued: null,
   assigned: "cyan",
   running: "cyan",
+  parked: "yellow",
   done: "green",
   failed: "red",
   cancelled: "yellow",
@@ -139,6 +140,7 @@ export function taskDetails(task: TaskView, output: Output): string {
     ["on dependency failure", task.onDependencyFailure],
     ["callback", task.callbackUrl],
     ["labels", labelsOf(task)],
+    ["approval", approvalOf(task, now), "yellow"],
     ["loop", loopOf(task)],
     ...(task.rounds ?? []).map(roundRow),
   ]);
@@ -146,6 +148,15 @@ export function taskDetails(task: TaskView, output: Output): string {
     .filter((key) => task[key] !== undefined)
     .map((key) => `${output.paint("dim", key)}\n${indented(shownValue(task[key]), output.width)}`);
   return head + values.join("");
+}
+
+function approvalOf({ approval, state }: TaskView, now: number): string | undefined {
+  if (approval === undefined) return undefined;
+  const { question, until, at, note } = approval;
+  const asked = question === undefined ? "" : `: ${plainLines(question)}`;
+  if (at !== undefined) return `given ${instant(at, now)}${note === undefined ? "" : `: ${plainLines(note)}`}`;
+  const by = until === undefined ? "" : `, to be answered by ${instant(until, now)}`;
+  return state === "parked" ? `asked for${asked}${by}` : `needed${asked}`;
 }
 
 function loopOf({ loop }: TaskView): string | undefined {

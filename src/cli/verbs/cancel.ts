@@ -73,7 +73,7 @@ export const retryVerb: VerbBody<Record<never, never>> = {
   },
 };
 
-async function forEachId(
+export async function forEachId(
   { args, output, terminal }: Call<unknown>,
   done: string,
   act: (id: string) => Promise<unknown>,

@@ -32,6 +32,7 @@ const rows: [line: string, offered: readonly string[]][] = [
   ["drover -", ["--help", "--json", "--no-color", "--url", "--version", "-V", "-h"]],
   ["drover completion ", ["bash", "fish", "zsh"]],
   ["drover submit --on-dependency-failure ", ["run", "skip"]],
+  ["drover submit --appr", ["--approval"]],
   ["drover submit --priority ", ["critical", "high", "low", "normal"]],
   ["drover tasks --state re", ["rejected"]],
   ["drover help ", [...verbs, "exit-codes"].sort()],

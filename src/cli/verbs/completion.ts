@@ -72,7 +72,8 @@ const HELP: Flag = { names: ["-h", "--help"], about: "show help", value: "none" 
 const VERSION: Flag = { names: ["-V", "--version"], about: "print the version", value: "none" };
 
 function flagOf({ flags, about, choices, words }: FlagSpec): Flag {
-  const [spelled = "", wanted] = flags.split(" <");
+  // A value that may be left out, as in `--approval [question]`, is free text: nothing is offered for it.
+  const [spelled = "", wanted] = flags.replace(/ \[.*/, "").split(" <");
   const free: Value = FILES.has(wanted?.slice(0, -1) ?? "") ? "file" : "free";
   return { names: spelled.split(", "), about, value: wanted === undefined ? "none" : (choices ?? words ?? free) };
 }

@@ -1,6 +1,6 @@
 /**
- * What the verbs about the fleet and the log say, and what they ask: why, cancel, retry, workers, projects, gates,
- * schedules, pause, resume, events.
+ * What the verbs about the fleet and the log say, and what they ask: why, cancel, retry, approve, workers, projects,
+ * gates, schedules, pause, resume, events.
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
@@ -136,6 +136,37 @@ describe("cancel and retry", () => {
     const answer = { taskId: "a", state: "queued", createdAt: "2026-01-31T12:00:00Z" };
     const ran = await drover(["retry", "a"], { "POST /tasks/a/retry": answer });
     assert.deepEqual([ran.code, ran.out], [0, "a submitted again\n"]);
+  });
+});
+
+describe("approve", () => {
+  const answer = (taskId: string, state: string): object => ({ taskId, state, createdAt: "2026-01-31T12:00:00Z" });
+  const answers = {
+    "POST /tasks/a/approve": answer("a", "queued"),
+    "POST /tasks/b/approve": new Refusal(409, "conflict", "b is done, not parked; the first answer counts"),
+    "POST /tasks/c/approve": answer("c", "queued"),
+  };
+  test("says yes to each with the note, and one that is refused does not keep the others from theirs", async () => {
+    const ran = await drover(["approve", "a", "b", "c", "--note", "the blue one"], answers);
+    assert.deepEqual([ran.code, ran.out], [4, "a approved\nc approved\n"]);
+    assert.equal(ran.err, "error: b is done, not parked; the first answer counts\n");
+    assert.deepEqual(
+      ran.asked.map(({ body }) => body),
+      Array(3).fill({ note: "the blue one" }),
+    );
+  });
+  test("--deny says no, and why", async () => {
+    const denied = { "POST /tasks/a/approve": answer("a", "failed") };
+    const ran = await drover(["approve", "a", "--deny", "--note", "not now"], denied);
+    assert.deepEqual([ran.code, ran.out, ran.asked[0]?.body], [0, "a denied\n", { note: "not now", deny: true }]);
+  });
+  test("alone it says nothing but yes, and --json has what the API answers", async () => {
+    const ran = await drover(["approve", "a", "--json"], answers);
+    assert.deepEqual([JSON.parse(ran.out), ran.asked[0]?.body], [answers["POST /tasks/a/approve"], {}]);
+  });
+  test("without an id it is refused here", async () => {
+    const ran = await drover(["approve"], answers);
+    assert.deepEqual([ran.code, ran.asked.length], [2, 0]);
   });
 });
 

@@ -22,8 +22,9 @@ type Field = (typeof ABOUT | typeof TRIES)[number];
 type TextFlag = "agent" | "command" | "params" | "payload" | "priority" | "notBefore" | "artifact" | "tab" | "until";
 type NumberFlag = "cpu" | "memory" | "tokens" | "timeout" | "maxRounds";
 type ListFlag = "capability" | "lock" | "label" | "needs" | "output";
-export type TaskFlags = Pick<TaskBody, Field> &
-  Readonly<Partial<Record<TextFlag, string> & Record<NumberFlag, number> & Record<ListFlag, readonly string[]>>>;
+export type TaskFlags = Pick<TaskBody, Field> & { readonly approval?: string | true } & Readonly<
+    Partial<Record<TextFlag, string> & Record<NumberFlag, number> & Record<ListFlag, readonly string[]>>
+  >;
 export type SubmitFlags = TaskFlags & { readonly id?: string; readonly deadline?: string };
 
 export const PRIORITIES: readonly string[] = ["critical", "high", "normal", "low"];
@@ -98,6 +99,7 @@ export const TASK_FLAGS: readonly FlagSpec[] = [
       "when an attempt that had begun is lost: run it again (the default), or fail, its outcome unknown (with --tab)",
     choices: ["retry", "fail"],
   },
+  { flags: "--approval [question]", about: "somebody must approve it before it starts: drover approve ID" },
   { flags: "--until <line>", about: "with --max-rounds: the check of its loop, a shell line for the exec worker" },
   {
     flags: "--max-rounds <n>",
@@ -148,9 +150,13 @@ export async function taskBodyFrom(
     labels: flags.label === undefined ? undefined : pairsFrom(flags.label),
     needs: flags.needs === undefined ? undefined : needsFrom(flags.needs),
     loop: loopFrom(flags),
+    approval: approvalFrom(flags.approval),
   };
   return given({ ...others, ...Object.fromEntries(same) }) as TaskBody;
 }
+
+const approvalFrom = (given: string | true | undefined): TaskBody["approval"] =>
+  given === undefined || given === true ? given : { question: given };
 
 function loopFrom({ until, maxRounds }: TaskFlags): TaskBody["loop"] {
   if (maxRounds !== undefined) return { ...(until === undefined ? {} : { until }), max: maxRounds };

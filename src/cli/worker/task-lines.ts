@@ -21,6 +21,7 @@ const WORDS: Readonly<Record<ExecOutcome["outcome"] | "start", readonly [word: s
   cancelled: ["cancelled", "yellow"],
   requeue: ["again", "yellow"],
   again: ["again", "yellow"],
+  ask: ["asks", "yellow"],
   skipped: ["skipped", "yellow"],
 };
 const WORD_WIDTH = 9;

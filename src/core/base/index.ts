@@ -13,7 +13,7 @@ export type {
   WorkerId,
 } from "./brand.ts";
 export { agentId, gateId, instant, milliseconds, projectId, seconds, seq, taskId } from "./brand.ts";
-export { cutError, errorText } from "./error-text.ts";
+export { cutError, ERROR_LENGTH_MAX, errorText } from "./error-text.ts";
 export { INSTANT_MAX, instantInWords, instantTextFault } from "./instant-text.ts";
 export { distanceOf, nearest } from "./nearest.ts";
 export { isPlainObject, THROWS } from "./plain-object.ts";

@@ -72,6 +72,8 @@ type RefusalFields = {
   "task-exists": Of<"task">;
   "task-ended": Of<"task" | "state" | "expired">;
   "task-not-ended": Of<"task" | "state">;
+  "task-not-parked": Of<"task" | "state">;
+  "approval-late": Of<"task" | "deadline" | "now">;
   "queue-full": Of<"agent" | "kept"> & {
     /** The limit that was reached. */
     limit: "maxQueue" | "maxPerAgent";
@@ -251,6 +253,10 @@ const SENTENCES: { readonly [Type in Refusal["type"]]: (refusal: RefusalOf<Type>
   },
   "task-not-ended": ({ task, state }) =>
     `task ${task} is ${state}; only a failed, cancelled or skipped task can run again`,
+  "task-not-parked": ({ task, state }) =>
+    `task ${task} is ${state}; only a parked task waits for an approval, and the first answer counts`,
+  "approval-late": ({ task, deadline, now }) =>
+    `task ${task} was to be approved by ${instantText(deadline)}, and it is ${instantText(now)}: it has failed`,
   "queue-full": aboutQueue,
   backpressure: ({ usage, rejectThreshold }) =>
     `overloaded: usage ${usage} reached scheduler.backpressure.rejectThreshold ${rejectThreshold}; try again later`,

@@ -189,7 +189,9 @@ function timersOf(task: ReadonlyTask): string[] {
   const { timeoutMs } = task.requirements;
   const waits = (task.phase === "waiting" && isMet(task)) || task.phase === "queued";
   const pin = task.timers?.find(({ kind }) => kind === "pin")?.at;
+  const until = task.extra?.approval?.until ?? -1;
   return [
+    ...(task.phase === "parked" && until >= 0 ? [`approval ${until}`] : []),
     ...(task.deadline >= 0 && !hasEnded(task) ? [`deadline ${task.deadline}`] : []),
     ...(task.pin === null ? [] : [`pin ${pin}`]),
     ...(attempt?.state === "stopping" ? [`stop ${attempt.stopBy}`] : []),

@@ -49,7 +49,11 @@ function checkTask(state: ReadonlyState, task: ReadonlyTask, complain: Check): v
   const runs = task.phase === "assigned" || task.phase === "running";
   complain(ended === (task.end !== null), say("has an end if and only if it has ended"));
   complain(!runs || task.attempt !== null, say("runs, so it has an attempt"));
-  complain(task.phase === "waiting" ? task.runnableAt < 0 : ended || task.runnableAt >= 0, say("has a runnable time"));
+  const isParked = task.phase === "parked";
+  const hasTime = task.phase === "waiting" ? task.runnableAt < 0 : ended || isParked || task.runnableAt >= 0;
+  complain(hasTime, say("has a runnable time"));
+  const holds = task.attempt !== null || task.group !== null || task.pin !== null || task.restUntil >= 0;
+  complain(!isParked || !holds, say("is parked, so it holds nothing"));
   complain(!ended || (task.restUntil < 0 && task.pin === null), say("has ended, so it neither rests nor is pinned"));
   const isTooLarge = isRunnable(task) && isOversize(state, task);
   complain(standsInQueue(state, task) === (task.group !== null), say("is in a queue if and only if it is runnable"));
@@ -102,6 +106,7 @@ function checkCounts(state: ReadonlyState, complain: Check): void {
   count("reserved", reserves(attempts), state.reserved);
   count("waiting", inPhase(tasks, "waiting"), state.waiting);
   count("queued", inPhase(tasks, "queued"), state.queued);
+  count("parked", inPhase(tasks, "parked"), state.parked);
   const ended = tasks.filter((task) => hasEnded(task) && task.links?.due !== true);
   count("results", inPhase(ended, "done", "cancelled"), state.results);
   count("failures", inPhase(ended, "failed", "skipped"), state.failures);
@@ -115,7 +120,7 @@ function checkCounts(state: ReadonlyState, complain: Check): void {
       live.reduce((sum, { charge }) => sum + charge, 0),
       project.chargesOut,
     );
-    count(`backlog of ${project.id}`, inPhase(mine, "waiting", "queued"), project.backlog);
+    count(`backlog of ${project.id}`, inPhase(mine, "waiting", "queued", "parked"), project.backlog);
     count(`ready of ${project.id}`, inPhase(mine, "queued"), project.ready);
     count(`runnable of ${project.id}`, mine.filter((task) => standsInQueue(state, task)).length, project.queued);
     const plain = mine.filter((task) => task.estimate <= 0 && standsInQueue(state, task));
@@ -125,7 +130,7 @@ function checkCounts(state: ReadonlyState, complain: Check): void {
       const own = mine.filter((task) => task.agent === agent);
       const name = `${agent.id} of ${project.id}`;
       count(`in flight of ${name}`, live.filter(({ task }) => task.agent === agent).length, agent.inFlight);
-      count(`backlog of ${name}`, inPhase(own, "waiting", "queued"), agent.backlog);
+      count(`backlog of ${name}`, inPhase(own, "waiting", "queued", "parked"), agent.backlog);
       count(`runnable of ${name}`, own.filter((task) => standsInQueue(state, task)).length, agent.queued);
       count(`records of ${name}`, own.length, agent.records);
     }
@@ -152,7 +157,7 @@ function checkLoads(state: ReadonlyState, complain: Check): void {
     complain(isComplete && entries.length > 0, say("is known where it has been"));
     const isCounted = load.inFlight === mine.filter(({ attempt }) => attempt !== null).length;
     complain(isCounted, say("counts what it has in flight"));
-    const backlog = mine.filter(({ phase }) => phase === "waiting" || phase === "queued");
+    const backlog = mine.filter(({ phase }) => phase === "waiting" || phase === "queued" || phase === "parked");
     complain(load.backlog === backlog.length, say("counts what waits"));
     complain(load.isFull === load.inFlight >= maxPerAgentInFlight, say("is full if it has in flight what it may"));
   }

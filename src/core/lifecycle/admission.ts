@@ -21,6 +21,7 @@ import type { Event, EventOf, TaskSubmitted } from "../model/events.ts";
 import type { ReadonlyProject, ReadonlyState } from "../model/read-only.ts";
 import { type EndPhase, hasEnded, type Phase, wentWell } from "../model/state.ts";
 import { estimateFrom } from "../turn/expected-tokens.ts";
+import { parked } from "./approval.ts";
 import { tabCapability } from "./browser-tab.ts";
 import { hasLeft } from "./files.ts";
 import { growingParent } from "./growth.ts";
@@ -69,13 +70,16 @@ export function usage(load: Load): number {
 export function isThrottling(state: ReadonlyState): boolean {
   const { maxQueue, backpressure } = state.config.scheduler;
   const { perWorker, throttleAt } = backpressure;
-  return (perWorker === null ? (state.waiting + state.queued) / maxQueue : usage(loadOf(state))) > throttleAt;
+  return (perWorker === null ? backlogOf(state) / maxQueue : usage(loadOf(state))) > throttleAt;
 }
+
+/** All that is let in and has not begun, or waits for somebody's word. */
+const backlogOf = ({ waiting, queued, parked }: ReadonlyState): number => waiting + queued + parked;
 
 function loadOf(state: ReadonlyState): Load {
   const { maxQueue, backpressure } = state.config.scheduler;
   const { perWorker, rejectThreshold, throttleAt } = backpressure;
-  const [queued, workers] = [state.waiting + state.queued, state.fleet.able];
+  const [queued, workers] = [backlogOf(state), state.fleet.able];
   return { queued, inFlight: state.inFlight, workers, maxQueue, perWorker, rejectThreshold, throttleAt };
 }
 
@@ -205,7 +209,7 @@ function refusalForRoom(state: ReadonlyState, task: Submission): Refusal | null 
   if (typeof task.callback === "string" && state.callbacks.due.size >= CALLBACKS_MAX)
     return { type: "too-many", what: "callbacks that are due", max: CALLBACKS_MAX };
   const { maxQueue, maxPerAgent, backpressure } = state.config.scheduler;
-  const queued = state.waiting + state.queued;
+  const queued = backlogOf(state);
   const agent = task.agent as string;
   if (queued >= maxQueue) return { type: "queue-full", limit: "maxQueue", agent, queued, maxQueue, maxPerAgent };
   const ofProject = state.projects.get(task.project)?.backlog ?? 0;
@@ -242,7 +246,7 @@ function admit(
   const submitted = submittedEvent(state, task, { id, priority, settings, ties, group }, now);
   const warnings = warningsFor(state, task, submitted, { asked, settings });
   // Nearly every submit is just that: a list made with room to grow would be garbage ten times over.
-  if (!project.isNew && typeof task.callback !== "string" && ties.failed === null)
+  if (!project.isNew && typeof task.callback !== "string" && ties.failed === null && submitted.approval === null)
     return { events: [submitted], id, warnings };
   const events: Event[] = [submitted];
   if (project.isNew) events.unshift({ kind: "project-put", at: now, project: task.project, settings, source });
@@ -254,8 +258,20 @@ function admit(
     const cause = seq as EventOf<"task-skipped">["cause"];
     events.push({ kind: "task-skipped", at: now, task: id, cause, dependency, reason, attempt: null, tokens: null });
   }
+  if (submitted.approval !== null && !waits(task, ties, submitted.artifact, now))
+    events.push(parked(id, submitted.approval, now));
   return { events, id, warnings };
 }
+
+/** The artifact that it waits for; null where it waits for none, since it is there or its parent has left it. */
+function awaitedArtifact(state: ReadonlyState, { artifact, artifactReady, parent }: Submission): string | null {
+  if (artifact === null || artifactReady) return null;
+  return parent !== null && hasLeft(state.tasks.get(parent), artifact) ? null : artifact;
+}
+
+/** Whether it waits for something that is no person. */
+const waits = ({ notBefore }: Submission, ties: Ties, artifact: string | null, now: Instant): boolean =>
+  ties.unmet || ties.failed !== null || artifact !== null || (notBefore !== null && notBefore > now);
 
 const NO_WARNINGS: readonly Warning[] = [];
 
@@ -297,10 +313,9 @@ function submittedEvent(state: ReadonlyState, task: Submission, admitted: Admitt
   const { ties } = admitted;
   const { parent, needs, cpu, memory, action } = task;
   const capabilities = needed(task);
-  const isLeft = task.artifact !== null && parent !== null && hasLeft(state.tasks.get(parent), task.artifact);
-  const artifact = task.artifactReady || isLeft ? null : task.artifact;
-  const waits = ties.unmet || ties.failed !== null || artifact !== null;
-  const runnable = !waits && (task.notBefore === null || task.notBefore <= now);
+  const artifact = awaitedArtifact(state, task);
+  const approval = task.approval ?? null;
+  const runnable = approval === null && !waits(task, ties, artifact, now);
   return {
     kind: "task-submitted",
     at: now,
@@ -346,6 +361,7 @@ function submittedEvent(state: ReadonlyState, task: Submission, admitted: Admitt
     group: admitted.group,
     maxRounds: task.maxRounds ?? 0,
     ofRunning: ties.ofRunning,
+    approval,
   };
 }
 

@@ -11,6 +11,7 @@ import { type AttemptReport, type CommandOf, type Decided, REPEATED } from "../m
 import type { Event } from "../model/events.ts";
 import type { ReadonlyAttempt, ReadonlyState } from "../model/read-only.ts";
 import { usedBy } from "../turn/budget.ts";
+import { askFor } from "./approval.ts";
 import { endRound } from "./loop.ts";
 import { requeueAttempt, returnAttempt, throttleAttempt } from "./loss.ts";
 import { endOfStop, failAttempt, giveUpAttempt, stopForBudget } from "./stop.ts";
@@ -89,6 +90,7 @@ function finish(state: ReadonlyState, attempt: ReadonlyAttempt, report: AttemptR
     return [{ kind: "task-skipped", at: now, task, cause: null, dependency: null, reason, attempt: number, tokens }];
   }
   if (report.outcome === "again") return endRound(state, attempt, report, now);
+  if (report.outcome === "ask") return [askFor(attempt, report, now)];
   if (report.outcome === "cancelled") {
     const reason = report.error ?? "cancelled by its worker";
     return [

@@ -19,6 +19,14 @@ export function noteEnd({ callbacks }: State, task: Task, phase: EndPhase, end: 
   callbacks.due.set(end as Seq, { task: task.id, end: end as Seq, phase, ended: endedOf(task), host });
 }
 
+/** Somebody is asked about it. */
+export function noteParked({ callbacks, seq }: State, task: Task): void {
+  const host = callbacks.wanted.size === 0 ? undefined : callbacks.wanted.get(task.id);
+  if (host === undefined) return;
+  const end = seq as Seq;
+  callbacks.due.set(end, { task: task.id, end, phase: "parked", ended: null, host });
+}
+
 /** Of a task that has ended. */
 export function endedOf(task: ReadonlyTask): EndedTask {
   const { id, seq, createdAt, depth, priority, iteration, ownFailures, attempts } = task;

@@ -21,6 +21,7 @@ import { GROUPS_LOOKED_AT_MAX, holdsMax } from "../turn/hold.ts";
 import { ANY_PRIORITY, mayStart, pickIn } from "../turn/next-in-line.ts";
 import { overdueAt } from "../turn/priority.ts";
 import { nextRankChange } from "../turn/rank-change.ts";
+import { unanswered } from "./approval.ts";
 import { queued } from "./dependency.ts";
 import { dueAtGates, nextInstantAtGates } from "./permits.ts";
 import { endOfStop, stopByFor, stopping } from "./stop.ts";
@@ -65,6 +66,8 @@ function dueTimer(state: ReadonlyState, timer: ReadonlyTimer, now: Instant): Eve
       return [endOfStop(state, timer.attempt as ReadonlyAttempt, null, now)];
     case "pin":
       return [{ kind: "pin-released", at: now, task: task.id }];
+    case "approval":
+      return [unanswered(task, now)];
     case "tab":
       return unresolved(timer.tab as ReadonlyTab, now);
   }
@@ -72,7 +75,8 @@ function dueTimer(state: ReadonlyState, timer: ReadonlyTimer, now: Instant): Eve
 
 function deadlineEvent(state: ReadonlyState, task: ReadonlyTask, now: Instant): Event {
   const runs = task.phase === "assigned" || task.phase === "running";
-  const reason = runs ? "deadline exceeded" : "deadline exceeded while queued";
+  const where = task.phase === "parked" ? "parked" : "queued";
+  const reason = runs ? "deadline exceeded" : `deadline exceeded while ${where}`;
   const stopBy = runs && task.attempt !== null ? stopByFor(state, task.attempt, now) : null;
   return { kind: "task-failed", at: now, task: task.id, attempt: null, tokens: null, reason, expired: !runs, stopBy };
 }

@@ -19,6 +19,7 @@ import type { Event } from "../model/events.ts";
 import type { ReadonlyLinks, ReadonlyState, ReadonlyTask, ReadonlyTombstone } from "../model/read-only.ts";
 import { type End, type EndPhase, hasEnded, wentWell } from "../model/state.ts";
 import { skipReason } from "./admission.ts";
+import { parked, requiredOf } from "./approval.ts";
 import { hasLeft } from "./files.ts";
 import { dependenciesOf, UNTIED } from "./transitions.ts";
 
@@ -66,8 +67,10 @@ function knownTo(state: ReadonlyState, { seq }: ReadonlyTask, id: TaskId): Reado
   return found === undefined || found.seq > seq ? null : found;
 }
 
-/** The event that makes a task runnable, with the worker it would rather run on. */
+/** The event that makes a task runnable, with the worker it would rather run on; or that has it wait for approval. */
 export function queued(state: ReadonlyState, task: ReadonlyTask, cause: Seq | null, now: Instant): Event {
+  const required = requiredOf(task);
+  if (required !== null) return parked(task.id, required, now);
   const ties = task.links ?? UNTIED;
   const pin = pinFor(state, { ...ties, lastWorker: task.lastWorker }, neededBy(state, task));
   return { kind: "task-queued", at: now, task: task.id, cause, pin };

@@ -25,6 +25,7 @@ const noCounts = (): PhaseCounts => ({
   queued: 0,
   assigned: 0,
   running: 0,
+  parked: 0,
   done: 0,
   failed: 0,
   cancelled: 0,

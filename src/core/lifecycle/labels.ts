@@ -16,6 +16,7 @@ export const newExtra = (): TaskExtra => ({
   loop: null,
   growth: null,
   files: null,
+  approval: null,
 });
 
 /** What few tasks have, of one that has some of it from here on: an object of its own, to be written. */

@@ -41,7 +41,7 @@ export function endRound(state: ReadonlyState, attempt: ReadonlyAttempt, report:
 const cutNote = (note: string | null): string | null => (note === null || note === "" ? null : cutError(note));
 
 /** The worker that ran it last has its files and its session: it is waited for under any strategy. */
-function pinToLast(state: ReadonlyState, task: ReadonlyTask): Pin | null {
+export function pinToLast(state: ReadonlyState, task: ReadonlyTask): Pin | null {
   if (task.lastWorker === null || state.config.scheduler.placement.affinityWait === 0) return null;
   const worker = state.fleet.byId.get(task.lastWorker);
   return worker !== undefined && offers(worker, neededBy(state, task)) ? worker.id : null;

@@ -10,6 +10,7 @@ import { neededBy, pinFor } from "../fleet/placement.ts";
 import type { CommandOf, Decided, Warning } from "../model/commands.ts";
 import type { ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
 import { hasEnded, wentWell } from "../model/state.ts";
+import { requiredOf } from "./approval.ts";
 import { hasLeft } from "./files.ts";
 import { stopByFor } from "./stop.ts";
 import { dependenciesOf, UNTIED } from "./transitions.ts";
@@ -57,7 +58,8 @@ export function decideRetry(state: ReadonlyState, { task: id }: CommandOf<"retry
   }
   const artifact = task.links?.artifact ?? null;
   const isThere = artifact === null || (ties.parent !== null && hasLeft(state.tasks.get(ties.parent), artifact));
-  const runnable = waitFor.length === 0 && isThere;
+  // What must be approved is parked when it is found to wait for nothing else.
+  const runnable = waitFor.length === 0 && isThere && requiredOf(task) === null;
   const pin = runnable ? pinFor(state, { ...ties, lastWorker: task.lastWorker }, neededBy(state, task)) : null;
   return ok({ events: [{ kind: "task-retried", at: now, task: id, waitFor, runnable, pin }] });
 }

@@ -14,7 +14,7 @@ import { insert, remove, sortedList } from "../collections/sorted-list.ts";
 import { isStray } from "../fleet/pin.ts";
 import { awaitedParent } from "../fleet/placement.ts";
 import { requirementsFor } from "../fleet/requirements.ts";
-import type { TaskSubmitted } from "../model/events.ts";
+import type { EventOf, TaskSubmitted } from "../model/events.ts";
 import type { ReadonlyTask } from "../model/read-only.ts";
 import type { End, EndPhase, Links, Phase, Project, State, Task, Tombstone } from "../model/state.ts";
 import { endedBadly, hasEnded } from "../model/state.ts";
@@ -23,8 +23,9 @@ import { dropHold } from "../turn/hold.ts";
 import { addAgent, dropAgent } from "../turn/members.ts";
 import { settleQueue } from "../turn/queue.ts";
 import { compareSeqs } from "../turn/total-orders.ts";
+import { noteAsked, requireApproval } from "./approval.ts";
 import { joinTab, leaveTab } from "./browser-tab.ts";
-import { noteEnd } from "./callbacks.ts";
+import { noteEnd, noteParked } from "./callbacks.ts";
 import { dropFiles, hasLeft } from "./files.ts";
 import { joinGroup, leaveGroup, moveInGroup } from "./groups.ts";
 import { countOpen, grow } from "./growth.ts";
@@ -34,7 +35,7 @@ import { setTimer } from "./timers.ts";
 const AGENTS_KEPT_MAX = 1000;
 const STALE_MAX = 64;
 /** The timers an end calls off. */
-const ENDED_BY_END = ["deadline", "wake", "timeout"] as const;
+const ENDED_BY_END = ["deadline", "wake", "timeout", "approval"] as const;
 
 export function submitTask(state: State, event: TaskSubmitted): void {
   const project = state.projects.get(event.project) as Project;
@@ -81,6 +82,7 @@ export function submitTask(state: State, event: TaskSubmitted): void {
   if (event.deadline !== null) setTimer(state, task, "deadline", event.deadline);
   if (event.labels.length > 0) putLabels(state, task, event.labels);
   if (event.group !== null) joinGroup(state, task, event.group);
+  if (event.approval !== null) requireApproval(task, event.approval);
   if (event.maxRounds > 0) extraOf(task).loop = { max: event.maxRounds, rounds: [] };
   tie(state, task, event);
   if (event.runnable) queueTask(state, task, event.at, event.pin);
@@ -248,6 +250,17 @@ export function queueTask(state: State, task: Task, at: Instant, pin: Pin | null
   settleQueue(state, task);
 }
 
+/** It waits for somebody's word, and holds nothing meanwhile. */
+export function parkTask(state: State, task: Task, event: EventOf<"task-parked">): void {
+  setPhase(state, task, "parked");
+  task.restUntil = -1;
+  setReady(state, task, false);
+  setTimer(state, task, "wake", -1);
+  noteAsked(task, event);
+  setTimer(state, task, "approval", event.until ?? -1);
+  noteParked(state, task);
+}
+
 export function setPin(state: State, task: Task, pin: Pin | null, at: number): void {
   if (task.pin !== null) {
     const pinned = state.pins.get(task.pin);
@@ -283,7 +296,7 @@ export function setPhase(state: State, task: Task, next: Phase): void {
   const before = task.phase;
   task.phase = next;
   // What waits does not run: an attempt that ended without ending its task is over.
-  if (next === "queued" || next === "waiting") task.startedAt = -1;
+  if (next === "queued" || next === "waiting" || next === "parked") task.startedAt = -1;
   count(state, task, before, -1);
   count(state, task, next, 1);
   if (task.extra !== null && task.extra.group !== null) moveInGroup(task.extra.group, before, next, state.at);
@@ -292,6 +305,7 @@ export function setPhase(state: State, task: Task, next: Phase): void {
 export function count(state: State, task: Task, phase: Phase, by: 1 | -1): void {
   const { project, agent } = task;
   if (phase === "waiting") state.waiting += by;
+  else if (phase === "parked") state.parked += by;
   else if (phase === "queued") {
     state.queued += by;
     if (by === 1 && project.ready === 0 && project.inFlight === 0) comeBack(state, project);

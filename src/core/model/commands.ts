@@ -50,6 +50,8 @@ export type Submission = Pick<
   readonly labels?: readonly string[];
   /** How many rounds its loop may have; 0 or absent: it is no loop. */
   readonly maxRounds?: number;
+  /** What somebody must approve before it is queued; null or absent: nothing. */
+  readonly approval?: TaskSubmitted["approval"];
   /** Null: as the task's kind has it; `fail` with a tab, else `retry`. */
   readonly onLoss?: OnLoss | null;
   /** The host that is called when it ends; null or absent: none. */
@@ -65,9 +67,9 @@ export type WorkerSettings = Readonly<Omit<Offer, "worker"> & Partial<Of<"note">
 export type AttemptReport = Readonly<Of<"task" | "attempt">> & {
   /**
    * How it ended; `requeue` gives the task back, `skipped` says that there was nothing to do, `again` ends a round of
-   * its loop.
+   * its loop, `ask` parks it until somebody answers.
    */
-  readonly outcome: "done" | "failed" | "cancelled" | "requeue" | "skipped" | "again";
+  readonly outcome: "done" | "failed" | "cancelled" | "requeue" | "skipped" | "again" | "ask";
   /** What went wrong; null if nothing did. */
   readonly error: string | null;
   /** The same in detail; null or absent if the worker did not say. */
@@ -88,6 +90,10 @@ export type AttemptReport = Readonly<Of<"task" | "attempt">> & {
   readonly note?: string | null;
   /** The files it left; absent: none. */
   readonly files?: readonly FileRef[];
+  /** With `ask`: what is asked; null or absent: nothing in particular. */
+  readonly question?: string | null;
+  /** With `ask`: how long there is to answer, in milliseconds; null or absent: for ever. */
+  readonly timeoutMs?: number | null;
 };
 
 type Settings<Value> = {
@@ -119,6 +125,10 @@ type CommandFields = {
     reason: string | null;
   };
   "retry-task": Of<"task">;
+  "approve-task": Of<"task" | "note"> & {
+    /** It is denied, and fails. */
+    deny: boolean;
+  };
   "patch-task": Of<"task"> & {
     /** Its new priority; null: as before. */
     priority: number | null;

@@ -49,6 +49,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
     "group",
     "maxRounds",
     "ofRunning",
+    "approval",
   ],
   "task-queued": ["task", "cause", "pin"],
   "task-assigned": ["task", "attempt", "worker", "reason", "rank", "charge", "reserve"],
@@ -117,12 +118,22 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "tombstones-forgotten": ["count"],
   "round-ended": ["task", "attempt", "tokens", "note", "pin"],
   "attempt-files": ["task", "attempt", "files"],
+  "task-parked": ["task", "attempt", "tokens", "question", "until"],
+  "task-approved": ["task", "note", "pin"],
 };
 
 /** Fields that older logs do not have, and what they mean where they are absent: the last of their kind, in order. */
 export const ADDED: { readonly [Kind in EventKind]?: Readonly<Record<string, unknown>> } = {
   "config-changed": { patch: null },
-  "task-submitted": { onLoss: "retry", action: "", labels: [], group: null, maxRounds: 0, ofRunning: false },
+  "task-submitted": {
+    onLoss: "retry",
+    action: "",
+    labels: [],
+    group: null,
+    maxRounds: 0,
+    ofRunning: false,
+    approval: null,
+  },
   "dependents-notified": { rejoins: false },
   "attempt-lost": { reason: null },
   "callback-asked": { host: "" },

@@ -216,6 +216,13 @@ type Submitted = Of<"task" | "project" | "pin" | "runnable"> & {
   maxRounds: number;
   /** Its parent submitted it while it ran: it does not wait for the parent to end. */
   ofRunning: boolean;
+  /** What somebody must approve before it is queued; null if nothing. */
+  approval: {
+    /** What is asked; null if nothing in particular. */
+    readonly question: string | null;
+    /** How long there is to answer, in milliseconds from when it is asked; null: for ever. */
+    readonly timeoutMs: number | null;
+  } | null;
 };
 
 /** What was used, in detail. */
@@ -434,6 +441,18 @@ export type EventFields = {
   "attempt-files": Of<"task" | "attempt"> & {
     /** The files it left; the task has these from here on, and no others. */
     files: readonly FileRef[];
+  };
+  "task-parked": Of<"task" | "tokens"> & {
+    /** The attempt that asks; null if none does. */
+    attempt: number | null;
+    /** What is asked; null if nothing in particular. */
+    question: string | null;
+    /** When it has failed if there is no answer; null: never. */
+    until: Instant | null;
+  };
+  "task-approved": Of<"task" | "pin"> & {
+    /** What the next attempt is to see; null if nothing. */
+    note: string | null;
   };
 };
 

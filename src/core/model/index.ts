@@ -24,7 +24,7 @@ export type {
   UsageTotals,
 } from "./events.ts";
 export { taskOf } from "./events.ts";
-export type { Round } from "./extra.ts";
+export type { Approval, Round } from "./extra.ts";
 export type {
   ReadonlyAgent as Agent,
   ReadonlyAttempt as Attempt,

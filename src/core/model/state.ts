@@ -36,11 +36,11 @@ import type { Gate } from "../gate/state.ts";
 import type { RollingSum } from "../gate/usage-window.ts";
 import type { PushTarget } from "./commands.ts";
 import type { FileRef, OnLoss, StopCause, Takes, TaskSubmitted, UsageTotals, WorkerKind } from "./events.ts";
-import type { Loop } from "./extra.ts";
+import type { Approval, Loop } from "./extra.ts";
 import type { Growth } from "./growth.ts";
 
 /** Where a task is that has not ended. */
-export type LivePhase = "waiting" | "queued" | "assigned" | "running";
+export type LivePhase = "waiting" | "queued" | "assigned" | "running" | "parked";
 /** How a task has ended. */
 export type EndPhase = "done" | "failed" | "cancelled" | "skipped";
 /** Where a task is in its life. */
@@ -167,21 +167,18 @@ export type TaskGroup = {
   readonly parts: Map<string, GroupPart>;
 };
 
-/**
- * What few tasks have. A task without any of it has no such object, and costs one pointer. Tasks may share one: it is
- * written through `extraOf` (lifecycle/labels.ts) alone.
- */
+/** What few tasks have, or it is null. Tasks may share one: it is written by `extraOf` (lifecycle/labels.ts) alone. */
 export type TaskExtra = {
   /** Its labels, in the order of their texts. */
   labels: readonly Label[] | null;
   /** What it was submitted together with. */
   group: GroupPart | null;
-  /** What its attempts used. */
   usage: UsageTotals | null;
   loop: Loop | null;
   /** Its place in a tree that grows. */
   growth: Growth | null;
   files: readonly FileRef[] | null;
+  approval: Approval | null;
 };
 
 export type Task = {
@@ -424,8 +421,9 @@ export type Tombstone = Readonly<
 type PendingCallback = {
   readonly task: TaskId;
   readonly end: Seq;
-  readonly phase: EndPhase;
-  /** Null: a snapshot of an older format did not say. */
+  /** Parked: somebody is asked. */
+  readonly phase: EndPhase | "parked";
+  /** Null: a snapshot of an older format did not say; or it has not ended. */
   readonly ended: EndedTask | null;
   /** Whom it is sent to; empty where an older log does not say. */
   readonly host: string;
@@ -461,7 +459,7 @@ export type Tab = {
   timer: Timer | null;
 };
 
-export type TimerKind = "deadline" | "wake" | "timeout" | "stop" | "pin" | "tab";
+export type TimerKind = "deadline" | "wake" | "timeout" | "stop" | "pin" | "tab" | "approval";
 export type Timer = {
   readonly at: number;
   readonly kind: TimerKind;
@@ -581,6 +579,8 @@ export type State = {
   waiting: number;
   /** Queued tasks, resting ones included. */
   queued: number;
+  /** How many tasks wait for somebody's word. */
+  parked: number;
   /** The last worker round-robin chose. */
   cursor: WorkerId | null;
   /** Counts since the log began. */

@@ -9,7 +9,7 @@ import type { ConfigPatch } from "../config/config-patch.ts";
 import type { GateFacts } from "../gate/state.ts";
 import type { RollingFacts } from "../gate/usage-window.ts";
 import type { Takes } from "../model/events.ts";
-import type { Round } from "../model/extra.ts";
+import type { Approval, Round } from "../model/extra.ts";
 import type { Attempt, EndPhase, LivePhase, Project, Requirements, Worker } from "../model/state.ts";
 
 /**
@@ -22,6 +22,7 @@ export const SNAPSHOT_FORMAT = 4;
 export const PHASES: readonly (LivePhase | EndPhase)[] = [
   ...(["waiting", "queued", "assigned", "running"] as const),
   ...(["done", "failed", "cancelled", "skipped"] as const),
+  "parked",
 ];
 
 export const END_PHASES: readonly EndPhase[] = ["done", "failed", "cancelled", "skipped"];
@@ -76,8 +77,12 @@ export type ExtraRow = {
   loop?: LoopRow;
   growth?: GrowthRow;
   files?: readonly FileRow[];
+  approval?: ApprovalRow;
 };
 export type FileRow = [path: string, hash: string, size: number];
+export type ApprovalRow = [
+  ...[required: Approval["required"], question: string | null, until: number, note: string | null, at: number],
+];
 export type LoopRow = [max: number, ...rounds: RoundRow[]];
 export type RoundRow = readonly [
   ...[iteration: number, attempt: number, outcome: Round["outcome"], note: string | null, tokens: number | null],

@@ -345,7 +345,7 @@ function loadMore(loading: Loading, task: Task, more: format.TaskMore): void {
 function loadExtra(
   loading: Loading,
   task: Task,
-  { labels, group, usage, loop, growth, files = [] }: format.ExtraRow,
+  { labels, group, usage, loop, growth, files = [], approval }: format.ExtraRow,
 ): void {
   const { state } = loading;
   if (labels !== undefined) putLabels(state, task, labels);
@@ -354,6 +354,7 @@ function loadExtra(
   if (growth !== undefined) loadGrowth(loading, task, growth);
   const listed = files.map(([path, hash, size]) => ({ path, hash, size }));
   if (listed.length > 0) putFiles(state, task, listed);
+  if (approval !== undefined) loadApproval(state, task, approval);
   if (loop === undefined) return;
   const [max, ...rounds] = loop;
   extraOf(task).loop = {
@@ -380,6 +381,11 @@ const usageFrom = ([inputTokens, outputTokens, cachedTokens, cost]: format.Usage
   cachedTokens,
   cost,
 });
+
+function loadApproval(state: State, task: Task, [required, question, until, note, at]: format.ApprovalRow): void {
+  extraOf(task).approval = { required, question, until, given: at < 0 ? null : { note, at: at as Instant } };
+  if (task.phase === "parked") setTimer(state, task, "approval", until);
+}
 
 /** Its tasks come later, and count themselves. */
 function loadGroup({ state }: Loading, [, id, createdAt, parts]: format.GroupRow): void {

@@ -196,7 +196,7 @@ function moreOf(task: ReadonlyTask, links: format.LinksRow | null, extra: format
 
 /** Null also where it is there and holds nothing. */
 function extraRow(extra: ReadonlyExtra): format.ExtraRow | null {
-  const { labels, group, usage, loop, growth, files } = extra;
+  const { labels, group, usage, loop, growth, files, approval } = extra;
   if (Object.values(extra).every((one) => one === null)) return null;
   return {
     ...(usage === null ? {} : { usage: usageRow(usage) }),
@@ -205,6 +205,7 @@ function extraRow(extra: ReadonlyExtra): format.ExtraRow | null {
     ...(loop === null ? {} : { loop: loopRow(loop) }),
     ...(growth === null ? {} : { growth: [growth.tree.root, growth.tree.grown, growth.children] }),
     ...(files === null ? {} : { files: files.map(({ path, hash, size }): format.FileRow => [path, hash, size]) }),
+    ...(approval === null ? {} : { approval: approvalRow(approval) }),
   };
 }
 
@@ -227,6 +228,11 @@ function groupRow({ id, createdAt, tasks, parts }: ReadonlyTaskGroup): format.Gr
   });
   return ["group", id, createdAt, rows];
 }
+
+/** An answer that was not given has no instant. */
+const approvalRow = ({ required, question, until, given }: ReadonlyExtra["approval"] & {}): format.ApprovalRow => [
+  ...([required, question, until, given?.note ?? null, given?.at ?? -1] as const),
+];
 
 const loopRow = ({ max, rounds }: NonNullable<ReadonlyExtra["loop"]>): format.LoopRow => [
   max,

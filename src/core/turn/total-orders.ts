@@ -7,7 +7,15 @@
 import type { ReadonlyAgent, ReadonlyGroup, ReadonlyProject, ReadonlyTask, ReadonlyTimer } from "../model/read-only.ts";
 import type { TimerKind } from "../model/state.ts";
 
-const TIMER_RANK: Readonly<Record<TimerKind, number>> = { deadline: 0, timeout: 1, stop: 2, pin: 3, wake: 4, tab: 5 };
+const TIMER_RANK: Readonly<Record<TimerKind, number>> = {
+  deadline: 0,
+  timeout: 1,
+  stop: 2,
+  pin: 3,
+  wake: 4,
+  tab: 5,
+  approval: 6,
+};
 
 export const compareTimers = (left: ReadonlyTimer, right: ReadonlyTimer): number =>
   left.at - right.at || TIMER_RANK[left.kind] - TIMER_RANK[right.kind] || left.order - right.order;

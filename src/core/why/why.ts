@@ -78,6 +78,7 @@ export function why(state: ReadonlyState, id: TaskId, now: Instant): Result<Why,
   if (task.phase === "assigned" || task.phase === "running") {
     return ok(answer(id, task.phase, runCondition(task, task.attempt as ReadonlyAttempt)));
   }
+  if (task.phase === "parked") return ok(answer(id, task.phase, approvalCondition(task)));
   return ok(whyNotStarted(state, task, now));
 }
 
@@ -93,6 +94,13 @@ const answer = (task: TaskId, phase: Phase, condition: WhyCondition): Why => ({
 function endCondition(phase: Phase, endedAt: number, error: string | null): WhyCondition {
   const detail = `The task has ended as ${phase}${error === null ? "" : `: ${error}`}`;
   return finding("ended", false, { endedAt }, ["", detail]);
+}
+
+function approvalCondition({ id, extra }: ReadonlyTask): WhyCondition {
+  const { question = null, until = -1 } = extra?.approval ?? {};
+  const asked = question === null ? "" : `: ${question}`;
+  const detail = `The task is parked until somebody approves it (drover approve ${id})${asked}`;
+  return finding("approval", false, until < 0 ? {} : { failsAt: until }, ["", detail]);
 }
 
 function runCondition(task: ReadonlyTask, attempt: ReadonlyAttempt): WhyCondition {

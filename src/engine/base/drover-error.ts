@@ -24,6 +24,8 @@ const CODE: Readonly<Record<Refusal["type"], DroverErrorCode>> = {
   "task-exists": "conflict",
   "task-ended": "conflict",
   "task-not-ended": "conflict",
+  "task-not-parked": "conflict",
+  "approval-late": "conflict",
   "queue-full": "queue_full",
   backpressure: "backpressure",
   "no-workers": "backpressure",

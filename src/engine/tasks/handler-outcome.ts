@@ -7,7 +7,7 @@
  */
 import { cutError, errorText, type TaskId } from "../../core/base/index.ts";
 import type { AttemptReport, UsageTotals } from "../../core/model/index.ts";
-import { isAgain, RESULT_BYTES_MAX, rateLimitOf, spanOf, TaskRequeue, TaskSkip } from "../../std/index.ts";
+import { isAgain, RESULT_BYTES_MAX, rateLimitOf, spanOf, TaskAsk, TaskRequeue, TaskSkip } from "../../std/index.ts";
 import { payloadOf } from "../base/canonical-json.ts";
 import { badInput, DroverError } from "../base/drover-error.ts";
 
@@ -61,6 +61,10 @@ function failed(entry: Reported, error: unknown, wallNow: number): Report {
     return { report: { ...reportOf(entry, "requeue", message), retryAfterMs: restMs } };
   }
   if (error instanceof TaskSkip) return { report: reportOf(entry, "skipped", message) };
+  if (error instanceof TaskAsk)
+    return {
+      report: { ...reportOf(entry, "ask"), question: error.message.toWellFormed(), timeoutMs: error.timeoutMs },
+    };
   const retryAfterMs = rateLimitOf(error, wallNow);
   if (retryAfterMs !== null)
     return { report: { ...reportOf(entry, "requeue", message), retryAfterMs, rateLimited: true } };

@@ -163,6 +163,7 @@ const STATES = [
   "queued",
   "assigned",
   "running",
+  "parked",
   "done",
   "failed",
   "cancelled",

@@ -3,7 +3,18 @@
  *
  * Bodies are read once, at the edge. `submit.ts` submits them.
  */
-import { type Instant, isRecord, name, orNull, readSection, type TaskId, taskId, text } from "../../core/base/index.ts";
+import {
+  ERROR_LENGTH_MAX,
+  flag,
+  type Instant,
+  isRecord,
+  name,
+  orNull,
+  readSection,
+  type TaskId,
+  taskId,
+  text,
+} from "../../core/base/index.ts";
 import { priority as priorityReader } from "../../core/config/index.ts";
 import { type Command, hasEnded } from "../../core/model/index.ts";
 import type {
@@ -28,7 +39,7 @@ import { instantField, readTaskBody, type TaskInput } from "./task-body.ts";
 
 const CANCELLED_AT_ONCE_MAX = 10_000;
 
-export type TaskApi = Pick<SharedCalls, "cancel" | "retry" | "task" | "wait"> &
+export type TaskApi = Pick<SharedCalls, "approve" | "cancel" | "retry" | "task" | "wait"> &
   GroupApi &
   ChildApi & {
     /** Submits a task; answers when it is durable. The same id and body again is the same task. */
@@ -136,6 +147,12 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
     return { status: "cancelled", count: found.length };
   }
 
+  async function approve(task: string, answer?: { note?: string; deny?: boolean }): Promise<Submitted> {
+    const fields = { note: text(0, ERROR_LENGTH_MAX), deny: flag };
+    const { note = null, deny = false } = readOptions<{ note?: string; deny?: boolean }>(fields, answer);
+    return decideOn(idOf(task), (id) => ({ type: "approve-task", task: id, note, deny }));
+  }
+
   async function retry(task: string): Promise<Submitted> {
     return decideOn(idOf(task), (id) => ({ type: "retry-task", task: id }));
   }
@@ -197,6 +214,7 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
     ...createChildApi(parts),
     submit,
     submitBatch,
+    approve,
     cancel,
     cancelWhere,
     retry,

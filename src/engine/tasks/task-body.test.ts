@@ -340,7 +340,7 @@ test("every field finds its place in what the core is told", () => {
     ...{ inputArtifact: "in", resources: { cpuMillicores: 3, memoryBytes: 4 }, capabilities: ["y", "x"], locks: ["l"] },
     ...{ zone: "zone", provider: "prov", estimatedTokens: 4.5, iteration: 6, maxAttempts: 7, timeoutMs: 10 },
     ...{ onDependencyFailure: "run", onLoss: "retry", callbackUrl: "https://a/", labels: { k: "v" }, loop: { max: 3 } },
-    outputs: ["report/**"],
+    ...{ outputs: ["report/**"], approval: { question: "now?", timeoutMs: 11 } },
   };
   assert.deepEqual(Object.keys(body).sort(), Object.keys(taskFields).sort());
   const { hash: bodyHash, size: bodySize } = described(plainly(body, "", 0));
@@ -349,9 +349,23 @@ test("every field finds its place in what the core is told", () => {
     ...{ memory: 4, provider: "prov", locks: ["l"], zone: "zone", tab: "tab", priority: -100, parent: "up" },
     ...{ needs: ["z", "b"], artifact: "in", artifactReady: false, notBefore: 8, deadline: 9, estimatedTokens: 5 },
     ...{ iteration: 6, maxAttempts: 7, timeoutMs: 10, onDependencyFailure: "run", onLoss: "retry", callback: "a" },
-    ...{ maxRounds: 3 },
+    ...{ maxRounds: 3, approval: { question: "now?", timeoutMs: 11 } },
     ...{ action: "build", labels: ["k=v"] },
   });
+});
+
+test("the last field of all is read, spelled and forgotten like any other", () => {
+  const last = Object.keys(taskFields).sort().at(-1);
+  assert.equal(last, "zone");
+  const readItem = itemReader({ agentId: "ann" }, false);
+  const text = '{"action":"a","agentId":"ann","zone":"eu"}';
+  for (const { submission, plain, ...read } of [
+    readTaskBody({ zone: "eu", action: "a", agentId: "ann" }),
+    readItem({ zone: "eu", action: "a" }),
+  ])
+    assert.deepEqual([read.text, submission.zone, plain], [text, "eu", JSON.parse(text)]);
+  const next = readItem({ action: "a" });
+  assert.deepEqual([next.text, next.submission.zone], ['{"action":"a","agentId":"ann"}', null]);
 });
 
 test("a word that means nothing is no name, though a name may begin like one", () => {

@@ -21,7 +21,7 @@ import {
 import { priority } from "../../core/config/index.ts";
 import { actionName, commandIn } from "../../core/fleet/index.ts";
 import type { Submission } from "../../core/model/index.ts";
-import type { AnyParams, CurrentRound, Inputs, PriorityName, TaskBody } from "../../protocol/index.ts";
+import type { AnyParams, ApprovalView, CurrentRound, Inputs, PriorityName, TaskBody } from "../../protocol/index.ts";
 import * as s from "../../protocol/schema/index.ts";
 import { Checked } from "../../protocol/schema/index.ts";
 import { taskFields } from "../../protocol/shapes/index.ts";
@@ -100,7 +100,7 @@ type Parsed = {
 type Index<Key> = number & { readonly of?: Key };
 const KNOWN: readonly string[] = Object.keys(taskFields);
 const IN_ORDER = ([...KNOWN] as (keyof Parsed)[]).sort();
-invariant(IN_ORDER.length < 32, "at most 31 fields, a bit each; widen `Reading.given`");
+invariant(IN_ORDER.length <= 32, "at most 32 fields, a bit each; widen `Reading.given`");
 const AT = Object.fromEntries(IN_ORDER.map((field, index) => [field, index])) as {
   [Key in keyof Parsed]-?: Index<Key>;
 };
@@ -317,7 +317,14 @@ function toSubmission(values: readonly unknown[], text: string, size: number): S
     callback: hostOf(at(values, AT.callbackUrl)),
     labels: labelsOf(at(values, AT.labels)),
     maxRounds: at(values, AT.loop)?.max ?? 0,
+    approval: approvalOf(at(values, AT.approval)),
   };
+}
+
+function approvalOf(given: TaskInput["approval"]): (Submission["approval"] & {}) | null {
+  if (given === undefined) return null;
+  const { question = null, timeoutMs = null } = given === true ? {} : given;
+  return { question, timeoutMs };
 }
 
 function labelsOf(labels: TaskInput["labels"]): readonly string[] {
@@ -335,7 +342,7 @@ export const parseStored = (text: string): TaskBody => JSON.parse(text) as TaskB
 /** A task as it was submitted, and which attempt of it this is. */
 export type AssignedTask<Params extends object = AnyParams, Needed extends object = Inputs> = Omit<
   TaskBody,
-  "id" | "params"
+  "id" | "params" | "approval"
 > & {
   /** The id of the task. */
   readonly taskId: string;
@@ -347,6 +354,8 @@ export type AssignedTask<Params extends object = AnyParams, Needed extends objec
   readonly inputs?: Needed;
   /** Of a loop: which round this is, and what the one before left for it. */
   readonly round?: CurrentRound;
+  /** What was asked of somebody, and the answer. */
+  readonly approval?: ApprovalView;
 };
 
 /** A stored body as its handler sees it: without the caller's id, and with the names of task and attempt. */

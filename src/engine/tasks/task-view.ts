@@ -5,9 +5,9 @@
  * its agent's queue, counted now.
  */
 import { priority as readPriority } from "../../core/config/index.ts";
-import type { Round as CoreRound, EndedTask, State, Task, Tombstone } from "../../core/model/index.ts";
+import type { Approval, Round as CoreRound, EndedTask, State, Task, Tombstone } from "../../core/model/index.ts";
 import { countAhead, effectivePriority, fixedOf, shownScore } from "../../core/turn/index.ts";
-import type { CurrentRound, Round, TaskBody, TaskView } from "../../protocol/index.ts";
+import type { ApprovalView, CurrentRound, Round, TaskBody, TaskView } from "../../protocol/index.ts";
 import { isoTime } from "../../std/index.ts";
 import { usageView } from "../base/charged-tokens.ts";
 import type { TaskInput } from "./task-body.ts";
@@ -45,10 +45,11 @@ export function withInstantsAsText<Body extends object, Key extends keyof Body>(
 }
 
 /** The fields as they were submitted. */
-function submittedOf(body: TaskInput | null): Partial<Omit<TaskBody, "id">> {
+function submittedOf(body: TaskInput | null): Partial<Omit<TaskBody, "id" | "approval">> & Pick<TaskView, "approval"> {
   if (body === null) return {};
-  const { id: _, ...submitted } = body;
-  return withInstantsAsText(submitted, "deadline", "notBefore");
+  const { id: _, approval, ...submitted } = body;
+  const shown = withInstantsAsText(submitted, "deadline", "notBefore");
+  return approval === undefined ? shown : { ...shown, approval: approval === true ? {} : approval };
 }
 
 /** A task as it had ended, whatever has become of it since. */
@@ -70,6 +71,7 @@ export function standing(state: State, task: Task, now: number): TaskView {
 function known(task: Task | EndedTask): TaskView {
   const { end } = task;
   const loop = "extra" in task ? (task.extra?.loop ?? null) : null;
+  const approval = "extra" in task ? (task.extra?.approval ?? null) : null;
   return {
     taskId: task.id,
     state: task.phase,
@@ -89,6 +91,7 @@ function known(task: Task | EndedTask): TaskView {
     ...filesOf(task),
     depth: task.depth,
     ...(task.ownFailures === 0 && loop === null ? {} : { iteration: task.iteration + task.ownFailures }),
+    ...(approval === null ? {} : { approval: approvalView(approval) }),
     ...(loop === null || loop.rounds.length === 0 ? {} : { rounds: loop.rounds.map(roundView) }),
   };
 }
@@ -99,6 +102,18 @@ const roundView = ({ iteration, outcome, note, tokens }: CoreRound): Round => ({
   ...(note === null ? {} : { note }),
   ...(tokens === null ? {} : { usage: { tokens } }),
 });
+
+/** What somebody is asked about a task, or has answered. */
+export function approvalView({ required, question, until, given }: Approval): ApprovalView {
+  const text = question ?? required?.question ?? null;
+  return {
+    ...(text === null ? {} : { question: text }),
+    ...(required === null || required.timeoutMs === null ? {} : { timeoutMs: required.timeoutMs }),
+    ...(until < 0 ? {} : { until: isoTime(until) }),
+    ...(given === null ? {} : { at: isoTime(given.at) }),
+    ...(given === null || given.note === null ? {} : { note: given.note }),
+  };
+}
 
 /** Which round of its loop a task is in; null if it has none. */
 export function currentRound({ extra }: Pick<Task, "extra">): CurrentRound | null {

@@ -7,8 +7,17 @@
 import type { Seq, TaskId, WorkerId } from "../../core/base/index.ts";
 import { type Fifo, fifo, peek, push, shift, TaskTable } from "../../core/collections/index.ts";
 import type { Task, UsageTotals, WorkerSettings } from "../../core/model/index.ts";
-import type { AnyParams, CurrentRound, FileContent, FileRef, Inputs, Submitted, Usage } from "../../protocol/index.ts";
-import { type Again, type Clock, isSafePath, present } from "../../std/index.ts";
+import type {
+  AnyParams,
+  ApprovalView,
+  CurrentRound,
+  FileContent,
+  FileRef,
+  Inputs,
+  Submitted,
+  Usage,
+} from "../../protocol/index.ts";
+import { type Again, type Ask, ask, type Clock, isSafePath, present } from "../../std/index.ts";
 import { detailsOf, tokensOf } from "../base/charged-tokens.ts";
 import { badInput, DroverError, isStop } from "../base/drover-error.ts";
 import type { FileRoom, Files } from "../files/files.ts";
@@ -20,7 +29,7 @@ import { done, failedSafely, type Report } from "../tasks/handler-outcome.ts";
 import { hasInputs, type ReadInputs } from "../tasks/inputs.ts";
 import type { TaskApi } from "../tasks/task-api.ts";
 import { type AssignedTask, assignedTask, parseStored } from "../tasks/task-body.ts";
-import { currentRound } from "../tasks/task-view.ts";
+import { approvalView, currentRound } from "../tasks/task-view.ts";
 import { notify, type Writer } from "../writer/writer.ts";
 
 /** Handlers called in one turn of the event loop: what else the program does must not wait for thousands. */
@@ -73,7 +82,7 @@ export function createHandlerRunner(deps: RunnerParts): HandlerRunner {
   function begin(worker: HandlerWorker, task: TaskId, attempt: number, record: Task): void {
     const entry = newAttempt(worker, task, attempt, record.seq as Seq);
     if (hasInputs(record)) entry.inputs = {};
-    if (record.extra !== null) entry.round = currentRound(record);
+    if (record.extra !== null) noteExtra(entry, record);
     running.set(task, entry);
     worker.active++;
     if (record.requirements.onLoss === "fail") return void beginOnRecord(entry);
@@ -136,10 +145,12 @@ export function createHandlerRunner(deps: RunnerParts): HandlerRunner {
       if (body === null) throw missingBody(entry.seq);
       const { text, plain } = body;
       body.plain = null;
-      const { inputs, round } = entry;
+      const { inputs, round, approval } = entry;
       const task = assignedTask(text, plain, entry.task, entry.attempt);
       result = entry.worker.handler(
-        inputs === null && round === null ? task : { ...task, ...present({ inputs, round }) },
+        inputs === null && round === null && approval === null
+          ? task
+          : { ...task, ...present({ inputs, round, approval }) },
         new HandlerContext(entry, contextParts),
       );
       isLater = isThenable(result);
@@ -200,6 +211,13 @@ export function createHandlerRunner(deps: RunnerParts): HandlerRunner {
 const withFiles = ({ files }: RunningAttempt, report: Report["report"]): Report["report"] =>
   files === null ? report : { ...report, files };
 
+/** What few tasks have and their handlers see. */
+function noteExtra(entry: RunningAttempt, record: Task): void {
+  const approval = record.extra?.approval ?? null;
+  entry.round = currentRound(record);
+  entry.approval = approval === null ? null : approvalView(approval);
+}
+
 /** What is stored of its task; and if that needs others, what it sees of them is noted. */
 async function readBody({ writer, bodies, inputs }: BodySources, entry: RunningAttempt): Promise<KeptBody | null> {
   const text = await bodies.read(entry.seq);
@@ -238,6 +256,8 @@ export type TaskContext = {
   output(path: string, content: FileContent): Promise<FileRef>;
   /** The content of a file that one of its needs has left, or of a result that was too large to be handed along. */
   file(hash: string): AsyncIterable<Uint8Array>;
+  /** Asks a person: the attempt ends here, and the next one sees `task.approval`. */
+  readonly ask: Ask;
   /** Makes an LLM call when its gate lets it out. */
   readonly withPermit: WithPermit;
   /** Submits a child of this task, which does not wait for it to end. It has parent, project and agent from it. */
@@ -280,6 +300,8 @@ export type RunningAttempt = {
   round: CurrentRound | null;
   /** What it has left so far. */
   files: readonly FileRef[] | null;
+  /** What was asked of somebody, and the answer. */
+  approval: ApprovalView | null;
   /** Its handler has ended, or was given up on. */
   isOver: boolean;
   controller: AbortController | null;
@@ -297,6 +319,7 @@ const newAttempt = (worker: HandlerWorker, task: TaskId, attempt: number, seq: S
   inputs: null,
   round: null,
   files: null,
+  approval: null,
   isOver: false,
   controller: null,
   stopped: null,
@@ -384,6 +407,9 @@ class HandlerContext implements TaskContext {
     return async function* (hash) {
       yield* (await files.open(hash, { task })).bytes;
     };
+  }
+  get ask(): Ask {
+    return ask;
   }
   get withPermit(): TaskContext["withPermit"] {
     const [entry, { permits }] = [this.#entry, this.#parts];

@@ -184,6 +184,8 @@ export function createLocalWorkers(deps: LocalWorkersDeps): LocalWorkers {
       case "attempt-lost":
       case "round-ended":
         return giveUp(event.task, event.attempt);
+      case "task-parked":
+        return event.attempt === null ? undefined : giveUp(event.task, event.attempt);
       default:
     }
   }

@@ -69,11 +69,13 @@ type Read = {
 function readReport(task: TaskId, given: ResultReport, fault: FilesFault | null): Read {
   const { attempt, outcome, error = null, retryAfterMs, rateLimited = false, permanent = false, usage } = given;
   const note = given.note?.toWellFormed() ?? null;
+  const question = given.question?.toWellFormed() ?? null;
+  const { timeoutMs = null } = given;
   const tokens = usage === undefined ? null : countTokens(usage);
   const details = usage === undefined ? null : detailsOf(usage);
   const shownError = error?.toWellFormed() ?? null;
   const rest = retryAfterMs === undefined ? null : Math.ceil(retryAfterMs);
-  const told = { error: shownError, retryAfterMs: rest, rateLimited, permanent, note };
+  const told = { error: shownError, retryAfterMs: rest, rateLimited, permanent, note, question, timeoutMs };
   const plain = { ...reportOf({ task, attempt, tokens, usage: details }, outcome), ...told };
   const payload = outcome === "done" ? payloadIn(given.result) : undefined;
   // Another attempt would not mend it: the worker has the result and Drover will not take it. To refuse the sync
@@ -90,7 +92,7 @@ function readReport(task: TaskId, given: ResultReport, fault: FilesFault | null)
     return unkept("result_too_large", `its result is ${payload.size} bytes, and ${most}`);
   }
   const resultHash = payload?.hash ?? null;
-  const digest = `${outcome} ${resultHash ?? hash("sha256", shownError ?? note ?? "", "hex")}`;
+  const digest = `${outcome} ${resultHash ?? hash("sha256", shownError ?? note ?? question ?? "", "hex")}`;
   const left = given.files === undefined ? {} : { files: given.files };
   const report = { ...plain, resultHash, resultSize: payload?.size ?? 0, ...left };
   return { report, digest, ...(payload === undefined ? {} : { text: payload.text }) };

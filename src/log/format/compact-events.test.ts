@@ -71,6 +71,7 @@ const PLAIN_SUBMIT = {
   group: null,
   maxRounds: 0,
   ofRunning: false,
+  approval: null,
 };
 const RANK = {
   ...{ express: false, hold: false, level: 0.5, weight: 1, agentInFlight: 300, priority: 0, overdue: true, score: 100 },

@@ -79,6 +79,7 @@ export const USUAL: Readonly<Record<string, unknown>> = {
   group: null,
   maxRounds: 0,
   ofRunning: false,
+  approval: null,
 };
 const USUAL_NAMES = Object.keys(USUAL);
 

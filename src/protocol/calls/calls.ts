@@ -4,6 +4,7 @@
 import { FILE_BYTES_MAX } from "../../core/config/index.ts";
 import type * as wire from "../generated/index.ts";
 import * as s from "../schema/schema.ts";
+import * as approval from "../shapes/approvals.ts";
 import * as event from "../shapes/events.ts";
 import * as file from "../shapes/files.ts";
 import * as group from "../shapes/groups.ts";
@@ -28,6 +29,7 @@ export type TaskCalls = {
   readonly cancel: Call<{ params: Id; body: wire.CancelBody }, wire.Cancelled>;
   readonly cancelWhere: Call<{ body: wire.CancelWhereBody }, wire.CancelledMany>;
   readonly retry: Call<{ params: Id }, wire.Submitted>;
+  readonly approve: Call<{ params: Id; body: wire.ApproveBody }, wire.Submitted>;
   readonly why: Call<{ params: Id; query: wire.WhyQuery }, wire.WhyAnswer>;
   readonly wait: Call<{ params: Id; query: wire.WaitQuery }, wire.TaskView>;
   readonly logs: Call<{ params: Id; query: wire.LogsQuery }, wire.TaskLogs>;
@@ -179,6 +181,17 @@ const taskCalls = callsOf<TaskCalls>("tasks", {
       "deadline that has passed no longer holds.",
     answers: { 202: task.submitted },
     errors: ["not_found", "conflict"],
+  },
+  approve: {
+    roles: AGENTS,
+    params: taskId,
+    body: approval.approveBody,
+    summary: "Approve or deny what a parked task asks",
+    description:
+      "Approved, it is queued, and its next attempt sees the note; denied, it has failed. The first answer counts: a " +
+      "second one, and one after the time for it, is a conflict. A token of an agent may not: it would approve itself.",
+    answers: { 202: task.submitted },
+    errors: ["not_found", "conflict", "forbidden"],
   },
   why: {
     roles: READERS,

@@ -4,6 +4,7 @@
  * Written by tools/schema-declarations.ts from the schemas: change those, and run it.
  */
 
+import type { ApprovalBody } from "./approvals.ts";
 import type { Loop, PriorityName, Resources } from "./tasks.ts";
 
 /** A recurring task. */
@@ -161,4 +162,6 @@ export type ScheduleTask = {
    * another one.
    */
   readonly loop?: Loop;
+  /** Somebody must approve it before it is queued for the first time: it is parked until then. */
+  readonly approval?: true | ApprovalBody;
 };

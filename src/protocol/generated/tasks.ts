@@ -5,6 +5,7 @@
  */
 
 import type { TaskState } from "../wire/task-state.ts";
+import type { ApprovalBody, ApprovalView } from "./approvals.ts";
 import type { FileRef } from "./files.ts";
 
 /** A task as its worker sees it. */
@@ -88,6 +89,8 @@ export type AssignedView<
    * another one.
    */
   readonly loop?: Loop;
+  /** Who is asked what, or what was answered. */
+  readonly approval?: ApprovalView;
   /** The id of the task. */
   readonly taskId: string;
   /** Where the task stands. */
@@ -246,6 +249,8 @@ export type BatchTask = {
    * another one.
    */
   readonly loop?: Loop;
+  /** Somebody must approve it before it is queued for the first time: it is parked until then. */
+  readonly approval?: true | ApprovalBody;
 };
 
 /** Where a loop is. */
@@ -414,6 +419,8 @@ export type TaskBody<Params extends object = Readonly<Record<string, unknown>>> 
    * another one.
    */
   readonly loop?: Loop;
+  /** Somebody must approve it before it is queued for the first time: it is parked until then. */
+  readonly approval?: true | ApprovalBody;
 };
 
 /**
@@ -496,6 +503,8 @@ export type TaskView<Params extends object = Readonly<Record<string, unknown>>, 
    * another one.
    */
   readonly loop?: Loop;
+  /** Who is asked what, or what was answered. */
+  readonly approval?: ApprovalView;
   /** The id of the task. */
   readonly taskId: string;
   /** Where the task stands. */

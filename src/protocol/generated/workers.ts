@@ -222,7 +222,7 @@ export type ResultReport = {
   readonly attempt: number;
   /**
    * How it ended. requeue gives the task back; skipped says that there was nothing to do, and why is in
-   * error; again asks for another round of its loop.
+   * error; again asks for another round of its loop; ask parks it until somebody answers.
    */
   readonly outcome: AttemptOutcome;
   /** At most 256 KiB as JSON. */
@@ -240,6 +240,10 @@ export type ResultReport = {
   readonly rateLimited?: boolean;
   /** It would fail again: no further attempt. */
   readonly permanent?: boolean;
+  /** With ask: what is asked. */
+  readonly question?: string;
+  /** With ask: how long there is to answer; absent: for ever. */
+  readonly timeoutMs?: number;
   /** With again: what the next round of its loop is to see. */
   readonly note?: string;
   /** With done or failed: the files it left, each put before by PUT /files/{hash}. */
@@ -248,9 +252,9 @@ export type ResultReport = {
 
 /**
  * How it ended. requeue gives the task back; skipped says that there was nothing to do, and why is in
- * error; again asks for another round of its loop.
+ * error; again asks for another round of its loop; ask parks it until somebody answers.
  */
-export type AttemptOutcome = "done" | "failed" | "cancelled" | "requeue" | "skipped" | "again";
+export type AttemptOutcome = "done" | "failed" | "cancelled" | "requeue" | "skipped" | "again" | "ask";
 
 /** An attempt that a worker is to run. */
 export type Assignment = {

@@ -122,7 +122,7 @@ const refused: [claim: string, schema: Schema | null, value: unknown, said: stri
     "an outcome nobody knows",
     sync.body,
     { results: [{ taskId: "a", attempt: 1, outcome: "ok" }] },
-    'results[0].outcome is "ok", and must be one of done, failed, cancelled, requeue, skipped, again',
+    'results[0].outcome is "ok", and must be one of done, failed, cancelled, requeue, skipped, again, ask',
   ],
   [
     "half of a character",

@@ -9,6 +9,7 @@ import type * as wire from "../generated/tasks.ts";
 import * as s from "../schema/schema.ts";
 import { expectedBy, type Fields } from "../schema/schema.ts";
 import { TASK_STATES, type TaskState } from "../wire/task-state.ts";
+import { approvalBody, approvalView } from "./approvals.ts";
 import { fileRefs, outputs } from "./files.ts";
 
 const PRIORITY_MAX = 1_000_000_000;
@@ -162,6 +163,10 @@ const batchTaskFields: Fields<Omit<wire.TaskBody, "agentId">> = {
     loop,
     "It runs again until its work is good: each round that its worker answers with again is followed by another one.",
   ),
+  approval: s.optional(
+    s.either(s.exactly(true), approvalBody, "true, or an object such as { question, timeoutMs }"),
+    "Somebody must approve it before it is queued for the first time: it is parked until then.",
+  ),
 };
 const agentId = (): s.Schema<string> =>
   s.described(s.name(), "Who submits: the unit of fairness inside a project.", {
@@ -272,6 +277,7 @@ const shownTask: Fields<wire.TaskView> = {
   ),
   group: s.optional(s.name(), "The group of its batch."),
   usage: s.optional(usageView(), "What its attempts used in all, as they said at their ends."),
+  approval: s.optional(approvalView, "Who is asked what, or what was answered."),
   progress: s.optional(s.anything(), "What its worker last said of it."),
   rounds: s.optional(s.list(round), "Of a loop: the rounds that have ended, since it was submitted or last retried."),
   warnings: s.optional(s.list(warning), "What a change of it could not do as asked, and why."),

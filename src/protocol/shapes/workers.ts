@@ -119,9 +119,9 @@ export const syncBody: s.Schema<wire.SyncBody> = s.namedObject("SyncBody", {
       s.object<wire.ResultReport>({
         ...attemptRef,
         outcome: s.described(
-          s.oneOf("done", "failed", "cancelled", "requeue", "skipped", "again"),
+          s.oneOf("done", "failed", "cancelled", "requeue", "skipped", "again", "ask"),
           "How it ended. requeue gives the task back; skipped says that there was nothing to do, and why is in " +
-            "error; again asks for another round of its loop.",
+            "error; again asks for another round of its loop; ask parks it until somebody answers.",
         ),
         result: s.optional(s.anything(), "At most 256 KiB as JSON."),
         error: s.optional(s.text(0, ERROR_SENT_MAX)),
@@ -132,6 +132,11 @@ export const syncBody: s.Schema<wire.SyncBody> = s.namedObject("SyncBody", {
           "With requeue: the provider said 429 or 529. It shuts the gate of the task's provider and costs nothing.",
         ),
         permanent: s.optional(s.flag(), "It would fail again: no further attempt."),
+        question: s.optional(s.text(0, ERROR_SENT_MAX), "With ask: what is asked."),
+        timeoutMs: s.optional(
+          s.whole(1, 31_556_952_000_000),
+          "With ask: how long there is to answer; absent: for ever.",
+        ),
         note: s.optional(s.text(0, ERROR_SENT_MAX), "With again: what the next round of its loop is to see."),
         files: s.optional(fileRefs(), "With done or failed: the files it left, each put before by PUT /files/{hash}."),
       }),

@@ -19,7 +19,7 @@ export const EVENTS_MAX = 1000;
 /** Every call of the wire, by name. */
 export type CallName =
   | ("submit" | "submitBatch" | "tasks" | "task" | "patch" | "cancel" | "cancelWhere" | "retry" | "why" | "wait")
-  | ("logs" | "putFile" | "file")
+  | ("logs" | "putFile" | "file" | "approve")
   | ("group" | "waitGroup" | "cancelGroup" | "retryGroup")
   | ("projects" | "project" | "putProject" | "workers" | "joinWorker" | "sync" | "handInLog" | "drainWorker")
   | "leaveWorker"
@@ -64,6 +64,7 @@ export const ENDPOINTS: Readonly<Record<CallName, Endpoint>> = {
   cancel: endpoint("POST", "/tasks/{id}/cancel", { repeatable: true }),
   cancelWhere: endpoint("POST", "/tasks/cancel", { repeatable: true }),
   retry: endpoint("POST", "/tasks/{id}/retry"),
+  approve: endpoint("POST", "/tasks/{id}/approve"),
   why: endpoint("GET", "/tasks/{id}/why"),
   wait: endpoint("GET", "/tasks/{id}/wait", { waits: true }),
   logs: endpoint("GET", "/tasks/{id}/logs"),

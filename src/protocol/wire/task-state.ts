@@ -3,11 +3,11 @@
  */
 
 export type TaskState =
-  | ("waiting" | "queued" | "assigned" | "running")
+  | ("waiting" | "queued" | "assigned" | "running" | "parked")
   | ("done" | "failed" | "cancelled" | "skipped" | "rejected");
 
 export const TASK_STATES: readonly TaskState[] = [
-  ...(["waiting", "queued", "assigned", "running"] as const),
+  ...(["waiting", "queued", "assigned", "running", "parked"] as const),
   ...(["done", "failed", "cancelled", "skipped", "rejected"] as const),
 ];
 const END_STATES: readonly TaskState[] = ["done", "failed", "cancelled", "skipped", "rejected"];

@@ -29,6 +29,7 @@ const FOR_SCOPED: Readonly<Record<CallName, "own" | "common" | "refused">> = {
   cancel: "own",
   cancelWhere: "own",
   retry: "own",
+  approve: "own",
   why: "own",
   wait: "own",
   logs: "own",
@@ -236,6 +237,12 @@ function sees({ tasks, tombstones }: State, own: string, id: string): "needed" |
 }
 /** A tree that grows is no deeper. */
 const LEVELS_MAX = 16;
+
+/** A token that speaks for one agent may not answer what tasks ask: that agent would approve itself. */
+export function checkApprover({ agentId }: Caller): void {
+  if (agentId !== null)
+    throw forbidden(`this token speaks for agent ${agentId}, which may not approve; ask a person, or an admin`);
+}
 
 /** Throws if a worker token does not say as whom it speaks. */
 export function checkSaid({ role }: Caller, session: string | undefined): void {

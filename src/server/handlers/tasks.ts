@@ -11,7 +11,15 @@ import type { TaskCalls } from "../../protocol/calls/index.ts";
 import { type BatchBody, WAIT_MS_DEFAULT, type WhyAnswer } from "../../protocol/index.ts";
 import { isoTime } from "../../std/index.ts";
 import { ownWhy } from "../access/scoped-views.ts";
-import { checkDependencies, checkTask, claimed, isShutOut, makeOwnProject, ownFilter } from "../access/token-scope.ts";
+import {
+  checkApprover,
+  checkDependencies,
+  checkTask,
+  claimed,
+  isShutOut,
+  makeOwnProject,
+  ownFilter,
+} from "../access/token-scope.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
 import { submitChecked, submitCheckedBatch } from "./submit-checked.ts";
 import { createTaskLogs } from "./task-logs.ts";
@@ -59,6 +67,11 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
     cancel: async ({ params, body }, { caller }) => {
       await checkTask(drover, caller, params.id);
       return drover.cancel(params.id, body);
+    },
+    approve: async ({ params, body }, { caller }) => {
+      checkApprover(caller);
+      await checkTask(drover, caller, params.id);
+      return drover.approve(params.id, body);
     },
     cancelWhere: async ({ body: { filter } }, { caller }) => {
       const { all: _, ...named } = filter;

@@ -87,6 +87,8 @@ const LINES: { readonly [Kind in Event["kind"]]?: LineOf<Extract<Event, { kind: 
   "task-retried": ofEnd("info", "task runs again"),
   "attempt-failed": ofEnd("info", "attempt failed, the task runs again"),
   "attempt-lost": ofEnd("warn", "attempt lost, the task runs again"),
+  "task-parked": ({ task: taskId, attempt, until }) => line("info", "task parked", { taskId, attempt, until }),
+  "task-approved": ({ task: taskId }) => line("info", "task approved", { taskId }),
   "round-ended": ofEnd("info", "round ended, the task runs again"),
   "worker-joined": ({ worker, workerKind: kind, slots }) => line("info", "worker joined", { worker, kind, slots }),
   "worker-left": ({ worker, lost }) => line(lost ? "warn" : "info", lost ? "worker lost" : "worker left", { worker }),

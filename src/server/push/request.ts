@@ -19,7 +19,7 @@ import { fail, ok, type Result } from "../../core/base/index.ts";
 import type { PushTarget } from "../../core/model/index.ts";
 import { badInput } from "../../engine/base/index.ts";
 import { type Exchange, ExchangeFailure, headerText, type OutboundRequest } from "../../http/index.ts";
-import type { CurrentRound, Inputs } from "../../protocol/index.ts";
+import type { ApprovalView, CurrentRound, Inputs } from "../../protocol/index.ts";
 import { type Clock, ringAfter } from "../../std/index.ts";
 
 const TAB_PATH = "/tabs/{tabId}/action";
@@ -45,6 +45,7 @@ export type PushTask = {
   readonly params?: Readonly<Record<string, unknown>>;
   readonly inputs?: Inputs;
   readonly round?: CurrentRound;
+  readonly approval?: ApprovalView;
 };
 type PushRequest = Pick<OutboundRequest, "url" | "method" | "headers"> & { readonly body: string };
 
@@ -102,7 +103,7 @@ function fill(template: string, task: PushTask): Result<string, string> {
 }
 
 function bodyOf(
-  { action, ref, selector, tabId, inputs, round, params = {} }: PushTask,
+  { action, ref, selector, tabId, inputs, round, approval, params = {} }: PushTask,
   template: string,
 ): Record<string, unknown> {
   const own = Object.entries(params).filter(([key]) => !RESERVED.has(key));
@@ -114,6 +115,7 @@ function bodyOf(
     ...(tabId === undefined || template.includes("{tabId}") ? {} : { tabId }),
     ...(inputs === undefined ? {} : { inputs }),
     ...(round === undefined ? {} : { round }),
+    ...(approval === undefined ? {} : { approval }),
   };
 }
 

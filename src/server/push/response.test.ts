@@ -27,6 +27,12 @@ const rows: [claim: string, answer: PushAnswer, outcome: PushOutcome][] = [
     answer(200, '{"again":true,"note":"2 red"}', typed("application/json")),
     { outcome: "again", note: "2 red" },
   ],
+  [
+    "ask parks it",
+    answer(200, '{"ask":"ship it?","timeoutMs":5}'),
+    { outcome: "ask", question: "ship it?", timeoutMs: 5 },
+  ],
+  ["ask with more is a result", answer(200, '{"ask":"a","b":1}'), { outcome: "done", result: { ask: "a", b: 1 } }],
   ["again without a note", answer(200, '{"again":true}'), { outcome: "again" }],
   [
     "a note that is no text is a result",

@@ -16,7 +16,7 @@
  *   more, so a click is not repeated.
  */
 import { canonical, DroverError } from "../../engine/base/index.ts";
-import { isAgain, present, RESULT_BYTES_MAX } from "../../std/index.ts";
+import { asked, isAgain, present, RESULT_BYTES_MAX } from "../../std/index.ts";
 
 const ERROR_CHARACTERS = 1000;
 const RETRY_AFTER_MS_MAX = 60 * 60_000;
@@ -38,6 +38,7 @@ export type PushAnswer = {
 export type PushOutcome =
   | { readonly outcome: "done"; readonly result?: unknown }
   | { readonly outcome: "again"; readonly note?: string }
+  | { readonly outcome: "ask"; readonly question: string; readonly timeoutMs?: number }
   | { readonly outcome: "failed"; readonly error: string; readonly permanent?: true }
   | { readonly outcome: "requeue"; readonly error: string; readonly retryAfterMs: number; readonly rateLimited?: true };
 
@@ -62,6 +63,8 @@ const tooLarge = (): PushOutcome => ({
 function resultOf({ bytes, contentType }: PushAnswer): PushOutcome {
   if (bytes.length === 0) return { outcome: "done" };
   const result = readBody(bytes, contentType);
+  const question = asked(result);
+  if (question !== null) return { outcome: "ask", ...question };
   if (isAgain(result)) return { outcome: "again", ...present({ note: result.note }) };
   try {
     if (Buffer.byteLength(canonical(result, "result")) > RESULT_BYTES_MAX) return tooLarge();

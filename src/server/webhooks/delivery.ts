@@ -115,6 +115,9 @@ function passFailure(error: unknown): ExchangeFailure {
   throw error;
 }
 
+/** A task that is parked is one that asks. */
+export const eventOf = (state: string): string => `task.${state === "parked" ? "approval" : state}`;
+
 export function headersOf(
   { snapshot, deliveryId }: Webhook,
   body: string,
@@ -123,7 +126,7 @@ export function headersOf(
   return {
     "Content-Type": "application/json",
     "User-Agent": `drover/${version}`,
-    "X-Drover-Event": `task.${snapshot.state}`,
+    "X-Drover-Event": eventOf(snapshot.state),
     "X-Drover-Task-ID": headerText(snapshot.taskId),
     "X-Drover-Delivery": headerText(deliveryId),
     ...(secret === null ? {} : { "X-Drover-Signature": signatureOf(secret, body, now) }),

@@ -15,7 +15,7 @@ import { DroverError, isStop } from "../../engine/base/index.ts";
 import type { WebhookSettings } from "../../protocol/index.ts";
 import { type Clock, realClock, ringAfter } from "../../std/index.ts";
 import { restAfterTry } from "./backoff.ts";
-import { deliver, type Outside, outside, type Snapshot, type Verdict } from "./delivery.ts";
+import { deliver, eventOf, type Outside, outside, type Snapshot, type Verdict } from "./delivery.ts";
 import { createDue, type DueEnd, type DueSource, type Unlogged } from "./due-queue.ts";
 import { createHostQueues } from "./host-queues.ts";
 import { createRejectedStore, type RejectedStore } from "./rejected.ts";
@@ -132,7 +132,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
       kind: verdict.ok ? "delivered" : isOver ? "failed" : "retried",
       taskId: end.taskId,
       deliveryId: id,
-      event: `task.${end.state}`,
+      event: eventOf(end.state),
       host: end.host,
       attempt: tries,
       ms,

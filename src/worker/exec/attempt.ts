@@ -123,7 +123,7 @@ async function perform(work: Work): Promise<ExecOutcome> {
   let report: WorkspaceReport | null = null;
   let outcome: ExecOutcome = GIVEN_UP;
   try {
-    const goesOn = (task.round?.number ?? 1) > 1;
+    const goesOn = (task.round?.number ?? 1) > 1 || (task.approval?.at !== undefined && context.attempt > 1);
     const start = await treeStartOf(task, tools.setup, context.file);
     const run = { taskId: task.taskId, ...nameInPlan(task), attempt: context.attempt, runId: place.id };
     workspace = start === null ? null : ((await tools.worktrees?.open(run, { ...start, goesOn })) ?? null);
@@ -133,7 +133,7 @@ async function perform(work: Work): Promise<ExecOutcome> {
     if (!(error instanceof WorkspaceRefusal)) throw error;
     outcome = refusedOutcome(error);
   } finally {
-    const isGoingOn = outcome.outcome === "again";
+    const isGoingOn = outcome.outcome === "again" || outcome.outcome === "ask";
     if (workspace !== null) report = (await tools.worktrees?.close(workspace, { isGoingOn })) ?? null;
     await place.end().catch((error) => tools.setup.onWarning(`the place of a run stays: ${error.message}`));
   }

@@ -14,7 +14,10 @@ import type { TreeRoom } from "../worktree/worktree.ts";
 /** A task as it is assigned: its JSON, and which attempt of it this is. */
 export type ExecTask = Pick<TaskBody, "action"> &
   Pick<TaskView, "taskId" | "attempt" | "agentId" | "project" | "type" | "params" | "payload" | "ref" | "selector"> &
-  Pick<AssignedView, "tabId" | "timeoutMs" | "estimatedTokens" | "inputs" | "loop" | "round" | "outputs"> & {
+  Pick<
+    AssignedView,
+    "tabId" | "timeoutMs" | "estimatedTokens" | "inputs" | "loop" | "round" | "outputs" | "approval"
+  > & {
     readonly deadline?: string | number;
   };
 export type ExecContext = Pick<TaskContext, "attempt" | "signal" | "progress" | "usage"> &
@@ -63,5 +66,6 @@ export function taskDocument(task: ExecTask, attempt: number, workspace: string)
   const { deadline, timeoutMs, estimatedTokens, project, agentId } = task;
   const work = { taskId, attempt, action, type, params, payload, ref, selector, tabId };
   const terms = { deadline, timeoutMs, estimatedTokens, project, agentId };
-  return `${JSON.stringify({ ...work, ...terms, workspace, inputs: task.inputs, round: task.round })}\n`;
+  const { inputs, round, approval } = task;
+  return `${JSON.stringify({ ...work, ...terms, workspace, inputs, round, approval })}\n`;
 }

@@ -53,7 +53,7 @@ export function outcomeOf(ending: Ending): ExecOutcome {
     case 75:
       return comeBack(ending);
     case 76:
-      return permanent(`it needs a human (exit code 76)${words(ending)}`);
+      return askOf(ending);
     case 77:
       return { ...requeue(`its budget is exhausted (exit code 77)${words(ending)}`), ...retryAfter(ending.answer) };
     case 78:
@@ -127,6 +127,14 @@ function failedWith(ending: Ending, code: number): ExecOutcome {
   return withResult(failed(`exit code ${code}${death}${words(ending)}`), ending.answer);
 }
 
+/** In the words of its result, else its last line. */
+function askOf({ answer, lastWords }: Ending): ExecOutcome {
+  const { question, timeoutMs } = answer.kind === "value" && isRecord(answer.value) ? answer.value : {};
+  const isSpan = Number.isSafeInteger(timeoutMs) && Number(timeoutMs) > 0;
+  const said = textOr(question, "") || words({ answer, lastWords }).slice(2) || "it needs a human (exit code 76)";
+  return { outcome: "ask", question: said, ...(isSpan ? { timeoutMs: Number(timeoutMs) } : {}) };
+}
+
 const failed = (error: string): ExecOutcome => ({ outcome: "failed", error });
 const permanent = (error: string): ExecOutcome => ({ outcome: "failed", error, permanent: true });
 const requeue = (error: string): ExecOutcome => ({ outcome: "requeue", error });
@@ -141,7 +149,7 @@ const oomHint = (signal: string): string =>
   signal === "SIGKILL" ? ", which this worker did not send: likely out of memory" : "";
 
 /** In its own words, if it has any: what its result says, else the last line it wrote. */
-function words({ answer, lastWords }: Ending): string {
+function words({ answer, lastWords }: Pick<Ending, "answer" | "lastWords">): string {
   const value = answer.kind === "value" && isRecord(answer.value) ? answer.value : {};
   const said = textOr(value.error, "") || textOr(value.reason, "") || textOr(value.message, "") || lastWords;
   return said === "" ? "" : `: ${shorten(said, WORDS_MAX)}`;
@@ -197,6 +205,7 @@ export function finishedOutcome(
     ...placed,
     ...(placed.result === undefined ? {} : { result: redact.value(placed.result) }),
     ...(placed.error === undefined ? {} : { error: redact.line(placed.error) }),
+    ...(placed.question === undefined ? {} : { question: redact.line(placed.question) }),
     ...(placed.note === undefined ? {} : { note: redact.line(placed.note) }),
     ...present({ usage }),
   };
@@ -207,7 +216,8 @@ function withWorkspace(outcome: ExecOutcome, workspace: WorkspaceReport): ExecOu
   const { isKept, path, branch } = workspace;
   const hint = isKept ? `; its work is kept in ${path} on branch ${branch}` : "";
   const error = outcome.error === undefined ? {} : { error: `${outcome.error}${hint}` };
-  if (outcome.outcome === "again" || (outcome.outcome !== "done" && !isKept)) return outcome;
+  if (outcome.outcome === "again" || outcome.outcome === "ask" || (outcome.outcome !== "done" && !isKept))
+    return outcome;
   const full = besides(outcome.result, workspace);
   const isSmallEnough = bounded(full, "result").kind === "value";
   const shortList = { ...workspace, changedFiles: workspace.changedFiles.slice(0, FILES_LISTED_MIN) };

@@ -62,6 +62,17 @@ export function promptOf({ params, payload, action }: ExecTask): string {
 
 /** What the round before left, behind the prompt. */
 function withNote(task: ExecTask): string {
+  return [roundPrompt(task), ...answered(task)].join("\n\n");
+}
+
+/** What a person has said. */
+function answered({ approval }: ExecTask): string[] {
+  if (approval?.at === undefined) return [];
+  const asked = approval.question === undefined ? "" : ` You asked: ${approval.question}`;
+  return [`A person has approved this.${asked}${approval.note === undefined ? "" : `\nThe answer: ${approval.note}`}`];
+}
+
+function roundPrompt(task: ExecTask): string {
   const { number, max, note } = task.round ?? { number: 1, max: 1 };
   if (number === 1) return promptOf(task);
   const said = note === undefined ? "was not enough." : `was not enough. This came of it:\n\n${note}`;
@@ -70,7 +81,8 @@ function withNote(task: ExecTask): string {
 
 /** A session knows the task already, but not that it was interrupted, nor what came of its last round. */
 function promptIn(task: ExecTask, sessionId: string | undefined): string {
-  if (sessionId === undefined || (task.round?.number ?? 1) > 1) return withNote(task);
+  const isAnswered = (task.round?.number ?? 1) > 1 || task.approval?.at !== undefined;
+  if (sessionId === undefined || isAnswered) return withNote(task);
   return `Your work on this was interrupted. Look at what is there, then go on and finish it.\n\n${promptOf(task)}`;
 }
 

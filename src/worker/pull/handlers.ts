@@ -20,7 +20,7 @@ import type {
   TaskView,
   Usage,
 } from "../../protocol/index.ts";
-import { type Clock, isSafePath, ringAfter } from "../../std/index.ts";
+import { type Ask, ask, type Clock, isSafePath, ringAfter } from "../../std/index.ts";
 import { type AttemptStopCause, type FromHandlers, type Handed, keyOf, type Report, type Stop } from "./messages.ts";
 import { largerUsage, permanentError, reportOfError, tokensOf } from "./outcome.ts";
 import type { HeldPermit, PermitOptions, WorkerPermits } from "./permits.ts";
@@ -59,6 +59,8 @@ export type TaskContext = {
     call: (permit: HeldPermit) => Promise<Value> | Value,
     options?: PermitOptions,
   ): Promise<Value>;
+  /** Asks a person: the attempt ends here, and the next one sees `task.approval`. */
+  readonly ask: Ask;
   /** Submits a child of this task, which does not wait for it to end. It has parent, project and agent from it. */
   submit(task: Omit<TaskBody, "agentId"> & { readonly agentId?: string }): Promise<Submitted>;
   /** By which another process submits children of this task over HTTP, while the attempt lasts. */
@@ -200,6 +202,7 @@ export function createHandlers(deps: {
         return file;
       },
       file: (hash) => deps.files.open(hash, filesOf(entry)),
+      ask,
       withPermit: (gate, call, options) =>
         permits.withPermit(gate, call, options, { taskId, attempt, signal: controller.signal }),
       submit: async (body) => deps.submitChild(tokenOf(entry), body as TaskBody),
@@ -209,9 +212,8 @@ export function createHandlers(deps: {
 
   /** As whom it asks: a worker that joins anew has a new session, and its old attempts are stopped. */
   const filesOf = ({ taskId, attempt, controller }: Entry) => {
-    const asked = { task: taskId, attempt, signal: controller.signal };
     const session = deps.session();
-    return session === "" ? asked : { ...asked, session };
+    return { task: taskId, attempt, signal: controller.signal, ...(session === "" ? {} : { session }) };
   };
 
   /** The handler has ended, or was given up on: its slot is free, once. */

@@ -31,6 +31,10 @@ export type Outcome = {
   readonly permanent?: boolean;
   /** With `again`: what the next round of its loop is to see. */
   readonly note?: string;
+  /** With `ask`: what is asked of a person. */
+  readonly question?: string;
+  /** With `ask`: how long there is to answer. */
+  readonly timeoutMs?: number;
 };
 /** The same, with its result as JSON text. */
 export type Report = Omit<Outcome, "result"> & { readonly result?: string; readonly files?: readonly FileRef[] };

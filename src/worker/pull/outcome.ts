@@ -16,6 +16,7 @@ import {
   RESULT_BYTES_MAX,
   rateLimitOf,
   spanOf,
+  TaskAsk,
   TaskRequeue,
   TaskSkip,
 } from "../../std/index.ts";
@@ -24,7 +25,7 @@ import type { Outcome, Report } from "./messages.ts";
 
 /** How long a task rests for whose files there was no room. */
 export const NO_ROOM_MS = 60_000;
-const OUTCOMES: readonly unknown[] = ["done", "failed", "cancelled", "requeue", "skipped", "again"];
+const OUTCOMES: readonly unknown[] = ["done", "failed", "cancelled", "requeue", "skipped", "again", "ask"];
 
 /** `used` is what the handler reported while it ran. */
 export function reportOfValue(value: unknown, used: Usage | null): Report {
@@ -34,7 +35,18 @@ export function reportOfValue(value: unknown, used: Usage | null): Report {
 }
 
 export function reportOfOutcome(given: unknown, used: Usage | null): Report {
-  const { outcome, result, error, usage: said, retryAfterMs, rateLimited, permanent, note } = (given ?? {}) as Outcome;
+  const {
+    outcome,
+    result,
+    error,
+    usage: said,
+    retryAfterMs,
+    rateLimited,
+    permanent,
+    note,
+    question,
+    timeoutMs,
+  } = (given ?? {}) as Outcome;
   if (!OUTCOMES.includes(outcome)) throw permanentError(`outcome must be one of ${OUTCOMES.join(", ")}`);
   const usage = largerUsage(used, isUsage(said) ? said : null);
   return {
@@ -47,6 +59,7 @@ export function reportOfOutcome(given: unknown, used: Usage | null): Report {
     ...(rateLimited === true ? { rateLimited } : {}),
     ...(permanent === true ? { permanent } : {}),
     ...(outcome === "again" ? noteOf(note) : {}),
+    ...(outcome === "ask" ? present({ question: question === undefined ? null : cutError(question), timeoutMs }) : {}),
   };
 }
 
@@ -68,6 +81,8 @@ function readError(error: unknown, used: Usage | null, wallNow: number): Report 
   if (error instanceof TaskRequeue)
     return { outcome: "requeue", error: message, retryAfterMs: spanOf(error.retryAfterMs) ?? 0, ...usage };
   if (error instanceof TaskSkip) return { outcome: "skipped", error: message, ...usage };
+  if (error instanceof TaskAsk)
+    return { outcome: "ask", question: message, ...present({ timeoutMs: error.timeoutMs }), ...usage };
   const retryAfterMs = rateLimitOf(error, wallNow);
   if (retryAfterMs !== null) return { outcome: "requeue", error: message, retryAfterMs, rateLimited: true, ...usage };
   // There is no room for its files now; that is no fault of the task.

@@ -134,6 +134,9 @@ function taskOrder(dice: Dice, state: State, now: Instant): Command {
     ? [...state.tasks.values()].filter(({ phase }) => phase === "failed" || phase === "cancelled")
     : [];
   if (ended.length > 0) return { type: "retry-task", task: dice.pick(ended).id };
+  const asked = [...state.tasks.values()].filter(({ phase }) => phase === "parked");
+  if (asked.length > 0 && dice.chance(50))
+    return { type: "approve-task", task: dice.pick(asked).id, note: dice.pick([null, "yes"]), deny: dice.chance(20) };
   switch (dice.below(4)) {
     case 0:
       return { type: "cancel-task", task, reason: dice.chance(50) ? null : "no longer wanted" };
@@ -225,7 +228,7 @@ const USED = { inputTokens: 5, outputTokens: 2, cachedTokens: 1, cost: 0.5 };
 
 function reportOf(dice: Dice, state: State): AttemptReport {
   const good = ["done", "done", "done", "again", "again"] as const;
-  const outcome = dice.pick([...good, "failed", "failed", "cancelled", "requeue", "skipped"] as const);
+  const outcome = dice.pick([...good, "failed", "failed", "cancelled", "requeue", "skipped", "ask"] as const);
   const hasResult = outcome === "done" && dice.chance(50);
   return {
     ...attemptOf(dice, state),
@@ -238,6 +241,8 @@ function reportOf(dice: Dice, state: State): AttemptReport {
     resultHash: hasResult ? "r".repeat(64) : null,
     resultSize: hasResult ? 10 : 0,
     permanent: dice.chance(15),
+    question: outcome === "ask" ? "may I?" : null,
+    timeoutMs: outcome === "ask" ? dice.pick([null, 500, 60_000]) : null,
     note: outcome === "again" ? dice.pick([null, "", "one test fails", "x".repeat(300)]) : null,
     ...(dice.chance(30) ? { files: filesOf(dice) } : {}),
   };
@@ -279,6 +284,7 @@ function submissionOf(dice: Dice, mood: Mood, now: Instant, state: State): Submi
     onDependencyFailure: dice.pick(["skip", "skip", "run"]),
     onLoss: dice.pick([null, null, "retry", "fail"]),
     action: dice.pick(["", "exec", "exec", "click"]),
+    approval: sometimes(30) ? { question: dice.pick([null, "ship it?"]), timeoutMs: dice.pick([null, 900]) } : null,
     maxRounds: sometimes(40) ? 1 + dice.below(4) : 0,
     labels: someOf(dice, LABELS, sometimes(40) ? 50 : 0),
     callback: sometimes(20) ? dice.pick(["a.example", "b.example:8080", ""]) : null,

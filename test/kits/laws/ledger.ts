@@ -101,6 +101,7 @@ function bookTask(ledger: Ledger, state: State, event: Event): void {
     case "round-ended":
     case "task-done":
       return settle(ledger, event.task, event.tokens, event.at);
+    case "task-parked":
     case "task-failed":
     case "task-skipped":
       if (event.attempt !== null) settle(ledger, event.task, event.tokens, event.at);
