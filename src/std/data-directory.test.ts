@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { makeOwnDirectory } from "./data-directory.ts";
+import { keepPrivate, makeOwnDirectory } from "./data-directory.ts";
 
 const home = mkdtempSync(join(tmpdir(), "drover-own-"));
 after(() => rmSync(home, { recursive: true, force: true }));
@@ -35,6 +35,16 @@ for (const { name, there, data, ignored } of rows)
     assert.equal(git("status", "--porcelain"), "");
     assert.ok(existsSync(join(home, data)));
   });
+
+test("a restored copy keeps its owner's files from others, and the public half of the key for everybody", () => {
+  const data = join(home, "restored");
+  mkdirSync(data);
+  const own = ["attempt-key", "drover.db", "drover.db-wal", "owner.pid", "signing-key.pem", "snapshot-7.ndjson"];
+  for (const name of [...own, "signing-key.pub.pem"]) writeFileSync(join(data, name), "", { mode: 0o644 });
+  keepPrivate(data);
+  const others = readdirSync(data).filter((name) => (statSync(join(data, name)).mode & 0o077) !== 0);
+  assert.deepEqual(others, ["signing-key.pub.pem"]);
+});
 
 test("where no directory can be made it says so, and does not try for ever", () => {
   assert.throws(() => makeOwnDirectory("/proc/drover/data"), { code: "ENOENT" });
