@@ -5,6 +5,7 @@
  * asked for: nothing on the way can change it unseen.
  */
 import { createHash, hash as hashOf } from "node:crypto";
+import { buffer } from "node:stream/consumers";
 import type { FileContent, FileQuery, FileSource, PutFileQuery, StoredFile } from "../protocol/index.ts";
 import { BYTES, ENDPOINTS } from "../protocol/wire/index.ts";
 import { ClientError } from "./client-error.ts";
@@ -43,11 +44,7 @@ export async function put(
 
 export async function get(wiring: Wiring, hash: string, options: CallOptions & FileQuery = {}): Promise<Uint8Array> {
   const { query, call } = split(options);
-  return retried(wiring, call, async () => {
-    const chunks: Uint8Array[] = [];
-    for await (const chunk of once(wiring, hash, query, call)) chunks.push(chunk);
-    return Buffer.concat(chunks);
-  });
+  return retried(wiring, call, () => buffer(once(wiring, hash, query, call)));
 }
 
 /** One try: who reads in part cannot begin again. */

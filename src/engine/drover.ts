@@ -11,7 +11,19 @@
  */
 import { randomUUID } from "node:crypto";
 import type { ProjectId, Reader } from "../core/base/index.ts";
-import { badField, fail, flag, isRecord, milliseconds, name, ok, readSection, seq, whole } from "../core/base/index.ts";
+import {
+  badField,
+  fail,
+  flag,
+  isRecord,
+  isSha256,
+  milliseconds,
+  name,
+  ok,
+  readSection,
+  seq,
+  whole,
+} from "../core/base/index.ts";
 import { type Config, projectFields, readConfig, settingsFor } from "../core/config/index.ts";
 import type { State } from "../core/model/index.ts";
 import { type Why, why } from "../core/why/index.ts";
@@ -403,9 +415,7 @@ async function putProject(writer: Writer, id: string, given: unknown): Promise<P
 }
 
 const postHash: Reader<string> = (value, field) =>
-  typeof value === "string" && /^[0-9a-f]{64}$/.test(value)
-    ? ok(value)
-    : fail(badField(field, value, "a hash of 64 hex digits"));
+  isSha256(value) ? ok(value) : fail(badField(field, value, "a hash of 64 hex digits"));
 
 const anchor: Reader<Anchor> = (value, field) => {
   if (!isRecord(value)) return fail(badField(field, value, "an object with seq and hash"));

@@ -6,6 +6,7 @@
  * belongs to its maker, and stays as it is; the files in it are Drover's all the same, and for their owner only.
  */
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 
 /** As far as a name says that all below it is Drover's. */
@@ -57,6 +58,9 @@ export function ifThere<Value>(read: () => Value): Value | null {
     throw error;
   }
 }
+
+export const isDirectory = async (path: string): Promise<boolean> =>
+  (await stat(path).catch(() => null))?.isDirectory() ?? false;
 
 /** What is not there of a path, from above. */
 function missingOf(path: string): string[] {

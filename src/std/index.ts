@@ -5,7 +5,15 @@ export { type Ask, type AskOptions, ask, asked, TaskAsk } from "./ask.ts";
 export { remember } from "./bounded-map.ts";
 export type { AlarmOptions, CancelAlarm, Clock } from "./clock.ts";
 export { clockFrom, isoTime, isReading, nextTurn, realClock, ringAfter, ringEvery, withSteadyDate } from "./clock.ts";
-export { DATABASE_FILE, ifThere, keepPrivate, makeOwnDirectory, makeOwnFile, OWN_FILE_MODE } from "./data-directory.ts";
+export {
+  DATABASE_FILE,
+  ifThere,
+  isDirectory,
+  keepPrivate,
+  makeOwnDirectory,
+  makeOwnFile,
+  OWN_FILE_MODE,
+} from "./data-directory.ts";
 export { createHandClock, type HandClock, type HandClockOptions, type Moves, type TestClock } from "./hand-clock.ts";
 export { isLoopback } from "./loopback.ts";
 export { type JsonFault, jsonFault, kindInWords, present, RESULT_BYTES_MAX } from "./plain-json.ts";

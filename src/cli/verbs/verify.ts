@@ -9,6 +9,7 @@
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { isSha256 } from "../../core/base/index.ts";
 import type { Drover } from "../../engine/index.ts";
 import { DATABASE_FILE } from "../../std/index.ts";
 import { dataSetting } from "../config/load.ts";
@@ -84,7 +85,7 @@ function anchorFrom(text: string): { readonly seq: number; readonly hash: string
 }
 
 function keyFrom(text: string): string {
-  if (/^[0-9a-f]{64}$/.test(text)) return text;
+  if (isSha256(text)) return text;
   throw usageProblem(`--key is "${text}"`, "write the key that drover verify prints");
 }
 

@@ -146,6 +146,11 @@ export function name(lengthMax: number = 256): Reader<string> {
 export const isText = (value: unknown, lengthMin: number, lengthMax: number): value is string =>
   typeof value === "string" && value.length >= lengthMin && value.length <= lengthMax && value.isWellFormed();
 
+/** A SHA-256 as 64 hex digits in lower case. */
+export const SHA256_PATTERN = "^[0-9a-f]{64}$";
+const SHA256 = new RegExp(SHA256_PATTERN);
+export const isSha256 = (value: unknown): value is string => typeof value === "string" && SHA256.test(value);
+
 export function text(lengthMin: number, lengthMax: number): Reader<string> {
   return (value, field) =>
     isText(value, lengthMin, lengthMax)

@@ -11,7 +11,8 @@
  */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { sizeText } from "../../core/base/index.ts";
+import { buffer } from "node:stream/consumers";
+import { isSha256, sizeText } from "../../core/base/index.ts";
 import type { FileRules } from "../../core/config/index.ts";
 import type { FileRef } from "../../core/model/index.ts";
 import type { FileContent, StoredFile } from "../../protocol/index.ts";
@@ -61,7 +62,6 @@ export type FileRoom = Omit<Files, "open"> & {
 
 /** Where contents lie, in a data directory. */
 export const FILES_DIRECTORY = "files";
-const HASH = /^[0-9a-f]{64}$/;
 
 export function createFiles(parts: Parts): FileRoom {
   const { medium, state, clock, onWarning } = parts;
@@ -137,10 +137,8 @@ export function createFiles(parts: Parts): FileRoom {
   }
 
   async function get(hash: string): Promise<Buffer> {
-    const { bytes: read } = await open(hash);
-    const chunks: Uint8Array[] = [];
-    for await (const chunk of read) chunks.push(chunk);
-    return Buffer.concat(chunks);
+    const { bytes } = await open(hash);
+    return buffer(bytes);
   }
 
   function faultOf(files: readonly FileRef[]): FilesFault | null {
@@ -208,7 +206,7 @@ async function* chunksOf(content: Given): AsyncGenerator<Uint8Array> {
 }
 
 function checkHash(hash: string): void {
-  if (typeof hash !== "string" || !HASH.test(hash)) throw badInput("hash", hash, "a SHA-256 as 64 hex digits");
+  if (!isSha256(hash)) throw badInput("hash", hash, "a SHA-256 as 64 hex digits");
 }
 
 export const unknownFile = (hash: string): DroverError =>

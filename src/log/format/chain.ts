@@ -64,8 +64,6 @@ export const fromHex = (hex: string): Uint8Array => new Uint8Array(Buffer.from(h
 
 export const equalBytes = (left: Uint8Array, right: Uint8Array): boolean => Buffer.compare(left, right) === 0;
 
-export const isHash = (text: string): boolean => /^[0-9a-f]{64}$/.test(text);
-
 /** The seq of the record at `index` of a batch that starts at `first`. */
 export const seqAt = (first: Seq, index: number): Seq => seq(first + index);
 

@@ -15,12 +15,11 @@ import type { KeyObject } from "node:crypto";
 import { createPrivateKey, createPublicKey, generateKeyPairSync, hash, sign, verify } from "node:crypto";
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { ifThere } from "../../std/index.ts";
+import { ifThere, OWN_FILE_MODE } from "../../std/index.ts";
 import { LogFailure } from "../log.ts";
 
 export const PRIVATE_KEY_FILE = "signing-key.pem";
 const PUBLIC_KEY_FILE = "signing-key.pub.pem";
-const PRIVATE_KEY_MODE = 0o600;
 const PUBLIC_KEY_MODE = 0o644;
 const SIGNS_HEADS = "This key signs the heads of the log.\n";
 /** As it is written: in capitals it would be the same number, and not what was written. */
@@ -74,13 +73,13 @@ export function openKey(directory: string): OwnKey {
   return {
     signer: signerOf(privateKey),
     signsHeads: stored?.startsWith(SIGNS_HEADS) ?? false,
-    mark: () => writeWhole(path, SIGNS_HEADS + pemOf(privateKey), PRIVATE_KEY_MODE),
+    mark: () => writeWhole(path, SIGNS_HEADS + pemOf(privateKey), OWN_FILE_MODE),
   };
 }
 
 function makeKey(path: string): KeyObject {
   const { privateKey } = generateKeyPairSync("ed25519");
-  writeWhole(path, pemOf(privateKey), PRIVATE_KEY_MODE);
+  writeWhole(path, pemOf(privateKey), OWN_FILE_MODE);
   return privateKey;
 }
 

@@ -8,8 +8,8 @@
  * which the head was signed allows. Completeness cannot be seen from inside, since a log that lost its last hour is a
  * valid shorter log: for that the caller brings an anchor it kept.
  */
-import { invariant, type Seq } from "../../core/base/index.ts";
-import { hashOf, isHash, seqAt, toHex } from "../format/chain.ts";
+import { invariant, isSha256, type Seq } from "../../core/base/index.ts";
+import { hashOf, seqAt, toHex } from "../format/chain.ts";
 import { factsOf } from "../format/codec.ts";
 import type { Anchor, Checkpoint, Head, ReadBatch, VerifyProblem, VerifyReport } from "../log.ts";
 import { LogFailure } from "../log.ts";
@@ -38,7 +38,7 @@ type Verification = {
 
 export async function verifyLog(input: Verification): Promise<VerifyReport> {
   const { base, head, checkpoints, signed, verifier, expect } = input;
-  if (expect !== undefined) invariant(isHash(expect.hash), "an anchor's hash is 64 hex digits in lower case");
+  if (expect !== undefined) invariant(isSha256(expect.hash), "an anchor's hash is 64 hex digits in lower case");
   const sure = checkpoints.filter((checkpoint) => checkpointSeal.holds(verifier, checkpoint));
   const problems: VerifyProblem[] = checkpoints
     .filter((checkpoint) => !sure.includes(checkpoint))

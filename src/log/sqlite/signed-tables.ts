@@ -4,8 +4,7 @@
  * A reader may meet a log of an older version, which has neither. To it they are empty.
  */
 import type { DatabaseSync, SQLOutputValue, StatementSync } from "node:sqlite";
-import { type Seq, seq } from "../../core/base/index.ts";
-import { isHash } from "../format/chain.ts";
+import { isSha256, type Seq, seq } from "../../core/base/index.ts";
 import type { KeptList } from "../integrity/kept-list.ts";
 import type { SignedHead } from "../integrity/signed-head.ts";
 import { corruptAt } from "../log.ts";
@@ -104,7 +103,7 @@ const NONE: SignedTables = {
 function parseSigned(raw: Raw | undefined): SignedHead | null {
   if (raw === undefined) return null;
   const { seq: at, hash, epoch, batch_id: batchId, events, time, closed, signature } = raw;
-  const isRead = isCount(at) && isHashText(hash) && isCount(epoch) && typeof batchId === "string";
+  const isRead = isCount(at) && isSha256(hash) && isCount(epoch) && typeof batchId === "string";
   if (!isRead || !isCount(events) || !isCount(time) || !isMark(closed) || typeof signature !== "string") {
     throw corruptAt(seq(isCount(at) ? at : 1), "its signed head is unreadable");
   }
@@ -114,14 +113,14 @@ function parseSigned(raw: Raw | undefined): SignedHead | null {
 function parseList(raw: Raw | undefined): KeptList | null {
   if (raw === undefined) return null;
   const { run, up_to: upTo, hash, signature } = raw;
-  if (!isCount(run) || !isCount(upTo) || !isHashText(hash) || typeof signature !== "string") {
+  if (!isCount(run) || !isCount(upTo) || !isSha256(hash) || typeof signature !== "string") {
     throw corruptAt(seq(1), "the list of kept payloads is unreadable");
   }
   return { run, upTo: seq(upTo), hash, signature };
 }
 
 function parseKept({ seq: at, hash }: Raw): KeptEntry {
-  if (!isCount(at) || !isHashText(hash)) {
+  if (!isCount(at) || !isSha256(hash)) {
     throw corruptAt(seq(isCount(at) ? at : 1), "its entry among the kept payloads is unreadable");
   }
   return { seq: seq(at), hash };
@@ -129,4 +128,3 @@ function parseKept({ seq: at, hash }: Raw): KeptEntry {
 
 export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 const isMark = (value: unknown): value is 0 | 1 => value === 0 || value === 1;
-export const isHashText = (value: unknown): value is string => typeof value === "string" && isHash(value);

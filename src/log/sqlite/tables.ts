@@ -6,12 +6,12 @@
  * undone. Rows are parsed here: past this file nothing of a damaged or foreign file is untyped.
  */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { type Seq, seq } from "../../core/base/index.ts";
+import { isSha256, type Seq, seq } from "../../core/base/index.ts";
 import type { BatchRow } from "../format/batch-row.ts";
 import type { PayloadBlock } from "../format/payload-blocks.ts";
 import type { RowEnd, RowSource } from "../integrity/page.ts";
 import { type Anchor, type Checkpoint, corruptAt, type Head } from "../log.ts";
-import { createSignedTables, isCount, isHashText, prepareAll, type Raw, type SignedTables } from "./signed-tables.ts";
+import { createSignedTables, isCount, prepareAll, type Raw, type SignedTables } from "./signed-tables.ts";
 import { storageFailure } from "./storage-failure.ts";
 
 export const SQLITE_PAGE_BYTES = 8192;
@@ -171,7 +171,7 @@ function accessBy(on: Statements): Omit<LogTables, "write" | "look" | "source" |
 
 function parseHead(raw: Raw | undefined): Head {
   const { seq: at, hash, epoch, batch_id: batchId } = raw ?? {};
-  if (!isCount(at) || !isHashText(hash) || !isCount(epoch) || typeof batchId !== "string") {
+  if (!isCount(at) || !isSha256(hash) || !isCount(epoch) || typeof batchId !== "string") {
     throw corruptAt(seq(1), "the head record is missing or unreadable");
   }
   return { seq: seq(at), hash, epoch, batchId };
@@ -179,7 +179,7 @@ function parseHead(raw: Raw | undefined): Head {
 
 function parseBase(raw: Raw | undefined): Anchor {
   const { seq: at, hash } = raw ?? {};
-  if (!isCount(at) || !isHashText(hash)) throw corruptAt(seq(1), "the record of where the log begins is unreadable");
+  if (!isCount(at) || !isSha256(hash)) throw corruptAt(seq(1), "the record of where the log begins is unreadable");
   return { seq: seq(at), hash };
 }
 
@@ -209,7 +209,7 @@ function parseBlock({ first_seq: first, bytes }: Raw): PayloadBlock {
 }
 
 function parseCheckpoint({ seq: at, hash, snapshot_hash: snapshotHash, signature }: Raw): Checkpoint {
-  if (!isCount(at) || !isHashText(hash) || !isHashText(snapshotHash) || typeof signature !== "string") {
+  if (!isCount(at) || !isSha256(hash) || !isSha256(snapshotHash) || typeof signature !== "string") {
     throw corruptAt(seq(isCount(at) ? at : 1), "its checkpoint is unreadable");
   }
   return { seq: seq(at), hash, snapshotHash, signature };

@@ -6,7 +6,7 @@
  * everybody's tasks, cannot be scoped; and that no two entries may be the same. An entry holds secrets, so it is named
  * by its fields only.
  */
-import { badField, isRecord, type Refusal } from "../../core/base/index.ts";
+import { badField, isRecord, isSha256, type Refusal } from "../../core/base/index.ts";
 import * as s from "../schema/schema.ts";
 import { readShape } from "../schema/validate.ts";
 import { ROLES, type Role } from "../wire/role.ts";
@@ -37,7 +37,7 @@ const FIELDS: s.Fields<TokenSettings> = {
     { secret: true, expected: "a token of 16 to 1024 characters, printable ASCII without blanks" },
   ),
   tokenHash: s.optional(
-    s.refined(s.text(64, 64), (value) => /^[0-9a-f]{64}$/.test(value), "the SHA-256 of the token, as 64 hex digits"),
+    s.refined(s.text(64, 64), isSha256, "the SHA-256 of the token, as 64 hex digits"),
     "The SHA-256 of the token in hex, so that the file holds no secret.",
     { secret: true },
   ),

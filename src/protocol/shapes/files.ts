@@ -2,6 +2,7 @@
  * Files that tasks leave, on the wire: their names, and how their contents come and go.
  */
 
+import { SHA256_PATTERN } from "../../core/base/index.ts";
 import { FILE_BYTES_MAX } from "../../core/config/index.ts";
 import { isSafePath, PATH_LENGTH_MAX } from "../../std/index.ts";
 import type * as wire from "../generated/files.ts";
@@ -13,7 +14,7 @@ const OUTPUTS_MAX = 64;
 /** Of one report: what is more than this is no list of files any more. */
 const LISTED_MAX = 10_000;
 
-const hash = (): s.Schema<string> => s.matching("^[0-9a-f]{64}$", "a SHA-256 as 64 hex digits");
+const hash = (): s.Schema<string> => s.matching(SHA256_PATTERN, "a SHA-256 as 64 hex digits");
 const A_PATH = `a relative path of at most ${PATH_LENGTH_MAX} characters that stays in its directory, with slashes`;
 export const outputPath = (): s.Schema<string> => s.refined(s.text(1, PATH_LENGTH_MAX), isSafePath, A_PATH);
 

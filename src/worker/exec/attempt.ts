@@ -6,9 +6,9 @@
  * fault of the task. Nothing of a run outlives its outcome except its log, its session and a tree with work in it.
  */
 
-import { stat, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import type { FileSource } from "../../protocol/index.ts";
-import { present, ringAfter } from "../../std/index.ts";
+import { isDirectory, OWN_FILE_MODE, present, ringAfter } from "../../std/index.ts";
 import type { OutputDirectory } from "../output/directory.ts";
 import { createEventReader } from "../output/events.ts";
 import { createOutputLog, createRing, type OutputLog } from "../output/log.ts";
@@ -239,8 +239,8 @@ async function setScene(work: Work, place: RunPlace, workspace: Workspace | null
     argv: setup.argv ?? [],
     createReader: createEventReader,
   };
-  await writeFile(taskFile, document, { mode: 0o600 });
-  if (invocation.promptFile !== undefined) await writeFile(promptFile, invocation.promptFile, { mode: 0o600 });
+  await writeFile(taskFile, document, { mode: OWN_FILE_MODE });
+  if (invocation.promptFile !== undefined) await writeFile(promptFile, invocation.promptFile, { mode: OWN_FILE_MODE });
   const { branch, base } = workspace?.note ?? {};
   const run = { runId, taskId, attempt, workspace: cwd, temp, taskFile, resultFile };
   const round = task.round?.number;
@@ -410,8 +410,4 @@ function noteWorkspace({ log, context }: Work, report: WorkspaceReport): void {
       `kept ${path} on branch ${branch}: ${problem ?? `${changedCount} file${changedCount === 1 ? "" : "s"} changed`}`,
     );
   if (changedCount > 0) context.progress({ changedFiles: changedFiles.slice(0, 50), changedCount, branch });
-}
-
-async function isDirectory(path: string): Promise<boolean> {
-  return (await stat(path).catch(() => null))?.isDirectory() ?? false;
 }

@@ -9,6 +9,8 @@ import { createHash, randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { mkdir, open, readdir, rename, rm, stat, utimes } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { isSha256 } from "../../core/base/index.ts";
+import { OWN_FILE_MODE } from "../../std/index.ts";
 
 export type WantedFile = { readonly hash: string; readonly size: number };
 export type FileCache = {
@@ -19,8 +21,6 @@ export type FileCache = {
 /** What is kept for tasks to come. */
 const BYTES_MAX = 1024 * 1024 * 1024;
 const OWN_DIRECTORY = { recursive: true, mode: 0o700 } as const;
-const OWN_FILE = 0o600;
-const HASH = /^[0-9a-f]{64}$/;
 
 export function createFileCache(directory: string, bytesMax: number = BYTES_MAX): FileCache {
   const pathOf = (hash: string): string => join(directory, hash);
@@ -55,7 +55,7 @@ export function createFileCache(directory: string, bytesMax: number = BYTES_MAX)
   }
 
   async function trim(newest: string): Promise<void> {
-    const names = (await readdir(directory)).filter((name) => HASH.test(name) && name !== newest);
+    const names = (await readdir(directory)).filter((name) => isSha256(name) && name !== newest);
     const seen = await Promise.all(
       names.map(async (name) => ({ name, at: await stat(pathOf(name)).catch(() => null) })),
     );
@@ -70,7 +70,7 @@ export function createFileCache(directory: string, bytesMax: number = BYTES_MAX)
 
   return {
     async lay({ hash }, path, fetch) {
-      if (!HASH.test(hash)) throw new Error(`${hash} is no hash of a file`);
+      if (!isSha256(hash)) throw new Error(`${hash} is no hash of a file`);
       await mkdir(dirname(path), OWN_DIRECTORY);
       if (await copied(hash, path)) return;
       await fetched(hash, fetch);
@@ -84,7 +84,7 @@ async function write(path: string, content: AsyncIterable<Uint8Array>): Promise<
   const digest = createHash("sha256");
   const chunks = content[Symbol.asyncIterator]();
   const first = await chunks.next();
-  const file = await open(path, "wx", OWN_FILE);
+  const file = await open(path, "wx", OWN_FILE_MODE);
   try {
     for (let next = first; next.done !== true; next = await chunks.next()) {
       digest.update(next.value);

@@ -8,9 +8,10 @@
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { json } from "node:stream/consumers";
 import { isRecord } from "../../core/base/index.ts";
 import type { FileRef, Input, Inputs } from "../../protocol/index.ts";
-import { isSafePath } from "../../std/index.ts";
+import { isSafePath, OWN_FILE_MODE } from "../../std/index.ts";
 import { fileNameOf } from "../output/safe-name.ts";
 import type { RunPlace } from "../process/runs.ts";
 import type { FileCache, WantedFile } from "./file-cache.ts";
@@ -18,7 +19,6 @@ import type { FileCache, WantedFile } from "./file-cache.ts";
 /** The content of a file that a need has left. */
 export type ReadFile = (hash: string) => AsyncIterable<Uint8Array>;
 
-const PRIVATE = 0o600;
 const RESULT = "result.json";
 
 /** The inputs as the command is to see them, once all that belongs to them lies where they say. */
@@ -31,7 +31,7 @@ export async function layInputs(
   await mkdir(place.inputsDirectory, { recursive: true, mode: 0o700 });
   for (const [key, input] of Object.entries(inputs)) laid.push([key, await layOne(key, input)]);
   const all = Object.fromEntries(laid);
-  await writeFile(place.inputsFile, `${JSON.stringify(all)}\n`, { mode: PRIVATE });
+  await writeFile(place.inputsFile, `${JSON.stringify(all)}\n`, { mode: OWN_FILE_MODE });
   return all;
 
   async function layOne(key: string, input: Input): Promise<Input> {
@@ -54,19 +54,13 @@ export async function wholeInputs(inputs: Inputs, readFile: ReadFile = noFiles):
   const whole: [string, Input][] = [];
   for (const [key, input] of Object.entries(inputs)) {
     const elsewhere = elsewhereIn(input.result);
-    whole.push([key, elsewhere === null ? input : { ...input, result: await readJson(readFile(elsewhere.hash)) }]);
+    whole.push([key, elsewhere === null ? input : { ...input, result: await json(readFile(elsewhere.hash)) }]);
   }
   return Object.fromEntries(whole);
 }
 
 export function noFiles(): never {
   throw new Error("this worker has no way to read files");
-}
-
-async function readJson(content: AsyncIterable<Uint8Array>): Promise<unknown> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of content) chunks.push(chunk);
-  return JSON.parse(Buffer.concat(chunks).toString()) as unknown;
 }
 
 function pathOf(directory: string, { path }: FileRef): string {

@@ -8,6 +8,7 @@
 import { randomUUID } from "node:crypto";
 import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { OWN_FILE_MODE } from "../../std/index.ts";
 import type { WorkerLogs } from "../pull/logs.ts";
 import type { ExecHandler } from "./contract.ts";
 
@@ -36,7 +37,7 @@ function placeIn(data: string): string {
 function create(path: string, own: string): string {
   const draft = `${path}.${own}`;
   mkdirSync(join(path, ".."), { recursive: true, mode: 0o700 });
-  writeFileSync(draft, `${own}\n`, { mode: 0o600 });
+  writeFileSync(draft, `${own}\n`, { mode: OWN_FILE_MODE });
   try {
     linkSync(draft, path);
     return own;

@@ -6,6 +6,7 @@
  */
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { OWN_FILE_MODE } from "../../std/index.ts";
 import { fileNameOf } from "../output/safe-name.ts";
 
 export type Sessions = {
@@ -41,7 +42,7 @@ export function createSessions(directory: string, tool: string): Sessions {
     known.set(taskId, sessionId);
     const path = pathOf(taskId);
     mkdirSync(directory, { recursive: true, mode: 0o700 });
-    writeFileSync(`${path}.new`, JSON.stringify({ taskId, sessionId, tool }), { mode: 0o600 });
+    writeFileSync(`${path}.new`, JSON.stringify({ taskId, sessionId, tool }), { mode: OWN_FILE_MODE });
     renameSync(`${path}.new`, path);
   }
 

@@ -8,7 +8,7 @@
  */
 import { isRecord, nearest } from "../../core/base/index.ts";
 import type { Input } from "../../protocol/index.ts";
-import { WorkspaceRefusal } from "../worktree/refusal.ts";
+import { refused } from "../worktree/refusal.ts";
 import type { LeftWork, TreeStart } from "../worktree/start.ts";
 import type { ExecTask } from "./contract.ts";
 import { type ReadFile, wholeInputs } from "./inputs.ts";
@@ -97,5 +97,3 @@ export function nameInPlan({ params }: ExecTask): { readonly plan?: string; read
   const { plan, task } = params ?? {};
   return isText(plan) && isText(task) ? { plan, task } : {};
 }
-
-const refused = (message: string): WorkspaceRefusal => new WorkspaceRefusal("permanent", message);

@@ -13,6 +13,7 @@
  */
 import { type FileHandle, mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
+import { OWN_FILE_MODE } from "../../std/index.ts";
 
 type CappedFile = {
   /** A whole line, with its newline. */
@@ -24,7 +25,6 @@ type CappedFile = {
 };
 
 const GATHERED_BYTES_MAX = 8 * 1024 * 1024;
-const MODE = 0o600;
 
 const olderPart = (path: string): string => `${path}.older`;
 const newerPart = (path: string): string => `${path}.newer`;
@@ -182,13 +182,13 @@ function createStore(path: string, bytesMax: number): Store {
 
 async function openNew(path: string): Promise<Part> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  return { handle: await open(path, "w", MODE), bytes: 0 };
+  return { handle: await open(path, "w", OWN_FILE_MODE), bytes: 0 };
 }
 
 /** The parts go behind the beginning, and are parts no more. */
 async function putTogether(path: string, lostBytes: number): Promise<void> {
   const parts = [olderPart(path), newerPart(path)];
-  const whole = await open(path, "a", MODE);
+  const whole = await open(path, "a", OWN_FILE_MODE);
   try {
     if (lostBytes > 0) await whole.appendFile(`[… ${lostBytes} bytes are left out here …]\n`);
     for (const part of parts) await whole.appendFile(await readFile(part).catch(orNothing));

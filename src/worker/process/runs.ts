@@ -10,6 +10,7 @@ import { randomUUID } from "node:crypto";
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
+import { OWN_FILE_MODE } from "../../std/index.ts";
 import type { Leader } from "./leftovers.ts";
 import type { ProcessTable } from "./table.ts";
 
@@ -35,7 +36,6 @@ export type Runs = {
 };
 
 const RECORD = "run.json";
-const MODE = 0o600;
 const TEMP_PREFIX = join(tmpdir(), "drover-run-");
 /** A directory without a record is one that was being made; after this it has no owner. */
 const NAMELESS_MS_MAX = 3_600_000;
@@ -97,7 +97,7 @@ type RunRecord = {
 
 /** Whole or not at all. */
 export async function writeJson(path: string, record: object): Promise<void> {
-  await writeFile(`${path}.new`, JSON.stringify(record), { mode: MODE });
+  await writeFile(`${path}.new`, JSON.stringify(record), { mode: OWN_FILE_MODE });
   await rename(`${path}.new`, path);
 }
 

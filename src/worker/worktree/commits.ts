@@ -49,8 +49,8 @@ export async function checkoutOf(directory: string, branch: string): Promise<str
 }
 
 /** What is not committed in a tree, a line for each file: two letters, a space and its path. */
-export const statusOf = async (tree: string): Promise<string[]> =>
-  fromZeros(await git(tree, ["status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames"]));
+export const statusOf = async (tree: string, untracked: "all" | "no" = "all"): Promise<string[]> =>
+  fromZeros(await git(tree, ["status", "--porcelain=v1", "-z", `--untracked-files=${untracked}`, "--no-renames"]));
 
 /** Files in which a merge or the like has left conflicts. */
 export const unmergedIn = async (tree: string): Promise<string[]> =>

@@ -6,14 +6,15 @@
  * remote, is not lost with its tree; all other work goes only by force.
  */
 import { existsSync } from "node:fs";
-import { readdir, realpath, stat } from "node:fs/promises";
+import { readdir, realpath } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { isDirectory } from "../../std/index.ts";
 import { stateOf } from "../process/runs.ts";
 import { type ProcessTable, systemProcessTable } from "../process/table.ts";
 import { checkoutOf, merge, statusOf, tipOf } from "./commits.ts";
 import { fromZeros, git } from "./git.ts";
 import { withRepositoryLock } from "./lock.ts";
-import { WorkspaceRefusal } from "./refusal.ts";
+import { refused } from "./refusal.ts";
 import { removeTree } from "./remove.ts";
 import { named, workIn } from "./start.ts";
 import { isUnderWay, notedAt, readNotes, stateOfTree, type TreeNote, type TreeState, writeNote } from "./state.ts";
@@ -192,8 +193,7 @@ export async function mergeInto(
 
 /** A checkout with changes in it is not merged into: they could not be told from the merge. */
 async function refuseChanges(path: string, branch: string): Promise<void> {
-  const status = await git(path, ["status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames"]);
-  const files = fromZeros(status).map((line) => line.slice(3));
+  const files = (await statusOf(path, "no")).map((line) => line.slice(3));
   if (files.length > 0)
     throw refused(`${branch} is checked out in ${path} with changes that are not committed: ${named(files)}`);
   if (await isUnderWay(path)) throw refused(`${branch} is checked out in ${path}, and a merge or rebase is under way`);
@@ -208,7 +208,3 @@ export async function relocateTrees(root: string): Promise<void> {
     await writeNote(root, { ...note, path });
   }
 }
-
-const isDirectory = async (path: string): Promise<boolean> =>
-  (await stat(path).catch(() => null))?.isDirectory() ?? false;
-const refused = (message: string): WorkspaceRefusal => new WorkspaceRefusal("permanent", message);

@@ -9,3 +9,6 @@ export class WorkspaceRefusal extends Error {
     this.kind = kind;
   }
 }
+
+/** One that no further attempt would change. */
+export const refused = (message: string): WorkspaceRefusal => new WorkspaceRefusal("permanent", message);

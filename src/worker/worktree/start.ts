@@ -12,7 +12,7 @@ import { hostname } from "node:os";
 import { shorten } from "../output/lines.ts";
 import { checkoutOf, commitNamed, commitOfTree, merge, tipOf, unmergedIn } from "./commits.ts";
 import { fromZeros, git } from "./git.ts";
-import { WorkspaceRefusal } from "./refusal.ts";
+import { refused, type WorkspaceRefusal } from "./refusal.ts";
 
 /** What a need has left, as its result says. */
 export type LeftWork = {
@@ -158,4 +158,3 @@ const remedy = ({ key, host }: LeftWork): string =>
   host === null || host === hostname()
     ? `; let it begin at a branch that has that work (worktree: { base: BRANCH }), or run ${key} again`
     : "";
-const refused = (message: string): WorkspaceRefusal => new WorkspaceRefusal("permanent", message);

@@ -21,7 +21,7 @@ import { tipOf } from "./commits.ts";
 import { GitError, git } from "./git.ts";
 import { copyIncluded, includedIn } from "./include.ts";
 import { withRepositoryLock } from "./lock.ts";
-import { WorkspaceRefusal } from "./refusal.ts";
+import { refused, WorkspaceRefusal } from "./refusal.ts";
 import { removeTree } from "./remove.ts";
 import { resolveBase, startingCommit, type TreeStart } from "./start.ts";
 import { branchOfTree, readNotes, stateOfTree, type TreeNote, type TreeState, writeNote } from "./state.ts";
@@ -239,7 +239,7 @@ async function probeProgram({ top, inside }: Repository, commit: string, base: s
   if (path.startsWith("..")) return;
   const [mode = ""] = (await git(top, ["ls-tree", commit, "--", `:(top,literal)${path}`])).split(" ");
   const refuse = (why: string, instead: string): WorkspaceRefusal =>
-    new WorkspaceRefusal("permanent", `the program ${program} is not ${why} in a worktree; ${instead}`);
+    refused(`the program ${program} is not ${why} in a worktree; ${instead}`);
   if (mode === "")
     throw refuse(`in the commit of ${base}, so it would be missing`, "commit it, or name a base that has it");
   if (mode === PLAIN_FILE)
@@ -253,8 +253,7 @@ async function probeProgram({ top, inside }: Repository, commit: string, base: s
 const PLAIN_FILE = "100644";
 
 const notCommitted = ({ inside, top }: Repository, base: string): WorkspaceRefusal =>
-  new WorkspaceRefusal(
-    "permanent",
+  refused(
     `the directory ${inside} of ${top} is not in the commit of ${base}, so it would be missing in a worktree; ` +
       "commit it, or name a base that has it",
   );
@@ -291,9 +290,8 @@ export async function findRepository(cwd: string): Promise<Repository> {
     return { top, gitDirectory, inside: relative(top, await realpath(cwd)) };
   } catch (error) {
     if (!(error instanceof GitError)) throw error;
-    if (error.exitCode === null) throw new WorkspaceRefusal("permanent", error.message);
-    throw new WorkspaceRefusal(
-      "permanent",
+    if (error.exitCode === null) throw refused(error.message);
+    throw refused(
       `${cwd} is not inside a git repository, so there can be no worktree (git init makes one): ${error.message}`,
     );
   }
