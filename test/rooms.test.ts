@@ -22,12 +22,13 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   log: ["core", "std"],
   gate: ["core", "std"],
   protocol: ["core", "std"],
-  engine: ["core", "std", "log", "gate", "protocol"],
+  plan: ["core", "std", "protocol"],
+  engine: ["core", "std", "log", "gate", "protocol", "plan"],
   http: ["core", "std", "protocol/wire"],
-  server: ["core", "std", "engine", "protocol", "http"],
+  server: ["core", "std", "engine", "protocol", "plan", "http"],
   client: ["core", "std", "protocol"],
-  worker: ["core", "std", "client", "protocol"],
-  cli: ["core", "std", "client", "worker", "protocol"],
+  worker: ["core", "std", "client", "protocol", "plan"],
+  cli: ["core", "std", "client", "worker", "protocol", "plan"],
   sim: ["core", "std", "log", "engine"],
   testing: ["core", "std", "log", "engine"],
 };
@@ -49,6 +50,7 @@ const SMALL_DOORS: readonly string[] = [
   "src/core/base/plain-object.ts",
   "src/std/plain-json.ts",
   "src/std/retry-after.ts",
+  "src/std/span-text.ts",
   "src/std/version.ts",
 ];
 /** The rooms of each layer: a room may import those before it. "." is the layer itself, whose index.ts imports all. */
@@ -70,6 +72,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ],
   log: [".", "format", "integrity", "memory", "sqlite", "contract"],
   protocol: ["wire", "generated", "schema", "shapes", "calls", "settings", "."],
+  plan: ["work", "."],
   engine: ["base", "writer", "permits", "tasks", "files", "workers", "schedules", "snapshots", "views", "."],
   server: ["webhooks", "access", "push", "life", "logs", "observe", "pages", "handlers", "."],
   worker: ["output", "process", "worktree", "pull", "exec", "."],

@@ -19,4 +19,5 @@ export { isLoopback } from "./loopback.ts";
 export { type JsonFault, jsonFault, kindInWords, present, RESULT_BYTES_MAX } from "./plain-json.ts";
 export { rateLimitOf, readRetryAfter, SPAN_MS_MAX, spanOf, TaskRequeue, TaskSkip } from "./retry-after.ts";
 export { isSafePath, PATH_LENGTH_MAX, patternTest } from "./safe-path.ts";
+export { unitAdvice } from "./span-text.ts";
 export { versionText } from "./version.ts";

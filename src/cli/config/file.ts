@@ -6,7 +6,7 @@
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { isRecord } from "../../core/base/index.ts";
-import type { JsonSchema, Path } from "./knobs.ts";
+import type { JsonSchema, Path } from "../../protocol/schema/index.ts";
 import { BadConfig, type FileOrigin, type Origin } from "./problem.ts";
 import { secretStart, withoutQuoted } from "./secret.ts";
 import type { YamlComplaint } from "./yaml-complaint.ts";

@@ -7,8 +7,8 @@
  * knobs are all commented out is the same as no section.
  */
 import { isRecord } from "../../core/base/index.ts";
+import { holdsFields, type JsonSchema, type Path, schemaAt, takesNull } from "../../protocol/schema/index.ts";
 import type { Setting } from "./file.ts";
-import { holdsFields, type JsonSchema, type Path, schemaAt, takesNull } from "./knobs.ts";
 
 export type Layer = readonly Setting[];
 

@@ -9,16 +9,23 @@ import { dirname, join } from "node:path";
 import { after, describe, test } from "node:test";
 import { stringify } from "yaml";
 import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
+import {
+  alternatives,
+  isSpan,
+  type JsonSchema,
+  knobs,
+  type Path,
+  schemaAt,
+  shownPath,
+} from "../../protocol/schema/index.ts";
 import { runCommandLine } from "../command-line.ts";
 import type { Environment } from "../shell/terminal.ts";
 import { schemaText } from "../verbs/config.ts";
 import { VERBS } from "../verbs.ts";
-import { alternatives, type JsonSchema, knobs, type Path, schemaAt, shownPath } from "./knobs.ts";
 import { toObject } from "./layers.ts";
 import { loadSettings, type ServerConfig } from "./load.ts";
 import { BadConfig, shownProblem } from "./problem.ts";
 import { SETTINGS_SCHEMA } from "./settings.ts";
-import { isSpan } from "./span-unit.ts";
 import { variableOf } from "./variables.ts";
 
 const place = mkdtempSync(join(tmpdir(), "drover-layers-"));

@@ -10,10 +10,10 @@
 import { existsSync } from "node:fs";
 import { isAbsolute, join, resolve } from "node:path";
 import type { Settings } from "../../protocol/index.ts";
+import { holdsFields, type JsonSchema, knownKeys, type Path, schemaUnder } from "../../protocol/schema/index.ts";
 import type { Environment } from "../shell/terminal.ts";
 import { shortPath } from "../shell/text.ts";
 import { type ConfigFile, parseConfigFile, readConfigText, type Setting } from "./file.ts";
-import { holdsFields, type JsonSchema, knownKeys, type Path, schemaUnder } from "./knobs.ts";
 import { type Layer, mergeLayers, settingFor, toObject } from "./layers.ts";
 import { BadConfig, type ConfigProblem, shownProblem } from "./problem.ts";
 import { isOfUnknownName, withoutName } from "./secret.ts";

@@ -7,7 +7,7 @@
  * name may be that of a secret, misspelt, so its value is left out too.
  */
 import { type Document, isMap, isPair, isScalar, type Node, type Pair, visit } from "yaml";
-import { type JsonSchema, schemaAt } from "./knobs.ts";
+import { type JsonSchema, schemaAt } from "../../protocol/schema/index.ts";
 
 type Span = { readonly from: number; readonly to: number };
 

@@ -3,8 +3,14 @@
  */
 import { type Refusal, sentence } from "../../core/base/index.ts";
 import { readSettings, readShape, type Settings, settingsSchema, tokenFaults } from "../../protocol/index.ts";
-import { type JsonSchema, listForm, mapAdvice, schemaAt } from "./knobs.ts";
-import { findUnitless, forPeople } from "./span-unit.ts";
+import {
+  findUnitless,
+  forPeople,
+  type JsonSchema,
+  listForm,
+  mapAdvice,
+  schemaAt,
+} from "../../protocol/schema/index.ts";
 
 export const SETTINGS_SCHEMA: JsonSchema = settingsSchema as unknown as JsonSchema;
 

@@ -3,13 +3,12 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { problemsIn } from "../plan/check.ts";
-import { planSchema } from "../plan/schema.ts";
+import { problemsIn } from "../../plan/check.ts";
+import { planSchema } from "../../plan/schema.ts";
+import { isSpan, type JsonSchema, knobs, schemaAt } from "../../protocol/schema/index.ts";
 import { milliseconds } from "../shell/verb.ts";
-import { type JsonSchema, knobs, schemaAt } from "./knobs.ts";
 import { loadSettings } from "./load.ts";
 import { SETTINGS_SCHEMA } from "./settings.ts";
-import { isSpan } from "./span-unit.ts";
 
 const load = (sets: readonly string[], env: Record<string, string> = {}): unknown =>
   loadSettings({ env, cwd: "/nowhere", home: "/nowhere", sets });

@@ -9,10 +9,6 @@
 
 import { type Document, parseDocument, visit } from "yaml";
 import { distanceOf, nearest } from "../../core/base/index.ts";
-
-import { ownName } from "../shell/problem.ts";
-import type { Environment } from "../shell/terminal.ts";
-import type { Setting } from "./file.ts";
 import {
   holdsFields,
   type JsonSchema,
@@ -27,7 +23,10 @@ import {
   schemaUnder,
   shownPath,
   takesText,
-} from "./knobs.ts";
+} from "../../protocol/schema/index.ts";
+import { ownName } from "../shell/problem.ts";
+import type { Environment } from "../shell/terminal.ts";
+import type { Setting } from "./file.ts";
 import { BadConfig, type ConfigProblem, type Origin } from "./problem.ts";
 
 export const PREFIX = "DROVER_";

@@ -8,14 +8,14 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { readConfig } from "../../core/config/index.ts";
-
+import { orderOf, withNeeds } from "../../plan/order.ts";
+import { planSchema, planSchemaText, taskSection } from "../../plan/schema.ts";
+import type { PlanTask } from "../../plan/tasks.ts";
 import { shownOrigin } from "../config/problem.ts";
-import { orderOf, withNeeds } from "./order.ts";
-import { BadPlan, type Plan, type PlanTask, readPlan } from "./plan-file.ts";
-import { planSchema, planSchemaText, taskSection } from "./schema.ts";
+import { BadPlan, type PlanFile, readPlan } from "./plan-file.ts";
 
 const root = join(import.meta.dirname, "../../..");
-const read = (text: string, file = "plan.yml"): Plan => readPlan({ file, text, directory: "/here" });
+const read = (text: string, file = "plan.yml"): PlanFile => readPlan({ file, text, directory: "/here" });
 const taskOf = (text: string, name: string): PlanTask => {
   const found = read(text).tasks.find((task) => task.name === name);
   assert.ok(found !== undefined, `there is no ${name}`);

@@ -3,15 +3,10 @@
  *
  * Anchors and aliases may be used: shared settings are what they are for.
  */
+import type { Found } from "../../plan/index.ts";
 import { BadFile, type ConfigProblem, type FileOrigin } from "../config/problem.ts";
 import { commaAdvice } from "../config/yaml-complaint.ts";
-import { type Path, readYaml, type Spot, type YamlRules } from "../config/yaml-source.ts";
-
-export type { Path } from "../config/yaml-source.ts";
-
-/** Something that is wrong, and whether with the name or the value that stands at its path. */
-export type Found = { readonly message: string; readonly path: Path; readonly spot: Spot };
-export type Note = (message: string, path: Path, spot?: Spot) => void;
+import { readYaml, type YamlRules } from "../config/yaml-source.ts";
 
 export type PlanProblem = ConfigProblem & { readonly origin: FileOrigin };
 type PlanSource = {

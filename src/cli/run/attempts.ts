@@ -7,6 +7,15 @@
  */
 
 import { join, resolve } from "node:path";
+import {
+  type Command,
+  filledWork,
+  IF_REASON,
+  isWanted,
+  MissingValue,
+  type PlanTask,
+  type Work,
+} from "../../plan/index.ts";
 import { type Clock, present } from "../../std/index.ts";
 import {
   type Attempt,
@@ -19,7 +28,6 @@ import {
   type ExecOutcome,
   type ExecSetup,
   type ExecTask,
-  MissingValue,
   readExecOptions,
   type SweepReport,
   startAttempt,
@@ -29,9 +37,8 @@ import { createEventReader, createOutputDirectory, readTail } from "../../worker
 import { createRuns, systemProcessTable, thisOwner } from "../../worker/process/index.ts";
 import { createWorktrees, type TreeRoom, type Worktrees } from "../../worker/worktree/index.ts";
 
-import type { Command, Plan, PlanTask, Work } from "../plan/plan-file.ts";
+import type { PlanFile } from "../plan/plan-file.ts";
 import type { Environment } from "../shell/terminal.ts";
-import { filledWork, IF_REASON, isWanted } from "./fill.ts";
 
 export type Attempts = {
   run(task: PlanTask, assigned: ExecTask, context: ExecContext): Promise<ExecOutcome>;
@@ -54,7 +61,7 @@ export type Attempts = {
 };
 export type Kept = { readonly path: string; readonly branch: string };
 type AttemptsPlan = {
-  readonly plan: Plan;
+  readonly plan: PlanFile;
   readonly data: string;
   readonly env: Environment;
   readonly clock?: Clock;

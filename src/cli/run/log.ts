@@ -11,12 +11,11 @@ import { existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { type Drover, DroverError, LogFailure, openSqliteLog, type TaskBody } from "../../engine/index.ts";
 import { recover } from "../../engine/writer/index.ts";
+import { IF_REASON, type Known, type Matched, type Matching } from "../../plan/index.ts";
 import { present } from "../../std/index.ts";
 
-import type { Plan } from "../plan/plan-file.ts";
+import type { PlanFile } from "../plan/plan-file.ts";
 import { CliProblem, EXIT } from "../shell/problem.ts";
-import { IF_REASON } from "./fill.ts";
-import type { Known, Matched, Matching } from "./identity.ts";
 import type { Row, RowState } from "./state.ts";
 
 /** What a task asks of its worker: those with a worktree have one of their own, and only they wait for a tree. */
@@ -75,7 +74,7 @@ const isBad = (phase: string): boolean => phase === "failed" || phase === "skipp
 export async function bringInLine(
   drover: Drover,
   { matched, strays }: Matching,
-  { plan, observer }: { readonly plan: Plan; readonly observer: { noted(text: string): void } },
+  { plan, observer }: { readonly plan: PlanFile; readonly observer: { noted(text: string): void } },
   kept: ReadonlySet<string>,
 ): Promise<void> {
   await drover.resume();
@@ -99,7 +98,7 @@ function warningText({ type, detail, asked, given }: Record<string, unknown>): s
 }
 
 /** What the engine needs to know; what the command is stays in the plan. */
-function bodyOf({ task, id, needs }: Matched, plan: Plan): TaskBody {
+function bodyOf({ task, id, needs }: Matched, plan: PlanFile): TaskBody {
   const { rules } = task;
   const { agent, project, type, priority, locks, provider, timeoutMs, attempts, tokens, maxRounds, approval } = rules;
   return {

@@ -5,13 +5,20 @@
  * changes nothing.
  */
 
-import { orderOf } from "../plan/order.ts";
-import type { Command, Plan, PlanTask } from "../plan/plan-file.ts";
+import {
+  type Command,
+  hasEnded,
+  type Known,
+  type Matched,
+  matchTasks,
+  orderOf,
+  type PlanTask,
+} from "../../plan/index.ts";
+import type { PlanFile } from "../plan/plan-file.ts";
 import type { Output } from "../shell/output.ts";
-import { hasEnded, type Known, type Matched, matchTasks } from "./identity.ts";
 
 type Preview = {
-  readonly plan: Plan;
+  readonly plan: PlanFile;
   readonly tasks: readonly PlanTask[];
   readonly slots: number;
   readonly known: readonly Known[];
@@ -38,7 +45,7 @@ export function showPreview(preview: Preview, output: Output): void {
   });
 }
 
-function warningsOf(open: readonly Line[], { maxWorktrees }: Plan): string[] {
+function warningsOf(open: readonly Line[], { maxWorktrees }: PlanFile): string[] {
   const count = open.filter(({ matched }) => matched.task.work.worktree !== null).length;
   if (count <= maxWorktrees) return [];
   return [

@@ -11,20 +11,18 @@ import { availableParallelism } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { nearest } from "../../core/base/index.ts";
 
+import { type Known, matchTasks, type PlanTask, planSchemaText, withNeeds } from "../../plan/index.ts";
 import { type Clock, realClock } from "../../std/index.ts";
 import { findRepository, probeWorktree, relocateTrees } from "../../worker/worktree/index.ts";
 
 import { readConfigText } from "../config/file.ts";
 import { BadConfig } from "../config/problem.ts";
-import { withNeeds } from "../plan/order.ts";
-import { type Plan, type PlanTask, readPlan } from "../plan/plan-file.ts";
-import { planSchemaText } from "../plan/schema.ts";
+import { type PlanFile, readPlan } from "../plan/plan-file.ts";
 import { EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
 import type { StopSignal, Terminal } from "../shell/terminal.ts";
 import type { Call } from "../shell/verb.ts";
 import { refusalOf } from "../worker/preflight.ts";
 import { createAttempts } from "./attempts.ts";
-import { type Known, matchTasks } from "./identity.ts";
 import { isInUse, knownBefore, logProblem } from "./log.ts";
 import { showPreview } from "./preview.ts";
 import { type RunRequest, startRun } from "./session.ts";
@@ -143,7 +141,7 @@ function listen(
 
 // -------------------------------------------------------------------- the plan
 
-async function loadPlan([file]: readonly string[], terminal: Terminal): Promise<Plan> {
+async function loadPlan([file]: readonly string[], terminal: Terminal): Promise<PlanFile> {
   if (file === undefined)
     throw usageProblem(
       "which plan? name its file",
@@ -175,7 +173,7 @@ async function readInput(terminal: Terminal): Promise<string> {
 }
 
 /** The named tasks, by their own name or that of all their values, and what they need. */
-function chosen({ tasks }: Plan, names: readonly string[]): PlanTask[] {
+function chosen({ tasks }: PlanFile, names: readonly string[]): PlanTask[] {
   const wanted = names.flatMap((name) => {
     const found = tasks.filter((task) => task.name === name || task.definition === name);
     if (found.length > 0) return found.map((task) => task.name);

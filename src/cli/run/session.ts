@@ -24,20 +24,19 @@ import {
   TaskRequeue,
   TaskSkip,
 } from "../../engine/index.ts";
+import { inputsByName, type Matching, matchTasks, type PlanTask } from "../../plan/index.ts";
 import { type Clock, present } from "../../std/index.ts";
 import { watchRoom } from "../../worker/exec/index.ts";
 import type { ExecOutcome } from "../../worker/index.ts";
 
-import type { Plan, PlanTask } from "../plan/plan-file.ts";
+import type { PlanFile } from "../plan/plan-file.ts";
 import type { Attempts } from "./attempts.ts";
-import { inputsByName } from "./fill.ts";
-import { type Matching, matchTasks } from "./identity.ts";
 import { bringInLine, IN_PLACE, IN_WORKTREE, keptOf, knownIn, rowOf } from "./log.ts";
 import { createStallCheck } from "./stall-check.ts";
 import { createRunState, type Fact, isLive, type Row, type RunState } from "./state.ts";
 
 export type RunRequest = {
-  readonly plan: Plan;
+  readonly plan: PlanFile;
   /** Those of the plan that are to be done, each behind all that it needs. */
   readonly tasks: readonly PlanTask[];
   readonly data: string;

@@ -4,7 +4,7 @@
  * Facts come from the log, in its sequence, so what is shown is what is written down. What shows it (a live picture,
  * lines, JSON, the summary) only reads here.
  */
-import type { PlanTask } from "../plan/plan-file.ts";
+import type { PlanTask } from "../../plan/index.ts";
 
 export type RowState = "waiting" | "running" | "resting" | "done" | "failed" | "skipped" | "cancelled";
 export type Row = {

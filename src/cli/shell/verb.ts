@@ -7,6 +7,7 @@
  * is loaded when it is asked for.
  */
 import type { Command } from "commander";
+import { SPAN_UNITS, unitAdvice } from "../../std/span-text.ts";
 import type { Output } from "./output.ts";
 import type { ExitCode } from "./problem.ts";
 import type { Terminal } from "./terminal.ts";
@@ -112,21 +113,6 @@ export const number = (min: number, max: number = Number.MAX_VALUE): ((text: str
 
 export const numberAbove = (bound: number, max: number): ((text: string) => number) =>
   numeric(`a number above ${bound} and at most ${max}`, /\S/, (value) => value > bound && value <= max);
-
-const SPAN_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-const AMOUNT = /^(\d{0,15}(?:\.\d{1,15})?)(ms|s|m|h|d)?$/;
-
-/** What a written span lacks, and what to write instead; null if nothing. */
-export function unitAdvice(given: string): string | null {
-  const [, digits = "", unit] = AMOUNT.exec(given) ?? [];
-  const value = Number(digits);
-  if (digits === "" || value === 0) return null;
-  if (Number.isInteger(value)) return unit === undefined ? `has no unit: say ${value}s or ${value}ms` : null;
-  // Without a unit a fraction is most likely one of seconds.
-  const ms = Math.round(value * (SPAN_UNITS[unit ?? "s"] ?? 1));
-  return ms < 1 ? null : `has ${unit === undefined ? "no unit" : "a fraction"}: say ${ms}ms`;
-}
 
 /** `30s`, `5m`, `250ms`; zero is zero in every unit. */
 export function milliseconds(text: string): number {

@@ -6,8 +6,8 @@
  */
 import { Document, isNode, isSeq } from "yaml";
 import { settingsJsonSchema } from "../../protocol/index.ts";
+import { alternatives, type JsonSchema, schemaAt, shownPath } from "../../protocol/schema/index.ts";
 import type { Setting } from "../config/file.ts";
-import { alternatives, type JsonSchema, schemaAt, shownPath } from "../config/knobs.ts";
 import { toObject } from "../config/layers.ts";
 import { loadSettings, type ServerConfig } from "../config/load.ts";
 import { type Origin, shownOrigin } from "../config/problem.ts";

@@ -5,8 +5,8 @@
  */
 import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, isAbsolute, join, resolve } from "node:path";
+import { argvOf } from "../../plan/work/index.ts";
 import { makeOwnDirectory } from "../../std/index.ts";
-import { argvOf } from "../../worker/exec/index.ts";
 import { createExecHandler, type ExecHandler, type ExecOptions } from "../../worker/index.ts";
 import { probeWorktree, WorkspaceRefusal } from "../../worker/worktree/index.ts";
 import { CliProblem, EXIT, usageProblem } from "../shell/problem.ts";

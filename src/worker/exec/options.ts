@@ -6,13 +6,13 @@
  */
 
 import { resolve } from "node:path";
+import { argvOf, type EnvironmentAddition, type PresetName, readAddition } from "../../plan/work/index.ts";
 import { type Clock, realClock, SPAN_MS_MAX } from "../../std/index.ts";
-import { type EnvironmentAddition, type Inherited, readAddition } from "../process/environment.ts";
+import type { Inherited } from "../process/environment.ts";
 import type { Ladder } from "../process/group.ts";
 import { type ProcessTable, systemProcessTable } from "../process/table.ts";
-import { argvOf } from "./command-words.ts";
 import type { ExecTask } from "./contract.ts";
-import { PRESETS, type Preset, type PresetName } from "./presets.ts";
+import { PRESETS, type Preset } from "./presets.ts";
 
 export type Isolation = "none" | "worktree" | "by-task";
 

@@ -3,7 +3,8 @@ import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { createWorld, temporaryHome, type World } from "../../../test/kits/faults/exec-world.ts";
-import { PRESETS, type PresetName, promptOf } from "./presets.ts";
+import type { PresetName } from "../../plan/work/index.ts";
+import { PRESETS, promptOf } from "./presets.ts";
 
 const task = { taskId: "t1", attempt: 1, action: "fix the bug" };
 const facts = { args: [], promptFile: "/r/prompt.txt" };

@@ -10,6 +10,7 @@
  */
 
 import { isRecord } from "../../core/base/index.ts";
+import type { PresetName } from "../../plan/work/index.ts";
 import type { Usage } from "../../protocol/index.ts";
 import {
   addUsage,
@@ -25,8 +26,6 @@ import {
 import { shorten } from "../output/lines.ts";
 import type { ExecTask } from "./contract.ts";
 
-/** A command that is known by name. */
-export type PresetName = "claude" | "codex" | "aider";
 export type Invocation = {
   readonly argv: readonly string[];
   /** For its stdin; without it the task's JSON. */

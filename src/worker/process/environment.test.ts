@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { childEnvironment, readAddition } from "./environment.ts";
+import { readAddition } from "../../plan/work/index.ts";
+import { childEnvironment } from "./environment.ts";
 
 const facts = {
   ...{ runId: "run-1", taskId: "t1", attempt: 2, taskFile: "/r/task.json", resultFile: "/r/result.json" },

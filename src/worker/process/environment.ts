@@ -6,12 +6,11 @@
  * in front of it, which task it has and where to put the result. Drover's own names cannot be overridden: one of them
  * is the tag by which what a run leaves behind is found.
  */
+import type { EnvironmentAddition } from "../../plan/work/index.ts";
 import { RUN_PATH_TAG, RUN_TAG } from "./leftovers.ts";
 
 export type Environment = Readonly<Record<string, string>>;
 export type Inherited = Readonly<Record<string, string | undefined>>;
-/** A name to let through, or a name and its value. */
-export type EnvironmentAddition = { readonly name: string; readonly value: string | null };
 type RunFacts = {
   readonly runId: string;
   readonly taskId: string;
@@ -49,19 +48,6 @@ const NOBODY_THERE: Environment = {
   // An agent that meets a rate limit waits for as long as it takes, instead of failing the task.
   CLAUDE_CODE_RETRY_WATCHDOG: "1",
 };
-const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
-const RESERVED = new RegExp(
-  "^DROVER_(RUN_(ID|PATH|TOKEN)|(TASK|SESSION)_ID|ATTEMPT|ROUND|" +
-    "(TASK|RESULT|INPUTS)_FILE|INPUTS_DIR|WORKSPACE|BRANCH|BASE)$",
-);
-
-export function readAddition(text: string): EnvironmentAddition {
-  const [, name = "", value] = /^([^=]*)(?:=(.*))?$/s.exec(text) ?? [];
-  if (!NAME.test(name)) throw new Error(`env: "${text}" is neither NAME nor NAME=value`);
-  if (RESERVED.test(name)) throw new Error(`env: ${name} is set by Drover for every task and cannot be given`);
-  if (value?.includes("\0")) throw new Error(`env: the value of ${name} holds a zero byte`);
-  return { name, value: value ?? null };
-}
 
 /** The worker's own environment as far as any child may see it. */
 export function letThrough(inherited: Inherited): Environment {

@@ -1,5 +1,4 @@
 /** What other layers may use of this room. */
 
-export { readAddition } from "./environment.ts";
 export { createRuns, thisOwner } from "./runs.ts";
 export { systemProcessTable } from "./table.ts";

@@ -7,8 +7,8 @@
  * tasks.ts.
  */
 
-import { priority, settingsSchema } from "../../protocol/index.ts";
-import * as s from "../../protocol/schema/index.ts";
+import { priority, settingsSchema } from "../protocol/index.ts";
+import * as s from "../protocol/schema/index.ts";
 import {
   type Knobs,
   knob,
@@ -19,10 +19,10 @@ import {
   section,
   spanKnob,
   withUnits,
-} from "../../protocol/schema/index.ts";
-import { outputPath, outputs } from "../../protocol/shapes/index.ts";
+} from "../protocol/schema/index.ts";
+import { outputPath, outputs } from "../protocol/shapes/index.ts";
+import { PRESET_NAMES, type PresetName } from "./work/work.ts";
 
-const PRESET_NAMES = ["claude", "codex", "aider"] as const;
 const TASK_NAME = "^[A-Za-z_][A-Za-z0-9_.-]{0,99}$";
 const VARIABLE_NAME = "^[A-Za-z_][A-Za-z0-9_]{0,99}$";
 export const TASKS_MAX = 10_000;
@@ -241,7 +241,7 @@ export type Shared = {
 export type RawTask = Omit<Shared, "worktree"> & {
   readonly worktree?: boolean | { readonly base?: string; readonly from?: string; readonly merge?: OneOrMore };
   readonly run?: OneOrMore;
-  readonly preset?: (typeof PRESET_NAMES)[number];
+  readonly preset?: PresetName;
   readonly prompt?: string;
   readonly model?: string;
   readonly args?: readonly string[];

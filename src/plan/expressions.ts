@@ -5,6 +5,9 @@
  * is one. Elsewhere a `${{` would go into a path or a name as it is, which nobody means. Each is read, its names are
  * held against the needs of its task, and in a line for a shell it must stand where that reads a value as one word.
  */
+
+import type { Note, Path } from "./problem.ts";
+import type { PlanTask } from "./tasks.ts";
 import {
   ExpressionError,
   expressionsIn,
@@ -13,9 +16,7 @@ import {
   parseExpression,
   parseTemplate,
   wrongNameIn,
-} from "../../worker/exec/index.ts";
-import type { Note, Path } from "./source.ts";
-import type { PlanTask } from "./tasks.ts";
+} from "./work/index.ts";
 
 type Place = { readonly text: string; readonly path: Path };
 

@@ -9,49 +9,17 @@
  * than one value to see, and each is reported with its line.
  */
 
-import { nearest, orNull, sentence, span } from "../../core/base/index.ts";
-import { readShape } from "../../protocol/index.ts";
-import { name } from "../../protocol/schema/index.ts";
-import { CommandError, type PresetName, splitCommand } from "../../worker/exec/index.ts";
-import { readAddition } from "../../worker/process/index.ts";
-
+import { nearest, orNull, sentence, span } from "../core/base/index.ts";
+import { readShape } from "../protocol/index.ts";
+import { name } from "../protocol/schema/index.ts";
 import { type Combination, combinations, filledIn } from "./matrix.ts";
 import { orderOf } from "./order.ts";
+import type { Note, Path } from "./problem.ts";
 import { type OneOrMore, type RawTask, type RawTasks, type Shared, TASKS_MAX } from "./schema.ts";
-import type { Note, Path } from "./source.ts";
+import { CommandError, splitCommand } from "./work/command-words.ts";
+import { readAddition } from "./work/variable.ts";
+import type { Command, PlanWorktree, Work } from "./work/work.ts";
 
-export type Command =
-  | { readonly kind: "line"; readonly line: string }
-  | { readonly kind: "words"; readonly words: readonly string[] }
-  | {
-      readonly kind: "agent";
-      readonly preset: PresetName;
-      readonly prompt: string;
-      readonly model: string | null;
-      readonly args: readonly string[];
-    }
-  /** It only stands for what it needs. */
-  | { readonly kind: "nothing" };
-
-/** What its worktree begins from: a base, the branch of a need, or a base with the branches of needs merged. */
-export type PlanWorktree = { readonly base: string; readonly from?: string; readonly merge?: readonly string[] };
-
-/** What a task does. Two tasks with the same work, whose needs have the same work, have the same outcome. */
-export type Work = {
-  readonly command: Command;
-  /** As written, from the plan file's directory. */
-  readonly cwd: string;
-  readonly env: Readonly<Record<string, string>>;
-  readonly passEnv: readonly string[];
-  readonly input: string;
-  readonly worktree: PlanWorktree | null;
-  /** The expression that must be true; absent: it runs. */
-  readonly if?: string;
-  /** Of a loop: the line that says whether it is done. A shell finds the values of `for` in its environment. */
-  readonly until?: string;
-  /** The files it leaves; absent: none. */
-  readonly outputs?: readonly string[];
-};
 /** When it may run, and how often. Absent fields are the engine's to fill in. */
 export type Rules = {
   readonly agent: string;

@@ -4,20 +4,9 @@
  * The texts were checked when the plan was read. What can still be wrong is a value that is not there, or one that no
  * word can hold: then another attempt would find the same.
  */
-import {
-  type ExecTask,
-  evaluate,
-  fillShell,
-  fillText,
-  fillWord,
-  isTrue,
-  mayHaveExpressions,
-  parseExpression,
-  parseTemplate,
-  type Values,
-} from "../../worker/exec/index.ts";
-import type { Command, Work } from "../plan/plan-file.ts";
-import type { Matched } from "./identity.ts";
+import { evaluate, isTrue, parseExpression, type Values } from "./expression.ts";
+import { fillShell, fillText, fillWord, mayHaveExpressions, parseTemplate } from "./template.ts";
+import type { Command, Work } from "./work.ts";
 
 /** How the reason begins of a task that was skipped by its own condition. */
 export const IF_REASON = "if: ";
@@ -60,15 +49,4 @@ function filledCommand(
     default:
       return command satisfies never;
   }
-}
-
-type Inputs = NonNullable<ExecTask["inputs"]>;
-
-/** What a task sees of those it needs, by their names in the plan; the log has them by id. */
-export function inputsByName({ task, needs: ids }: Pick<Matched, "task" | "needs">, inputs: Inputs): Inputs {
-  const known = task.needs.flatMap((name, index) => {
-    const input = inputs[ids[index] ?? name];
-    return input === undefined ? [] : [[name, input] as const];
-  });
-  return Object.fromEntries(known);
 }

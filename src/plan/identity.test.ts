@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { readPlan } from "../plan/plan-file.ts";
+import { readPlan } from "../cli/plan/plan-file.ts";
 import { type Known, matchTasks } from "./identity.ts";
 
 const plan = (tasks: string) => readPlan({ file: "p.yml", text: `tasks:\n${tasks}`, directory: "/" }).tasks;

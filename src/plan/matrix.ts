@@ -5,8 +5,9 @@
  * `test[18,linux]`. Its values are in the environment of its command, and `${NAME}` stands for them wherever a task
  * has text that no shell reads: needs, locks, cwd, prompts, words.
  */
+
+import type { Note } from "./problem.ts";
 import { TASKS_MAX } from "./schema.ts";
-import type { Note } from "./source.ts";
 
 export type Values = Readonly<Record<string, string>>;
 export type Combination = { readonly name: string; readonly values: Values };

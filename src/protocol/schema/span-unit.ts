@@ -4,9 +4,9 @@
  * Programs give numbers of milliseconds, and the schemas take those. In files, variables and flags a bare number is
  * refused, with both readings of it, and so is a fraction. Zero is zero in every unit.
  */
-import { SPAN_PATTERN } from "../../protocol/index.ts";
-import { unitAdvice } from "../shell/verb.ts";
-import { alternatives, type JsonSchema, schemaUnder } from "./knobs.ts";
+import { unitAdvice } from "../../std/index.ts";
+import { SPAN_PATTERN } from "./schema.ts";
+import { alternatives, type JsonSchema, schemaUnder } from "./walk.ts";
 
 export const isSpan = (schema: JsonSchema): boolean =>
   alternatives(schema).some(({ pattern }) => pattern === SPAN_PATTERN);

@@ -5,8 +5,9 @@
  * ended tasks stay known, and a budget that names no window counts all that was ever used. Limits that would only make
  * sense on a shared server (so many tasks per agent) are lifted up to the slots of this machine when the plan runs.
  */
+
+import type { Note } from "./problem.ts";
 import { LIMITS, type RawBudget, type RawPlan, TASKS_MAX } from "./schema.ts";
-import type { Note } from "./source.ts";
 
 export type PlanConfig = Readonly<Record<string, unknown>> & {
   readonly scheduler: Readonly<Record<string, unknown>>;

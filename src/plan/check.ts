@@ -6,13 +6,20 @@
  * the words of its schema.
  */
 
-import { isRecord, nearest, sentence } from "../../core/base/index.ts";
-import { checkOf, readShape } from "../../protocol/index.ts";
-import { notesOf, type Schema } from "../../protocol/schema/index.ts";
-
-import { alternatives, type JsonSchema, kindOf, mapAdvice } from "../config/knobs.ts";
-import { forPeople, isSpan, unitMissing } from "../config/span-unit.ts";
-import type { Found, Path } from "./source.ts";
+import { isRecord, nearest, sentence } from "../core/base/index.ts";
+import { checkOf, readShape } from "../protocol/index.ts";
+import {
+  alternatives,
+  forPeople,
+  isSpan,
+  type JsonSchema,
+  kindOf,
+  mapAdvice,
+  notesOf,
+  type Schema,
+  unitMissing,
+} from "../protocol/schema/index.ts";
+import type { Found, Path } from "./problem.ts";
 
 export function* problemsIn(schema: JsonSchema, value: unknown, path: Path): Generator<Found> {
   // Of several possible kinds, the one this value is meant to be.
