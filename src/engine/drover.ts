@@ -39,6 +39,7 @@ import type {
   PauseStatus,
   ProjectView,
   SharedCalls,
+  WithPermit,
   WorkerView,
 } from "../protocol/index.ts";
 import { type Clock, clockFrom, realClock, withSteadyDate } from "../std/index.ts";
@@ -49,7 +50,7 @@ import { beginLife, type ConfigApi, createConfigApi } from "./config-api.ts";
 import { createFeed, type FeedEvent, type FeedOptions, readFeedOptions } from "./feed.ts";
 import type { Files } from "./files/files.ts";
 import { openFiles } from "./files/open-file.ts";
-import { createLocalPermits, readGateName, type WithPermit } from "./permits/local-permits.ts";
+import { createLocalPermits, readGateName } from "./permits/local-permits.ts";
 import { createRemotePermits, type RemotePermits } from "./permits/remote-permits.ts";
 import { createSchedules, type Schedules } from "./schedules/schedules.ts";
 import { createPast } from "./snapshots/past.ts";

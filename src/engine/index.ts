@@ -7,7 +7,14 @@ export type { Config, GateClass, Refusal, Warning, Why } from "../core/index.ts"
 export { type Log, LogFailure } from "../log/index.ts";
 export { createMemoryLog } from "../log/memory/index.ts";
 export type * from "../protocol/generated/index.ts";
-export type { AnyParams, SharedCalls } from "../protocol/index.ts";
+export type {
+  AnyParams,
+  HeldPermit,
+  PermitOptions,
+  SharedCalls,
+  TaskContextOf,
+  WithPermit,
+} from "../protocol/index.ts";
 export { type Again, type Ask, type AskOptions, again, type Clock, TaskAsk } from "../std/index.ts";
 export { DroverError, type DroverErrorCode } from "./base/drover-error.ts";
 export type { Callbacks, DueCallback } from "./callbacks.ts";
@@ -16,7 +23,6 @@ export { type Drover, type LogTime, type OpenOptions, openDrover, openSqliteLog 
 export type { FeedEvent } from "./feed.ts";
 export type { FileTotals, ForAttempt } from "./files/contents.ts";
 export type { Files, OpenFile, OpenFileOptions } from "./files/files.ts";
-export type { HeldPermit, PermitOptions, WithPermit } from "./permits/local-permits.ts";
 export type { RemotePermits } from "./permits/remote-permits.ts";
 export type { ScheduleInput } from "./schedules/schedule-body.ts";
 export type { ScheduleFilter } from "./schedules/schedule-list.ts";

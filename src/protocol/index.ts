@@ -21,6 +21,7 @@ export * from "./shapes/task-calls.ts";
 export * from "./shapes/tasks.ts";
 export * from "./shapes/workers.ts";
 export type { AnyParams, SharedCalls } from "./shared-calls.ts";
+export type { HeldPermit, PermitOptions, TaskContextOf, WithPermit } from "./task-context.ts";
 export { CODE_NAMES, codeOfStatus, WIRE_CODES, type WireCode, type WireError } from "./wire/codes.ts";
 export * from "./wire/endpoints.ts";
 export { ROLES, type Role } from "./wire/role.ts";

@@ -20,4 +20,5 @@ export { type JsonFault, jsonFault, kindInWords, present, RESULT_BYTES_MAX } fro
 export { rateLimitOf, readRetryAfter, SPAN_MS_MAX, spanOf, TaskRequeue, TaskSkip } from "./retry-after.ts";
 export { isSafePath, PATH_LENGTH_MAX, patternTest } from "./safe-path.ts";
 export { unitAdvice } from "./span-text.ts";
+export { type OwnFault, readThrown } from "./thrown.ts";
 export { versionText } from "./version.ts";

@@ -5,6 +5,7 @@
  */
 
 export type { PresetName } from "../plan/work/index.ts";
+export type { HeldPermit, PermitOptions, TaskContextOf, WithPermit } from "../protocol/index.ts";
 export { type Again, type Ask, type AskOptions, again, RESULT_BYTES_MAX, TaskRequeue, TaskSkip } from "../std/index.ts";
 export type { ExecHandler, ExecOutcome } from "./exec/contract.ts";
 export { createExecHandler } from "./exec/handler.ts";
@@ -14,7 +15,6 @@ export { type AssignedTask, AttemptStopped, type TaskContext } from "./pull/hand
 export type { LogEnd, LogWish, WorkerLogs } from "./pull/logs.ts";
 export type { Outcome } from "./pull/messages.ts";
 export type { PullWorkerOptions } from "./pull/options.ts";
-export type { HeldPermit, PermitOptions } from "./pull/permits.ts";
 export {
   type Handler,
   type OutcomeHandler,

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { failedSafely } from "../../src/engine/tasks/handler-outcome.ts";
+import { failed } from "../../src/engine/tasks/handler-outcome.ts";
 import { readSync } from "../../src/engine/workers/sync.ts";
 import { createGate } from "../../src/gate/index.ts";
 import { readShape, syncBody } from "../../src/protocol/index.ts";
@@ -60,7 +60,7 @@ test("a report on the wire can be made of whatever a handler throws", () => {
 test("a report in the engine's own process can be made of whatever a handler throws, as on the wire", () => {
   holds(5000, anything, (make) => {
     const error = make();
-    const { report } = failedSafely({ task: "t" as never, attempt: 1, tokens: null }, error, 0);
+    const { report } = failed({ task: "t" as never, attempt: 1, tokens: null }, error, 0);
     const { error: said, retryAfterMs } = report;
     assert.ok(typeof said === "string" && said.isWellFormed());
     assert.equal(said, reportOfError(error, null, 0).error);

@@ -8,9 +8,8 @@
  */
 import type { Fields, GateId, Instant, PermitId, ProjectId, TaskId } from "../../core/base/index.ts";
 import { name, oneOf, whole } from "../../core/base/index.ts";
-import type { GateClass } from "../../core/gate/index.ts";
 import type { Event } from "../../core/model/index.ts";
-import type { Usage } from "../../protocol/index.ts";
+import type { HeldPermit, PermitOptions } from "../../protocol/index.ts";
 import { type Clock, rateLimitOf } from "../../std/index.ts";
 import { abortSignal, readOptions } from "../base/call-options.ts";
 import { tokensOf } from "../base/charged-tokens.ts";
@@ -20,30 +19,6 @@ import { notify, type Writer } from "../writer/writer.ts";
 const TRIES_MAX = 10;
 const TOKENS_MAX = 1_000_000_000_000;
 
-/** What a call used. Cached input that was only read costs nothing here. */
-export type PermitOptions = {
-  /** The project that pays; absent: the task's, else the default. */
-  readonly project?: string;
-  /** How urgent it is; absent: by the task, else as the gate says. */
-  readonly class?: GateClass;
-  /** An estimate, for token windows and budgets. */
-  readonly tokens?: number;
-  /** Gives the call up while it waits. */
-  readonly signal?: AbortSignal;
-};
-/** The right to make one call, while the call is made. */
-export type HeldPermit = {
-  /** The id of the permit. */
-  readonly id: string;
-  /** Reports what the call used; may be called again with more. */
-  usage(usage: Usage): void;
-};
-/** Makes a call when its gate lets it out. */
-export type WithPermit = <Value>(
-  gate: string,
-  call: (permit: HeldPermit) => Promise<Value> | Value,
-  options?: PermitOptions,
-) => Promise<Value>;
 export type LocalPermits = {
   withPermit<Value>(
     gate: string,

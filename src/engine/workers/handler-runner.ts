@@ -14,18 +14,17 @@ import type {
   FileContent,
   FileRef,
   Inputs,
-  Submitted,
-  Usage,
+  TaskContextOf,
 } from "../../protocol/index.ts";
 import { type Again, type Ask, ask, type Clock, isSafePath, present } from "../../std/index.ts";
 import { detailsOf, tokensOf } from "../base/charged-tokens.ts";
 import { badInput, DroverError, isStop } from "../base/drover-error.ts";
 import type { FileRoom, Files } from "../files/files.ts";
-import type { LocalPermits, WithPermit } from "../permits/local-permits.ts";
+import type { LocalPermits } from "../permits/local-permits.ts";
 import type { AttemptTokens } from "../tasks/attempt-tokens.ts";
 import { type BodyStore, DamagedBody, damagedReason, type KeptBody } from "../tasks/body-store.ts";
 import type { ChildInput } from "../tasks/children.ts";
-import { done, failedSafely, type Report } from "../tasks/handler-outcome.ts";
+import { done, failed, type Report } from "../tasks/handler-outcome.ts";
 import { hasInputs, type ReadInputs } from "../tasks/inputs.ts";
 import type { TaskApi } from "../tasks/task-api.ts";
 import { type AssignedTask, assignedTask, parseStored } from "../tasks/task-body.ts";
@@ -175,7 +174,7 @@ export function createHandlerRunner(deps: RunnerParts): HandlerRunner {
     finish(entry, report);
   }
 
-  const fail = (entry: RunningAttempt, error: unknown): void => finish(entry, failedSafely(entry, error, clock.now()));
+  const fail = (entry: RunningAttempt, error: unknown): void => finish(entry, failed(entry, error, clock.now()));
 
   function finish(entry: RunningAttempt, ended: Report | null): void {
     const { worker, task, attempt } = entry;
@@ -240,31 +239,7 @@ const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof (value as { then?: unknown }).then === "function";
 
 /** What a handler has beside its task. */
-export type TaskContext = {
-  /** Fires when the attempt must stop: cancelled, timed out, past its deadline, out of budget. */
-  readonly signal: AbortSignal;
-  /** The number of the attempt. */
-  readonly attempt: number;
-  /** Something to show while it runs; kept in memory, not in the log. */
-  progress(value: unknown): void;
-  /** Tokens used so far by this attempt, in all. */
-  usage(usage: Usage): void;
-  /**
-   * Leaves a file under a path of its own: the task lists it, and those that need the task find it in their inputs.
-   * Resolves when it is kept. The same path again takes the place of what was there.
-   */
-  output(path: string, content: FileContent): Promise<FileRef>;
-  /** The content of a file that one of its needs has left, or of a result that was too large to be handed along. */
-  file(hash: string): AsyncIterable<Uint8Array>;
-  /** Asks a person: the attempt ends here, and the next one sees `task.approval`. */
-  readonly ask: Ask;
-  /** Makes an LLM call when its gate lets it out. */
-  readonly withPermit: WithPermit;
-  /** Submits a child of this task, which does not wait for it to end. It has parent, project and agent from it. */
-  submit(task: ChildInput): Promise<Submitted>;
-  /** By which another process submits children of this task over HTTP; null once the attempt is over. */
-  readonly token: string | null;
-};
+export type TaskContext = TaskContextOf<ChildInput>;
 /**
  * Runs a task; what it answers is the task's result, what it throws its failure. In a loop it may answer `again(note)`.
  */

@@ -12,18 +12,18 @@ import type {
   AnyParams,
   AssignedView,
   AttemptRef,
-  FileContent,
   FileRef,
   Inputs,
   Submitted,
   TaskBody,
+  TaskContextOf,
   TaskView,
   Usage,
 } from "../../protocol/index.ts";
-import { type Ask, ask, type Clock, isSafePath, ringAfter } from "../../std/index.ts";
+import { ask, type Clock, isSafePath, ringAfter } from "../../std/index.ts";
 import { type AttemptStopCause, type FromHandlers, type Handed, keyOf, type Report, type Stop } from "./messages.ts";
 import { largerUsage, permanentError, reportOfError, tokensOf } from "./outcome.ts";
-import type { HeldPermit, PermitOptions, WorkerPermits } from "./permits.ts";
+import type { WorkerPermits } from "./permits.ts";
 import type { ProgressReports } from "./progress.ts";
 
 /** A task as it was submitted, and which attempt of it this is. */
@@ -37,35 +37,7 @@ export type AssignedTask<Params extends object = AnyParams, Needed extends objec
   readonly action: string;
 };
 /** What a handler has beside its task. */
-export type TaskContext = {
-  /** Fires when the attempt must stop: cancelled, timed out, out of budget, its lease lost, its worker closing. */
-  readonly signal: AbortSignal;
-  /** The number of the attempt. */
-  readonly attempt: number;
-  /** Something to show while it runs; kept in memory, not in the log. */
-  progress(value: unknown): void;
-  /** Tokens used so far by this attempt, in all. */
-  usage(usage: Usage): void;
-  /**
-   * Leaves a file under a path of its own: the task lists it, and those that need the task find it in their inputs.
-   * Resolves when it is kept. The same path again takes the place of what was there.
-   */
-  output(path: string, content: FileContent): Promise<FileRef>;
-  /** The content of a file that one of its needs has left, or of a result that was too large to be handed along. */
-  file(hash: string): AsyncIterable<Uint8Array>;
-  /** Makes an LLM call when its gate lets it out. */
-  withPermit<Value>(
-    gate: string,
-    call: (permit: HeldPermit) => Promise<Value> | Value,
-    options?: PermitOptions,
-  ): Promise<Value>;
-  /** Asks a person: the attempt ends here, and the next one sees `task.approval`. */
-  readonly ask: Ask;
-  /** Submits a child of this task, which does not wait for it to end. It has parent, project and agent from it. */
-  submit(task: Omit<TaskBody, "agentId"> & { readonly agentId?: string }): Promise<Submitted>;
-  /** By which another process submits children of this task over HTTP, while the attempt lasts. */
-  readonly token: string | null;
-};
+export type TaskContext = TaskContextOf<Omit<TaskBody, "agentId"> & { readonly agentId?: string }>;
 /** Runs one attempt; `used` is what it reported meanwhile. */
 export type Perform = (task: AssignedTask, context: TaskContext, used: () => Usage | null) => Promise<Report>;
 

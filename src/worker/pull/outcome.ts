@@ -1,30 +1,17 @@
 /**
  * What became of an attempt: from what its handler returned or threw.
  *
- * A value is its result, up to a size, or asks for another round of its loop. An error is a failure, unless it asks for
- * the task to come back: a `TaskRequeue`, or a provider's 429 or 529. An error with `permanent: true` is not tried
- * again. A handler that knows outcomes itself, like the one that runs commands, says them outright.
+ * A value is its result, up to a size, or asks for another round of its loop. A handler that knows outcomes itself,
+ * like the one that runs commands, says them outright.
  */
 
 import { ClientError } from "../../client/index.ts";
-import { cutError, errorText } from "../../core/base/index.ts";
+import { cutError } from "../../core/base/index.ts";
 import type { Usage } from "../../protocol/index.ts";
-import {
-  isAgain,
-  jsonFault,
-  present,
-  RESULT_BYTES_MAX,
-  rateLimitOf,
-  spanOf,
-  TaskAsk,
-  TaskRequeue,
-  TaskSkip,
-} from "../../std/index.ts";
+import { isAgain, jsonFault, type OwnFault, present, RESULT_BYTES_MAX, readThrown, spanOf } from "../../std/index.ts";
 import { TOKENS_MAX, USAGE_FIELDS } from "../output/events.ts";
 import type { Outcome, Report } from "./messages.ts";
 
-/** How long a task rests for whose files there was no room. */
-export const NO_ROOM_MS = 60_000;
 const OUTCOMES: readonly unknown[] = ["done", "failed", "cancelled", "requeue", "skipped", "again", "ask"];
 
 /** `used` is what the handler reported while it ran. */
@@ -66,32 +53,15 @@ export function reportOfOutcome(given: unknown, used: Usage | null): Report {
 const noteOf = (note: string | undefined): { note?: string } =>
   note === undefined || note === "" ? {} : { note: cutError(String(note)) };
 
-/** For whatever a handler throws, also what cannot even be looked at. */
+/** For whatever a handler throws. */
 export function reportOfError(error: unknown, used: Usage | null, wallNow: number): Report {
-  try {
-    return readError(error, used, wallNow);
-  } catch {
-    return { outcome: "failed", error: "threw something that cannot be shown", ...present({ usage: used }) };
-  }
+  const { outcome, ...more } = readThrown(error, wallNow, ownFault);
+  return { outcome, ...present({ ...more, usage: used }) };
 }
 
-function readError(error: unknown, used: Usage | null, wallNow: number): Report {
-  const message = cutError(errorText(error));
-  const usage = present({ usage: used });
-  if (error instanceof TaskRequeue)
-    return { outcome: "requeue", error: message, retryAfterMs: spanOf(error.retryAfterMs) ?? 0, ...usage };
-  if (error instanceof TaskSkip) return { outcome: "skipped", error: message, ...usage };
-  if (error instanceof TaskAsk)
-    return { outcome: "ask", question: message, ...present({ timeoutMs: error.timeoutMs }), ...usage };
-  const retryAfterMs = rateLimitOf(error, wallNow);
-  if (retryAfterMs !== null) return { outcome: "requeue", error: message, retryAfterMs, rateLimited: true, ...usage };
-  // There is no room for its files now; that is no fault of the task.
-  if (error instanceof ClientError && error.code === "over_capacity")
-    return { outcome: "requeue", error: message, retryAfterMs: NO_ROOM_MS, ...usage };
-  if (error instanceof ClientError && error.code === "too_large")
-    return { outcome: "failed", error: message, permanent: true, ...usage };
-  const isPermanent = (error as { permanent?: unknown } | null | undefined)?.permanent === true;
-  return { outcome: "failed", error: message, ...(isPermanent ? { permanent: true } : {}), ...usage };
+function ownFault(error: unknown): ReturnType<OwnFault> {
+  if (!(error instanceof ClientError)) return null;
+  return error.code === "over_capacity" ? "no room" : error.code === "too_large" ? "permanent" : null;
 }
 
 function resultOf(value: unknown): { result?: string } {

@@ -9,7 +9,7 @@
  */
 
 import { type Client, ClientError } from "../../client/index.ts";
-import type { PermitBody, PriorityName, SettleBody, Usage } from "../../protocol/index.ts";
+import type { HeldPermit, PermitBody, PermitOptions, SettleBody, Usage } from "../../protocol/index.ts";
 import { type Clock, present, rateLimitOf, ringAfter } from "../../std/index.ts";
 import { largerUsage, permanentError, tokensOf } from "./outcome.ts";
 import { restMs } from "./wire.ts";
@@ -21,24 +21,6 @@ const PACE_MS = 250;
 const SETTLE = { retries: 8, timeoutMs: 5000 };
 const SETTLE_WAIT_MS = 2000;
 
-/** How urgent a call is, and who pays. */
-export type PermitOptions = {
-  /** The project that pays; absent: the task's. */
-  readonly project?: string;
-  /** How urgent it is; absent: by the task, else as the gate says. */
-  readonly class?: PriorityName;
-  /** An estimate, for token windows and budgets. */
-  readonly tokens?: number;
-  /** Gives the call up while it waits. */
-  readonly signal?: AbortSignal;
-};
-/** The right to make one call, while the call is made. */
-export type HeldPermit = {
-  /** The id of the permit. */
-  readonly id: string;
-  /** Tells what the call used; may be called again with more. */
-  usage(usage: Usage): void;
-};
 /** The attempt on whose reservation a call draws. */
 export type Holder = { readonly taskId: string; readonly attempt: number; readonly signal: AbortSignal };
 export type WorkerPermits = {
