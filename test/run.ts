@@ -5,9 +5,10 @@
  *   npm run test:quick       without *.slow.test.ts, and with fewer cases (DROVER_QUICK=1 asks the tests for that)
  *   npm test -- gate window  only test files whose path contains one of the words (no types, no lint)
  *
- * Each test file is a process of its own, as many at a time as there are cores, the longest first so that all cores
- * are busy to the end; the types and the lint are two more of these jobs. `node --test` bounds a test but not a file
- * (one that spins in a loop would never end), so here every file gets its own run and its own limit.
+ * Each test file is a process of its own, as many at a time as there are cores (in a quick run one more), the longest
+ * first so that all cores are busy to the end; the types and the lint are two more of these jobs. `node --test` bounds
+ * a test but not a file (one that spins in a loop would never end), so here every file gets its own run and its own
+ * limit.
  *
  * Most of a short test is the start of its process. So Node keeps what it compiled (NODE_COMPILE_CACHE, for the tests
  * and for every process they start) and the compiler what it checked, both in node_modules/.cache. Both look at the
@@ -35,20 +36,22 @@ const IS_SLOW = /\.slow\.test\.ts$/;
 /** What takes longest, in the order it is started; everything else comes after. */
 const LONGEST_FIRST: readonly RegExp[] = [
   /^test\/faults\/(kill|worker-process)\.slow\.test\.ts$/,
-  /^test\/laws\/laws-re|^src\/sim\/simulate\.test\.ts$/,
+  /^test\/laws\/laws-re|^src\/sim\/(simulate|auditor\.slow)\.test\.ts$/,
   /^test\/faults\/server-kill\.slow\.test\.ts$|^test\/docs\.slow\.test\.ts$/,
   /^test\/(faults|laws)\/|^src\/worker\/pull\/laws\.slow\.test\.ts$/,
 ];
 const CACHE = "node_modules/.cache/drover";
 /** Programs in temporary directories leave something behind in the cache at every run: when it is this full it goes. */
 const COMPILED_FILES_MAX = 10_000;
+/** What the compiler checked stays for the next run, in the file that is named next. */
+const KEPT = ["--singleThreaded", "--incremental", "--tsBuildInfoFile"];
 const CHECKS: readonly Check[] = [
   {
     name: "types",
     commands: [
-      ["tsc", "-p", "tsconfig.json", "--singleThreaded", "--incremental", "--tsBuildInfoFile", `${CACHE}/types.json`],
-      ["tsc", "-p", "tsconfig.core.json", "--singleThreaded"],
-      ["tsc", "-p", "tsconfig.build.json", "--singleThreaded", "--noEmit"],
+      ["tsc", "-p", "tsconfig.json", ...KEPT, `${CACHE}/types.json`],
+      ["tsc", "-p", "tsconfig.core.json", ...KEPT, `${CACHE}/types-core.json`],
+      ["tsc", "-p", "tsconfig.build.json", "--noEmit", ...KEPT, `${CACHE}/types-build.json`],
     ],
   },
   { name: "lint", commands: [["biome", "check", "."]] },
@@ -100,12 +103,15 @@ async function main(): Promise<void> {
   const files = filesFor(options);
   const limitMs = options.quick ? FILE_LIMIT_MS.quick : FILE_LIMIT_MS.full;
   const checks = options.words.length === 0 ? CHECKS : [];
-  heading(`tests: ${files.length} ${files.length === 1 ? "file" : "files"}, ${availableParallelism()} at a time`);
-  const reports = await runJobs([
+  // A short test waits about as long for its process to start as it works: one more keeps all cores busy.
+  const atOnce = availableParallelism() + (options.quick ? 1 : 0);
+  heading(`tests: ${files.length} ${files.length === 1 ? "file" : "files"}, ${atOnce} at a time`);
+  const jobs = [
     ...(isCold && options.words.length === 0 ? [() => compileAll(files)] : []),
     ...checks.map((check) => () => runCheck(check)),
     ...files.map((file) => () => runFile(file, limitMs)),
-  ]);
+  ];
+  const reports = await runJobs(jobs, atOnce);
   const failures = reports.flatMap((report) => report.failures);
   for (const word of options.words)
     if (!files.some((file) => file.includes(word)))
@@ -187,7 +193,7 @@ async function runCheck({ name, commands }: Check): Promise<Report> {
   return report;
 }
 
-async function runJobs(jobs: readonly Job[]): Promise<Report[]> {
+async function runJobs(jobs: readonly Job[], atOnce: number): Promise<Report[]> {
   const startedAt = performance.now();
   const reports: Report[] = [];
   const waiting = [...jobs];
@@ -200,7 +206,7 @@ async function runJobs(jobs: readonly Job[]): Promise<Report[]> {
       for (const line of report.output) console.log(`      ${line}`);
     }
   }
-  await Promise.all(Array.from({ length: availableParallelism() }, drain));
+  await Promise.all(Array.from({ length: atOnce }, drain));
   console.log(`  ${mark(reports.every(({ failures }) => failures.length === 0))} all  ${secondsSince(startedAt)}`);
   return reports;
 }

@@ -6,12 +6,8 @@
  */
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { openDrover } from "../src/engine/index.ts";
-import { nextTurn } from "../src/std/clock.ts";
 import { createTestDrover } from "../src/testing/index.ts";
 
 const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });
@@ -47,43 +43,6 @@ test("L11 a task that runs already is held at the gate like one that has not beg
   await kit.drover.submit(task("second"));
   await kit.clock.advance(60_000);
   assert.deepEqual(calls, [-1, begun + 8000, begun + 8000]);
-});
-
-test("D4 the event loop goes on turning while a snapshot is made", async () => {
-  const data = await mkdtemp(join(tmpdir(), "drover-turning-"));
-  const drover = await openDrover({ data });
-  for (let round = 0; round < 20; round++)
-    await drover.submitBatch({ agentId: "ann", tasks: Array.from({ length: 50 }, () => ({ action: "build" })) });
-  let turns = 0;
-  let isMade = false;
-  const made = drover.snapshot().finally(() => {
-    isMade = true;
-  });
-  while (!isMade) {
-    await nextTurn();
-    turns++;
-  }
-  assert.equal(await made, drover.state.seq);
-  assert.ok(turns > 20, `${turns} turns`);
-  await drover.close();
-  await rm(data, { recursive: true });
-});
-
-test("C17 each life on one log has its own epoch, and finds what the former left", async () => {
-  const data = await mkdtemp(join(tmpdir(), "drover-lives-"));
-  const first = await openDrover({ data });
-  await first.submit(task("a"));
-  await first.close();
-  const second = await openDrover({ data });
-  await second.submit(task("b"));
-  let lives = 0;
-  for await (const { kind } of second.events()) if (kind === "engine-started") lives++;
-  assert.equal(lives, 2);
-  assert.equal((await second.task("a")).state, "queued");
-  await assert.rejects(first.submit(task("c")), { code: "closed" });
-  assert.equal((await second.verify()).head.epoch, 2);
-  await second.close();
-  await rm(data, { recursive: true });
 });
 
 const upTo = (letter: string, last: number, ...without: number[]): string[] =>

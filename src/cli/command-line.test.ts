@@ -1,13 +1,11 @@
 /**
- * The command line as a whole: overview, help, usage errors, exit codes, completion, and the front door
- * `bin/drover.js`.
+ * The command line as a whole: overview, help, usage errors, exit codes, completion.
  */
 import assert from "node:assert/strict";
-import { execFile, spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { promisify } from "node:util";
 import { LOADED_VERBS } from "../../test/kits/cli/loaded-verbs.ts";
 import { type TestTerminalOptions, testTerminal } from "../../test/kits/cli/test-terminal.ts";
 import { runCommandLine } from "./command-line.ts";
@@ -241,27 +239,4 @@ describe("completion", () => {
     ])
       assert.deepEqual(await offered([...words, "packa"]), [], words.join(" "));
   });
-});
-
-describe("bin/drover.js", () => {
-  const run = promisify(execFile);
-  const bin = join(root, "bin/drover.js");
-  test("runs the sources", async () => {
-    const { stdout, stderr } = await run(process.execPath, [bin, "help", "exit-codes"]);
-    assert.ok(stdout.startsWith("Exit codes"));
-    assert.equal(stderr, "");
-  });
-  test("passes on the exit code", async () => {
-    await assert.rejects(run(process.execPath, [bin, "zebra"]), { code: 2 });
-  });
-  test("is executable, as what npm links to must be", () => {
-    const { stdout } = spawnSync("sh", ["-c", `test -x ${bin} && echo yes`], { encoding: "utf8" });
-    assert.equal(stdout, "yes\n");
-  });
-  // Where the machine has a Node of its own, it may be an old one: then the pinned one must take over.
-  if (existsSync("/usr/bin/node"))
-    test("runs on the Node of the machine, whatever it is", async () => {
-      const { stdout } = await run("/usr/bin/node", [bin, "--version"]);
-      assert.match(stdout, /^\d+\.\d+\.\d+\n$/);
-    });
 });

@@ -3,8 +3,6 @@
  * same bytes from the same seed. A failure prints its seed and a history shrunk to what is needed.
  */
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { join } from "node:path";
 import { test } from "node:test";
 import { FAULTS, linesOf, type Step } from "./history.ts";
 import { createRandom } from "./random.ts";
@@ -12,7 +10,7 @@ import { everyCrash, type PlantedBug, type RunReport, shrink, simulate } from ".
 
 const QUICK = Boolean(process.env.DROVER_QUICK);
 const FIRST_SEED = Number(process.env.DROVER_SEED ?? 1);
-const SEEDS = QUICK ? 4 : 100;
+const SEEDS = QUICK ? 2 : 100;
 const STEPS = 150;
 const FEW_STEPS = QUICK ? 40 : 80;
 
@@ -60,9 +58,10 @@ test("a crash before or after any append loses nothing", async () => {
   }
 });
 
-test("a worker whose join is answered after its engine has gone does not stand for its successor", async () => {
-  await assertFine(await simulate({ seed: 910_103, steps: 200 }));
-});
+if (!QUICK)
+  test("a worker whose join is answered after its engine has gone does not stand for its successor", async () => {
+    await assertFine(await simulate({ seed: 910_103, steps: 200 }));
+  });
 
 test("the same seed gives the same bytes", async () => {
   for (const seed of QUICK ? [21] : [21, 22, 23]) {
@@ -99,30 +98,3 @@ test("chance is repeatable and even", () => {
   }
   for (const count of counts) assert.ok(count > 850 && count < 1150, String(counts));
 });
-
-const flags: { args: string[]; code: number; says: RegExp; script?: string }[] = [
-  { args: ["--help"], code: 0, says: /npm run simulate -- --seed 42/, script: "simulate" },
-  { args: ["--help"], code: 0, says: /^ {2}drover simulate --seed 42/m },
-  { args: ["--bogus"], code: 2, says: /^error: Unknown option '--bogus'[\s\S]*\n {2}drover simulate \[--seed N\]/ },
-  {
-    args: ["--seed", "5", "--steps", "15", "--runs", "1"],
-    code: 0,
-    says: /^seed 5, 1 run of 15 steps[\s\S]*every rule held/,
-  },
-  { args: ["--seed", "-5"], code: 2, says: /seed/ },
-  { args: ["--seed", "five"], code: 2, says: /--seed is a whole number from 0 to \d+, not "five"/ },
-  { args: ["--steps", "0"], code: 2, says: /--steps is a whole number from 1 to 100000, not "0"/ },
-  { args: ["--faults", "crash,ghosts"], code: 2, says: /--faults is all, none, or some of .*not "ghosts"/ },
-  { args: ["--sneed", "5"], code: 2, says: /--sneed/ },
-  { args: ["5"], code: 2, says: /'5'/ },
-];
-for (const { args, code, says, script = "" } of flags)
-  test(`${script} simulate ${args.join(" ")} ends with ${code}`, () => {
-    const main = join(import.meta.dirname, "main.ts");
-    const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
-      encoding: "utf8",
-      env: { ...process.env, npm_lifecycle_event: script },
-    });
-    assert.equal(status, code, stderr);
-    assert.match(code === 0 ? stdout : stderr, says);
-  });

@@ -30,6 +30,8 @@ const OUTCOMES: Readonly<Record<string, AttemptReport["outcome"]>> = {
   ask: "ask",
 };
 const FINISH: Act = { does: "finish", ms: 5 };
+/** Later attempts submit no children: a task that a storm gives back for hours would fill the history with them. */
+const GROWING_ATTEMPTS = 3;
 
 /** What the world outside knows: which providers turn calls away, and what each task's body says. */
 export type Surroundings = {
@@ -42,7 +44,8 @@ export type Surroundings = {
 
 const actFor = ({ actsOf }: Surroundings, task: string, attempt: number): Act => {
   const acts = actsOf(task);
-  return acts[(attempt - 1) % Math.max(1, acts.length)] ?? FINISH;
+  const act = acts[(attempt - 1) % Math.max(1, acts.length)] ?? FINISH;
+  return attempt > GROWING_ATTEMPTS ? { ...act, grows: 0 } : act;
 };
 
 type SubmitChild = (body: { readonly action: string }) => Promise<{ readonly taskId: string }>;

@@ -3,12 +3,10 @@
  * then is made durable, and must not start work on a log that is about to close. Found by the simulator, seed 2125.
  */
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { promisify } from "node:util";
 import { encodeEvent } from "../../../test/kits/encode-event.ts";
 import { fewTurns } from "../../../test/kits/waits.ts";
 import { instant, seq } from "../../core/base/brand.ts";
@@ -87,37 +85,4 @@ test("what a crash left half written is swept when the directory is opened, and 
   const left = (await readdir(home)).filter((name) => name.includes("in-progress"));
   assert.deepEqual(left.sort(), strangers.sort());
   await rm(home, { recursive: true });
-});
-
-test("a program given on the command line makes snapshots like any other", async () => {
-  const home = await mkdtemp(join(tmpdir(), "drover-eval-"));
-  const engine = new URL("../drover.ts", import.meta.url).href;
-  const program = `
-    import { openDrover } from ${JSON.stringify(engine)};
-    await using drover = await openDrover({ data: ${JSON.stringify(home)} });
-    await drover.submit({ agentId: "ann", action: "x" });
-    console.log(await drover.snapshot() === drover.state.seq);`;
-  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", program]);
-  assert.equal(stdout, "true\n");
-  await rm(home, { recursive: true });
-});
-
-test("one that began by itself is given up when the engine closes, and leaves nothing behind", async (context) => {
-  const data = await mkdtemp(join(tmpdir(), "drover-snapshot-"));
-  context.after(() => rm(data, { recursive: true, force: true }));
-  const warnings: string[] = [];
-  const drover = await openDrover({
-    ...{ data, config: { log: { snapshotEvery: 1 } }, onWarning: (message: string) => warnings.push(message) },
-  });
-  await drover.submit({ agentId: "ann", action: "x" });
-  await drover.close();
-  assert.deepEqual(warnings, []);
-  assert.deepEqual(
-    (await readdir(data)).filter((name) => /snapshot/.test(name) && /tmp/.test(name)),
-    [],
-  );
-  const again = await openDrover({ data });
-  assert.equal(again.state.queued, 1);
-  assert.equal(await again.snapshot(), again.state.seq);
-  await again.close();
 });

@@ -3,9 +3,6 @@
  */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { test } from "node:test";
 import { agentId, projectId, taskId } from "../../core/base/brand.ts";
 import { emptyState } from "../../core/empty-state.ts";
@@ -110,30 +107,6 @@ test("C17 a restart finds the state to the byte, from the log, from a snapshot, 
     assert.equal((await again.drover.task("queued")).action, "build");
     await again.drover.close();
   }
-});
-
-test("a snapshot in a directory is made by a thread, serves the next open, and the last two are kept", async () => {
-  const data = await mkdtemp(join(tmpdir(), "drover-snapshot-"));
-  const first = await createTestDrover({ at: AT, data });
-  const seqs: number[] = [];
-  for (let round = 0; round < 3; round++) {
-    await first.drover.submit(task(`t${round}`));
-    seqs.push(await first.drover.snapshot());
-  }
-  await first.drover.close();
-  const files = (await readdir(data)).filter((name) => name.startsWith("snapshot-"));
-  assert.deepEqual(
-    files.map((name) => Number(/\d+/.exec(name)?.[0])).sort((a, b) => a - b),
-    seqs.slice(-2),
-  );
-  const again = await createTestDrover({ at: AT, data });
-  assert.deepEqual(
-    (await again.drover.tasks()).tasks.map(({ taskId, action }) => `${taskId} ${action}`),
-    ["t0 build", "t1 build", "t2 build"],
-  );
-  assert.ok((await again.drover.verify()).ok);
-  await again.drover.close();
-  await rm(data, { recursive: true });
 });
 
 test("retention forgets events, and keeps the payloads and results that live tasks still need", async () => {

@@ -11,6 +11,9 @@ import type { Event, EventKind, Rank, Reason } from "../../core/model/events.ts"
 import { LogFailure } from "../log.ts";
 import { decodeEvent } from "./codec.ts";
 
+/** In a quick run a tenth of them. */
+const casesOf = (cases: number): number => (process.env.DROVER_QUICK === undefined ? cases : Math.ceil(cases / 10));
+
 /** Names as people choose them, and as they should not. */
 const name = fc.oneof(
   fc.stringMatching(/^[a-z]{1,8}-\d{1,9}$/),
@@ -136,7 +139,7 @@ test("a submit that is plain but for one field comes back", () => {
         const event = { ...PLAIN_SUBMIT, [field]: value };
         assert.deepEqual(decoded(encoded(event, 7)), { event: asRead(event), cause: 7 });
       }),
-      { numRuns: 30 },
+      { numRuns: casesOf(30) },
     );
 });
 
@@ -311,7 +314,7 @@ test("an event that is cut off, or that goes on behind its end, is damage", () =
         // JSON may go on with a space.
         if (bytes[0] === 2) assert.equal(refusalOf(Buffer.concat([bytes, Buffer.of(more)]))?.code, "corrupt");
       }),
-      { numRuns: 30 },
+      { numRuns: casesOf(30) },
     );
 });
 
@@ -321,7 +324,7 @@ test("any bytes at all are an event or a failure of the log", () => {
     fc.property(start, fc.uint8Array({ maxLength: 80 }), (first, rest) => {
       refusalOf(Uint8Array.of(...first, ...rest));
     }),
-    { numRuns: 2000 },
+    { numRuns: casesOf(2000) },
   );
   for (const [event, cause] of AS_STORED)
     fc.assert(
@@ -330,7 +333,7 @@ test("any bytes at all are an event or a failure of the log", () => {
         bytes[place % bytes.length] = byte;
         refusalOf(bytes);
       }),
-      { numRuns: 1000 },
+      { numRuns: casesOf(1000) },
     );
 });
 
