@@ -8,6 +8,7 @@ import { createHash, hash as hashOf } from "node:crypto";
 import { buffer } from "node:stream/consumers";
 import type { FileContent, FileQuery, FileSource, PutFileQuery, StoredFile } from "../protocol/index.ts";
 import { BYTES, ENDPOINTS } from "../protocol/wire/index.ts";
+import { present } from "../std/plain-json.ts";
 import { ClientError } from "./client-error.ts";
 import { answerOf, type CallOptions, type Fetched, retried, send, type Wiring } from "./exchange.ts";
 
@@ -102,10 +103,5 @@ function sourceOf(content: FileContent): FileSource {
 
 function split<Query extends PutFileQuery>(options: CallOptions & Query): { query: PutFileQuery; call: CallOptions } {
   const { task, attempt, session, timeoutMs = FILE_MS, ...call } = options;
-  const query = {
-    ...(task === undefined ? {} : { task }),
-    ...(attempt === undefined ? {} : { attempt }),
-    ...(session === undefined ? {} : { session }),
-  };
-  return { query, call: { ...call, timeoutMs } };
+  return { query: present({ task, attempt, session }), call: { ...call, timeoutMs } };
 }

@@ -12,6 +12,7 @@
 import { nearest, orNull, sentence, span } from "../core/base/index.ts";
 import { readShape } from "../protocol/index.ts";
 import { name } from "../protocol/schema/index.ts";
+import { present } from "../std/index.ts";
 import { type Combination, combinations, filledIn } from "./matrix.ts";
 import { orderOf } from "./order.ts";
 import type { Note, Path } from "./problem.ts";
@@ -224,7 +225,7 @@ function approvalOf(
   const timeoutMs = spanMs(timeout);
   return {
     ...(question === undefined ? {} : { question: fill(question) }),
-    ...(timeoutMs === null ? {} : { timeoutMs }),
+    ...present({ timeoutMs }),
   };
 }
 
@@ -250,13 +251,11 @@ function rulesOf(both: Omit<Shared, "worktree">, kind: "command" | "agent", lock
     type,
     locks,
     attempts,
-    ...(priority === undefined ? {} : { priority }),
-    ...(tokens === undefined ? {} : { tokens }),
     provider: both.provider ?? null,
     timeoutMs: spanMs(both.timeout),
     idleTimeoutMs: spanMs(both.idleTimeout),
     onDependencyFailure: both.onDependencyFailure ?? "skip",
-    ...(both.onLoss === undefined ? {} : { onLoss: both.onLoss }),
+    ...present({ priority, tokens, onLoss: both.onLoss }),
   };
 }
 
@@ -336,11 +335,7 @@ function resolveWorktrees(tasks: readonly PlanTask[], broken: ReadonlySet<string
         [...at, "from"],
       );
     const merged = merge?.flatMap((text) => needsCalled(task, text, [...at, "merge"]));
-    const flow = {
-      ...(first === undefined ? {} : { from: first }),
-      ...(merged === undefined ? {} : { merge: merged }),
-    };
-    return { ...task, work: { ...task.work, worktree: { base, ...flow } } };
+    return { ...task, work: { ...task.work, worktree: { base, ...present({ from: first, merge: merged }) } } };
   });
 }
 

@@ -182,7 +182,7 @@ function optionsFor(task: PlanTask, { plan, data, env, clock }: AttemptsPlan): E
     idleTimeoutMs: rules.idleTimeoutMs,
     maxWorktrees: plan.maxWorktrees,
     ...(work.worktree === null ? {} : { isolation: "worktree", base: work.worktree.base }),
-    ...(clock === undefined ? {} : { clock }),
+    ...present({ clock }),
   };
 }
 

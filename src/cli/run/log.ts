@@ -112,14 +112,9 @@ function bodyOf({ task, id, needs }: Matched, plan: PlanFile): TaskBody {
     params: { plan: plan.name, task: task.name },
     capabilities: [task.work.worktree === null ? IN_PLACE : IN_WORKTREE],
     maxAttempts: attempts,
-    ...(task.work.outputs === undefined ? {} : { outputs: task.work.outputs }),
     onDependencyFailure: rules.onDependencyFailure,
-    ...(rules.onLoss === undefined ? {} : { onLoss: rules.onLoss }),
-    ...(priority === undefined ? {} : { priority }),
-    ...(provider === null ? {} : { provider }),
-    ...(timeoutMs === null ? {} : { timeoutMs }),
-    ...(tokens === undefined ? {} : { estimatedTokens: tokens }),
-    ...present({ approval }),
+    ...present({ outputs: task.work.outputs, onLoss: rules.onLoss, estimatedTokens: tokens }),
+    ...present({ priority, provider, timeoutMs, approval }),
     ...(maxRounds === undefined ? {} : { loop: { ...present({ until: task.work.until }), max: maxRounds } }),
   };
 }

@@ -11,7 +11,7 @@
 import type { AgentId, Instant, ProjectId, ScheduleId, TaskId } from "../../core/base/index.ts";
 import { hasEnded, type Schedule } from "../../core/model/index.ts";
 import type { SchedulePage, ScheduleView } from "../../protocol/index.ts";
-import { type Clock, isoTime } from "../../std/index.ts";
+import { type Clock, isoTime, present } from "../../std/index.ts";
 import { canonical } from "../base/canonical-json.ts";
 import { accepted, DroverError, isStop, refused } from "../base/drover-error.ts";
 import type { ArtifactSource } from "../tasks/artifacts.ts";
@@ -115,7 +115,7 @@ function viewOf({ id, body, nextAt, lastAt, lastTask }: Schedule): ScheduleView 
     id,
     ...(nextAt === null ? {} : { nextAt: isoTime(nextAt) }),
     ...(lastAt === null ? {} : { lastAt: isoTime(lastAt) }),
-    ...(lastTask === null ? {} : { lastTaskId: lastTask }),
+    ...present({ lastTaskId: lastTask }),
   };
 }
 

@@ -7,7 +7,7 @@
 import type { State, Worker } from "../../core/model/index.ts";
 import { setAside, sharesOf, shownLevel } from "../../core/turn/index.ts";
 import type { AgentTotals, ProjectView, Stats, WorkerView } from "../../protocol/index.ts";
-import { isoTime } from "../../std/index.ts";
+import { isoTime, present } from "../../std/index.ts";
 import { usageView } from "../base/charged-tokens.ts";
 
 const mean = (total: number, count: number): number => (count === 0 ? 0 : total / count);
@@ -78,12 +78,9 @@ export const workerView = (worker: Worker): WorkerView => ({
   slots: worker.slots,
   inFlight: worker.attempts.size,
   capabilities: worker.capabilities,
-  ...(worker.note === null ? {} : { note: worker.note }),
-  ...(worker.zone === null ? {} : { zone: worker.zone }),
+  ...present({ note: worker.note, zone: worker.zone }),
   ...takesView(worker),
-  ...(worker.hold === null ? {} : { heldFor: worker.hold.task.id }),
-  ...(worker.target === null ? {} : { endpoint: worker.target.endpoint }),
-  ...(worker.target === null || worker.target.path === null ? {} : { path: worker.target.path }),
+  ...present({ heldFor: worker.hold?.task.id, endpoint: worker.target?.endpoint, path: worker.target?.path }),
   ...roomOf(worker),
   joinedAt: isoTime(worker.joinedAt),
 });

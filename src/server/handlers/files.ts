@@ -13,6 +13,7 @@ import { badInput, refused } from "../../engine/base/index.ts";
 import { type Caller, cutOffSilent, headersOf, PollEnded, ServerRefusal } from "../../http/index.ts";
 import type { FileCalls } from "../../protocol/calls/index.ts";
 import { BYTES, type FileQuery, type PutFileQuery, type StoredFile } from "../../protocol/index.ts";
+import { present } from "../../std/index.ts";
 import { checkCall, checkTask, isOwn, sessionOf } from "../access/token-scope.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
 import { ANSWERED } from "./server.ts";
@@ -27,11 +28,7 @@ export function fileHandlers({ drover }: Pick<Deps, "drover">): Handlers<keyof F
     if (caller.role === "worker" && task === undefined)
       throw badInput("task", undefined, "the task of an attempt that this worker runs");
     if (caller.role === "worker" || session !== undefined)
-      checkCall(state, caller, {
-        ...(task === undefined ? {} : { taskId: task }),
-        ...(attempt === undefined ? {} : { attempt }),
-        ...(session === undefined ? {} : { session }),
-      });
+      checkCall(state, caller, present({ taskId: task, attempt, session }));
   }
 
   async function put(hash: string, query: PutFileQuery, { caller, request }: Exchange): Promise<StoredFile> {
@@ -62,7 +59,7 @@ export function fileHandlers({ drover }: Pick<Deps, "drover">): Handlers<keyof F
     const { task } = query;
     if (task !== undefined && caller.role !== "worker") await checkTask(drover, caller, task);
     const { size, bytes } = await files.open(hash, {
-      ...(task === undefined ? {} : { task }),
+      ...present({ task }),
       mayRead: (owner) => isOwn(caller, owner),
     });
     const named = ["content-length", String(size), "content-disposition", `attachment; filename="${hash}"`];

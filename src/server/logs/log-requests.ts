@@ -21,7 +21,7 @@ import { badInput, refused } from "../../engine/base/index.ts";
 import type { Drover } from "../../engine/index.ts";
 import { ServerRefusal } from "../../http/index.ts";
 import { type AttemptRef, LOG_BYTES_MAX, type LogBody, type LogStatus, type WantedLog } from "../../protocol/index.ts";
-import { type Clock, remember, ringAfter, ringEvery } from "../../std/index.ts";
+import { type Clock, present, remember, ringAfter, ringEvery } from "../../std/index.ts";
 
 /** How long a caller waits for a log. */
 export const LOG_WAIT_MS = 5000;
@@ -250,7 +250,7 @@ export function createLogRequests(deps: {
       return wantedOf(worker).map((one) => {
         one.listedAt = clock.elapsed();
         const { id, taskId, attempt, lines, taskAgeMs } = one;
-        return { id, taskId, attempt, lines, bytes: bytesMax, ...(taskAgeMs === undefined ? {} : { taskAgeMs }) };
+        return { id, taskId, attempt, lines, bytes: bytesMax, ...present({ taskAgeMs }) };
       });
     },
   };

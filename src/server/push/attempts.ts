@@ -17,7 +17,7 @@
 import type { PushTarget } from "../../core/model/index.ts";
 import { ExchangeFailure } from "../../http/index.ts";
 import type { Assignment, ResultReport, SyncAnswer } from "../../protocol/index.ts";
-import { readRetryAfter } from "../../std/index.ts";
+import { present, readRetryAfter } from "../../std/index.ts";
 import { type Health, type PushWorld, pushRequest } from "./request.ts";
 import { ANSWER_BYTES_MAX, outcomeOf, type PushOutcome } from "./response.ts";
 
@@ -91,7 +91,7 @@ export function createPushAttempts(deps: {
     posting++;
     try {
       const { attempt, token } = entry;
-      const request = pushRequest(target, entry.task, { attempt, version, ...(token === undefined ? {} : { token }) });
+      const request = pushRequest(target, entry.task, { attempt, version, ...present({ token }) });
       if (!request.ok) return finish(entry, { outcome: "failed", error: request.failure, permanent: true });
       const answer = await exchange({ ...request.value, signal: entry.controller.signal });
       const body = await answer.read(ANSWER_BYTES_MAX);

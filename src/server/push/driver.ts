@@ -13,7 +13,7 @@
  */
 import { DroverError, isStop } from "../../engine/base/index.ts";
 import type { SyncAnswer } from "../../protocol/index.ts";
-import { ringAfter } from "../../std/index.ts";
+import { present, ringAfter } from "../../std/index.ts";
 import { createPushAttempts, type PushAttempts, type PushNews } from "./attempts.ts";
 import { type Health, type PushWorld, probe } from "./request.ts";
 import { createPushSession, type Joined, type PushRemote, type PushSession, type PushWorker } from "./session.ts";
@@ -104,7 +104,7 @@ const isAlive = ({ health, attempts }: Course): boolean =>
 const lookMs = ({ session }: Course): number => Math.ceil(session.leaseMs() / LOOKS_PER_LEASE);
 
 function notify({ worker, onChange }: Course, kind: PushChange["kind"], reason?: string): void {
-  onChange({ workerId: worker.id, kind, ...(reason === undefined ? {} : { reason }) });
+  onChange({ workerId: worker.id, kind, ...present({ reason }) });
 }
 
 function hearNews(course: Course, news: PushNews): void {

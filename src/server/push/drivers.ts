@@ -9,7 +9,7 @@
 import type { RemoteWorkers } from "../../engine/workers/index.ts";
 import { type Exchange, exchange } from "../../http/index.ts";
 import type { JoinBody, Joined, WorkerOptions, WorkerView } from "../../protocol/index.ts";
-import { type Clock, realClock } from "../../std/index.ts";
+import { type Clock, present, realClock } from "../../std/index.ts";
 import { type Drive, type PushChange, startDrive } from "./driver.ts";
 import { checkPushTarget, type PushWorld } from "./request.ts";
 import type { PushWorker } from "./session.ts";
@@ -85,8 +85,7 @@ export function createPushDriver(options: PushOptions): PushDriver {
         projects = null,
       } = known;
       const worker = { id, endpoint, slots, capabilities, zone, actions, types, projects };
-      const more = { ...(resources === undefined ? {} : { resources }), ...(path === undefined ? {} : { path }) };
-      drive({ ...worker, ...more }, null);
+      drive({ ...worker, ...present({ resources, path }) }, null);
     }
   }
 

@@ -20,7 +20,7 @@ import type { PushTarget } from "../../core/model/index.ts";
 import { badInput } from "../../engine/base/index.ts";
 import { type Exchange, ExchangeFailure, headerText, type OutboundRequest } from "../../http/index.ts";
 import type { ApprovalView, CurrentRound, Inputs } from "../../protocol/index.ts";
-import { type Clock, ringAfter } from "../../std/index.ts";
+import { type Clock, present, ringAfter } from "../../std/index.ts";
 
 const TAB_PATH = "/tabs/{tabId}/action";
 const PLAIN_PATH = "/action";
@@ -110,12 +110,9 @@ function bodyOf(
   return {
     ...Object.fromEntries(own),
     kind: action,
-    ...(ref === undefined ? {} : { ref }),
-    ...(selector === undefined ? {} : { selector }),
+    ...present({ ref, selector }),
     ...(tabId === undefined || template.includes("{tabId}") ? {} : { tabId }),
-    ...(inputs === undefined ? {} : { inputs }),
-    ...(round === undefined ? {} : { round }),
-    ...(approval === undefined ? {} : { approval }),
+    ...present({ inputs, round, approval }),
   };
 }
 

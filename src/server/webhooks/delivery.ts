@@ -14,7 +14,7 @@ import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { type Exchange, ExchangeFailure, exchange, headerText, type ResolvedAddress } from "../../http/index.ts";
 import type { WebhookSettings } from "../../protocol/index.ts";
-import { type Clock, readRetryAfter, ringAfter } from "../../std/index.ts";
+import { type Clock, present, readRetryAfter, ringAfter } from "../../std/index.ts";
 import { hostOf, readCallbackUrl, specialRangeOf } from "./address.ts";
 import { signatureOf } from "./signature.ts";
 
@@ -141,6 +141,6 @@ function verdictOf(status: number, retryAfter: string | undefined, now: number):
     status,
     reason: status >= 300 && status <= 399 ? `HTTP ${status}; redirects are not followed` : `HTTP ${status}`,
     ...(status === GONE ? { isFinal: true } : {}),
-    ...(retryAfterMs === null ? {} : { retryAfterMs }),
+    ...present({ retryAfterMs }),
   };
 }

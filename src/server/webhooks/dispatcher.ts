@@ -13,7 +13,7 @@
  */
 import { DroverError, isStop } from "../../engine/base/index.ts";
 import type { WebhookSettings } from "../../protocol/index.ts";
-import { type Clock, realClock, ringAfter } from "../../std/index.ts";
+import { type Clock, present, realClock, ringAfter } from "../../std/index.ts";
 import { restAfterTry } from "./backoff.ts";
 import { deliver, eventOf, type Outside, outside, type Snapshot, type Verdict } from "./delivery.ts";
 import { createDue, type DueEnd, type DueSource, type Unlogged } from "./due-queue.ts";
@@ -136,7 +136,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
       host: end.host,
       attempt: tries,
       ms,
-      ...(verdict.status === undefined ? {} : { status: verdict.status }),
+      ...present({ status: verdict.status }),
       ...(verdict.ok ? {} : { reason: verdict.reason }),
       ...(isOver ? {} : { restMs }),
     });
@@ -156,7 +156,7 @@ export function startWebhooks(options: WebhookOptions): Webhooks {
   async function settle({ end, tries }: Delivery, { ok, status }: Verdict): Promise<void> {
     try {
       if (end.seq === null) rejected.forget(end.taskId);
-      else await drover.callbacks.settle(end.seq, { ok, attempts: tries, ...(status === undefined ? {} : { status }) });
+      else await drover.callbacks.settle(end.seq, { ok, attempts: tries, ...present({ status }) });
     } catch (error) {
       if (!isStop(error)) onProblem(error);
     }
