@@ -8,7 +8,7 @@ import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { type PlanDirectory, planDirectory, steady } from "../../../test/kits/cli/plan-directory.ts";
-import { passed } from "./attempts.ts";
+import { passed } from "../../worker/exec/index.ts";
 
 const QUICK = "workers: { slots: 1, killGrace: 1s }\nscheduler: { retry: { base: 1ms } }\n";
 const env = (more: Readonly<Record<string, string>>): { env: Record<string, string | undefined> } => ({

@@ -11,22 +11,16 @@
 
 import { once } from "node:events";
 import {
-  again,
   type ConfigInput,
   type Drover,
   type FeedEvent,
   type Handler,
-  type HeldPermit,
   type LocalWorker,
   openDrover,
-  TaskAsk,
-  type TaskContext,
-  TaskRequeue,
-  TaskSkip,
 } from "../../engine/index.ts";
 import { inputsByName, type Matching, matchTasks, type PlanTask } from "../../plan/index.ts";
-import { type Clock, present } from "../../std/index.ts";
-import { watchRoom } from "../../worker/exec/index.ts";
+import type { Clock } from "../../std/index.ts";
+import { answerOf, watchRoom } from "../../worker/exec/index.ts";
 import type { ExecOutcome } from "../../worker/index.ts";
 
 import type { PlanFile } from "../plan/plan-file.ts";
@@ -328,17 +322,12 @@ function handlerFor(run: RunContext, treeEnded: (id: string, isDone: boolean) =>
     if (matched === undefined) throw Object.assign(new Error("it is no part of this run"), { permanent: true });
     const { task } = matched;
     const seen = assigned.inputs === undefined ? {} : { inputs: inputsByName(matched, assigned.inputs) };
-    const start = (): Promise<ExecOutcome> => attempts.run(task, { ...assigned, ...seen }, context);
-    const outcome = await throughGate(task, context, start, attempts.isStopping);
+    const outcome = await attempts.run(task, { ...assigned, ...seen }, context);
     if (task.work.worktree !== null) await treeEnded(assigned.taskId, outcome.outcome === "done");
-    if (outcome.usage === undefined && isFree(task)) context.usage({ inputTokens: 0 });
     if (run.failsFast && isLastFailure(outcome, task, assigned.taskId, run)) await run.drover.pause();
     return answerOf(outcome, attempts.isStopping());
   };
 }
-
-/** A command uses no tokens unless the plan says so: what it does not report must not be booked at a guess. */
-const isFree = ({ work, rules }: PlanTask): boolean => work.command.kind !== "agent" && rules.tokens === undefined;
 
 /** Whether the task will have failed by this: then nothing may start in the same breath. */
 function isLastFailure(
@@ -350,56 +339,4 @@ function isLastFailure(
   if ((outcome !== "failed" && outcome !== "cancelled") || attempts.isStopping()) return false;
   const failures = drover.state.tasks.get(id as never)?.ownFailures ?? 0;
   return permanent === true || failures + 1 >= rules.attempts;
-}
-
-/** A command of a provider goes out as a call of its gate does: when it may, and telling the gate how it went. */
-async function throughGate(
-  { rules }: PlanTask,
-  { withPermit }: TaskContext,
-  run: () => Promise<ExecOutcome>,
-  isStopping: () => boolean,
-): Promise<ExecOutcome> {
-  const { provider, tokens = 0 } = rules;
-  if (provider === null) return await run();
-  const over = new AbortController();
-  let outcome: ExecOutcome | null = null;
-  const call = async (permit: HeldPermit): Promise<ExecOutcome> => {
-    outcome = await run();
-    if (outcome.usage !== undefined) permit.usage(outcome.usage);
-    const { rateLimited, retryAfterMs, error } = outcome;
-    if (rateLimited !== true || isStopping()) return outcome;
-    // The gate is notified, so that other calls wait too. This attempt is over: it must not ask for another permit.
-    over.abort();
-    throw Object.assign(new Error(error), { status: 429, retryAfterMs });
-  };
-  try {
-    return await withPermit(provider, call, { tokens, signal: over.signal });
-  } catch (error) {
-    if (outcome !== null && over.signal.aborted) return outcome;
-    throw error;
-  }
-}
-
-/** The outcome of a command as a handler answers: what it returns is the result, what it throws is why not. */
-export function answerOf(
-  { outcome, result, error = outcome, retryAfterMs, rateLimited, permanent, note, question, timeoutMs }: ExecOutcome,
-  isStopping: boolean = false,
-): unknown {
-  if (outcome === "done") return result;
-  if (outcome === "again") return again(note);
-  if (outcome === "ask") throw new TaskAsk(question ?? "", present({ timeoutMs }));
-  // Asking to come back would cost the task something; having been stopped must not.
-  if (isStopping) throw new Error(error);
-  switch (outcome) {
-    case "requeue":
-      if (rateLimited === true) throw Object.assign(new Error(error), { status: 429, retryAfterMs });
-      throw new TaskRequeue(error, retryAfterMs === undefined ? {} : { retryAfterMs });
-    case "skipped":
-      throw new TaskSkip(error);
-    case "failed":
-    case "cancelled":
-      throw Object.assign(new Error(error), { permanent: permanent === true });
-    default:
-      return outcome satisfies never;
-  }
 }

@@ -1,12 +1,11 @@
 /**
  * The worker that `drover serve` brings along.
  *
- * With --exec it hands every task to one program. Without, it takes tasks with the action `exec` that bring a command,
- * and runs that, so that a first `curl` does something; that one steps aside while another worker takes such tasks
- * too. A caller who may submit can then run anything as the person who started the
- * server. So it is there by itself only where only that person's own programs are let in: without tokens, without other
- * names for the server, and on this machine alone. Otherwise it must be asked for, and goes when a reload lets others
- * in.
+ * With --exec it hands every task to one program. Without, it takes tasks with the action `exec` that bring what is to
+ * be run, and runs that, so that a first `curl` does something; that one steps aside while another worker takes such
+ * tasks too. A caller who may submit can then run anything as the person who started the server. So it is there by
+ * itself only where only that person's own programs are let in: without tokens, without other names for the server, and
+ * on this machine alone. Otherwise it must be asked for, and goes when a reload lets others in.
  *
  * It knows the engine only as something that gives it tasks, so this file is of the worker's half.
  */
@@ -14,22 +13,21 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import { actionName, commandIn, takesSuch } from "../../core/fleet/index.ts";
+import { EXEC_COMMAND, EXEC_WORKTREE, takesSuch } from "../../core/fleet/index.ts";
 import type { WorkerView } from "../../protocol/index.ts";
-import { type ExecContext, type ExecTask, type Preset, taskDocument } from "../../worker/exec/index.ts";
-import type { ExecHandler, ExecOptions, ExecOutcome } from "../../worker/index.ts";
-import { createEventReader, createOutputDirectory, readTail } from "../../worker/output/index.ts";
+import { answerOf, type ExecContext, type ExecTask, type TaskCommandOptions } from "../../worker/exec/index.ts";
+import type { ExecHandler } from "../../worker/index.ts";
+import { createOutputDirectory, readTail } from "../../worker/output/index.ts";
 
 import { ownName } from "../shell/problem.ts";
 import type { Terminal } from "../shell/terminal.ts";
 import type { GlobalFlags } from "../shell/verb.ts";
-import { handlerFrom } from "../worker/preflight.ts";
+import { commandsFrom, handlerFrom } from "../worker/preflight.ts";
 import { type QuietFlag, taskLines } from "../worker/task-lines.ts";
 import { COMMAND_ACTION } from "../worker/verb.ts";
 import type { ExecFlags } from "../worker/worker.ts";
 import type { LogTarget } from "./messages.ts";
 
-const ANY_COMMAND = actionName(COMMAND_ACTION, true);
 type OtherWorker = Pick<WorkerView, "id" | "kind" | "status" | "actions" | "types" | "projects">;
 
 export type LocalWorkerFlags = Pick<ExecFlags, "exec" | "shell" | "env"> &
@@ -85,8 +83,6 @@ export type LocalWorkerOptions = {
   readonly killGraceMs: number;
   readonly maxWorktrees: number;
   readonly complain: (text: string) => void;
-  /** The outcome of a command in the words of a handler. */
-  readonly answer: (outcome: ExecOutcome) => unknown;
 };
 
 export async function startLocalWorker(options: LocalWorkerOptions): Promise<LocalWorker> {
@@ -96,15 +92,7 @@ export async function startLocalWorker(options: LocalWorkerOptions): Promise<Loc
   if (!isAskedFor(flags) && others !== null)
     return noWorker(`none, since ${others}: ${START_ONE}, or --worker`, logsOf);
   const data = dataFor(options.log);
-  const given: ExecOptions = {
-    ...(flags.exec === undefined
-      ? {
-          preset: taskCommand(terminal.cwd),
-          allowUntil: true,
-          isolation: "by-task",
-          maxWorktrees: options.maxWorktrees,
-        }
-      : { command: flags.exec, shell: flags.shell === true }),
+  const given: TaskCommandOptions = {
     env: flags.env ?? [],
     data: data.path,
     workerId: LOCAL_ID,
@@ -114,7 +102,10 @@ export async function startLocalWorker(options: LocalWorkerOptions): Promise<Loc
     killGraceMs: options.killGraceMs,
     onWarning: complain,
   };
-  const exec = handlerFrom(given, "serve");
+  const exec =
+    flags.exec === undefined
+      ? commandsFrom({ ...given, maxWorktrees: options.maxWorktrees }, "serve")
+      : handlerFrom({ ...given, command: flags.exec, shell: flags.shell === true }, "serve");
   const { killed, problems } = await exec.sweep();
   if (killed > 0) complain(`${killed} processes that an earlier server had left behind were killed`);
   for (const problem of problems) complain(problem);
@@ -140,25 +131,6 @@ export async function startLocalWorker(options: LocalWorkerOptions): Promise<Loc
     },
   };
 }
-
-/** Without -e a command of several lines would go on after one that failed. */
-const SHELL = ["/bin/sh", "-e", "-c"] as const;
-
-/** The words to run; null if the task has no command. */
-export function commandOf({ params }: Pick<ExecTask, "params">): readonly string[] | null {
-  const command = commandIn(params);
-  return typeof command === "string" ? [...SHELL, command] : command;
-}
-
-/** The command of a task as a preset of the exec worker: like a coding agent whose command line is the task's own. */
-const taskCommand = (cwd: string): Preset =>
-  function command(task) {
-    return {
-      argv: commandOf(task) ?? ["false"],
-      stdin: taskDocument(task, task.attempt, cwd),
-      createReader: createEventReader,
-    };
-  };
 
 const isAskedFor = ({ worker, exec }: LocalWorkerFlags): boolean => worker === true || exec !== undefined;
 
@@ -186,7 +158,7 @@ const noWorker = (why: string, logsOf: LocalWorker["logsOf"]): LocalWorker => ({
 function description({ exec }: LocalWorkerFlags, slots: number): string {
   const atOnce = `${slots} at a time`;
   return exec === undefined
-    ? `runs the params.command of tasks with action ${COMMAND_ACTION}, as you, ${atOnce} (--no-worker: without it)`
+    ? `runs what tasks with action ${COMMAND_ACTION} bring, as you, ${atOnce} (--no-worker: without it)`
     : `hands every task to ${exec}, ${atOnce}`;
 }
 
@@ -216,7 +188,7 @@ async function keepPresent(options: LocalWorkerOptions, exec: ExecHandler): Prom
   let here: (JoinedWorker & { readonly name: string }) | null = null;
 
   const run = async (task: ExecTask, context: ExecContext): Promise<unknown> =>
-    options.answer(await lines(task, () => exec.run(task, context)));
+    answerOf(await lines(task, () => exec.run(task, context)));
 
   async function leave(): Promise<void> {
     const leaving = here;
@@ -228,7 +200,7 @@ async function keepPresent(options: LocalWorkerOptions, exec: ExecHandler): Prom
   async function join(): Promise<void> {
     const isTaken = (await drover.workers()).some(({ id, kind }) => id === LOCAL_ID && kind !== "local");
     const name = isTaken ? `${LOCAL_ID}-${process.pid}` : LOCAL_ID;
-    const actions = flags.exec === undefined ? { actions: [`${COMMAND_ACTION}(command)`] } : {};
+    const actions = flags.exec === undefined ? { actions: [EXEC_COMMAND, EXEC_WORKTREE] } : {};
     here = { ...(await drover.worker({ id: name, slots, ...actions }, run)), name };
     // It may have been stopped meanwhile.
     if (over.signal.aborted) await stepAside();
@@ -280,4 +252,4 @@ async function keepPresent(options: LocalWorkerOptions, exec: ExecHandler): Prom
 const takesEveryCommand = ({ actions, types, projects }: OtherWorker): boolean =>
   types === undefined &&
   projects === undefined &&
-  takesSuch({ actions: actions ?? null, types: null, projects: null }, { action: ANY_COMMAND, type: "" }, "");
+  takesSuch({ actions: actions ?? null, types: null, projects: null }, { action: EXEC_COMMAND, type: "" }, "");

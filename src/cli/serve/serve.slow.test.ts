@@ -10,7 +10,6 @@ import { lines, testTerminal } from "../../../test/kits/cli/test-terminal.ts";
 import { versionText } from "../../std/index.ts";
 import { runCommandLine } from "../command-line.ts";
 import { VERBS } from "../verbs.ts";
-import { commandOf } from "./local-worker.ts";
 import { logTargetOf, needsRestart } from "./messages.ts";
 
 const LIMIT = { timeout: 300_000 };
@@ -25,7 +24,7 @@ describe("serve", LIMIT, () => {
         `Drover ${versionText()} is ready at ${url}`,
         "  data    .drover",
         "  config  the defaults (no drover.yml here)",
-        "  worker  runs the params.command of tasks with action exec, as you, N at a time (--no-worker: without it)",
+        "  worker  runs what tasks with action exec bring, as you, N at a time (--no-worker: without it)",
         "",
         "Try it, in another terminal:",
         `  curl ${url}/tasks -H 'content-type: application/json' \\`,
@@ -275,12 +274,5 @@ describe("small words", () => {
     assert.deepEqual(logTargetOf("sqlite:.drover/drover.db", "/x"), { kind: "sqlite", directory: "/x/.drover" });
     assert.deepEqual(logTargetOf("sqlite:data", "/x"), { kind: "sqlite", directory: "/x/data" });
     assert.deepEqual(logTargetOf("sqlite:///abs/data", "/x"), { kind: "sqlite", directory: "/abs/data" });
-  });
-  test("a command is a line or words", () => {
-    assert.deepEqual(commandOf({ params: { command: "a | b" } }), ["/bin/sh", "-e", "-c", "a | b"]);
-    assert.deepEqual(commandOf({ params: { command: ["a", "b c"] } }), ["a", "b c"]);
-    for (const command of [undefined, "", " ", [], [""], [1], ["a", null], { a: 1 }, 5])
-      assert.equal(commandOf({ params: { command } }), null, JSON.stringify(command));
-    assert.equal(commandOf({}), null);
   });
 });

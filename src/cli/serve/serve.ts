@@ -13,7 +13,6 @@ import { isLoopback } from "../../std/index.ts";
 import type { Setting } from "../config/file.ts";
 import { dataSetting, loadSettings, type ServerConfig } from "../config/load.ts";
 import { checkNothingLost, keepReloading, type Reloading } from "../config/reload.ts";
-import { answerOf } from "../run/session.ts";
 import { CliProblem, EXIT, type ExitCode, ownName, usageProblem } from "../shell/problem.ts";
 import { exitOf, type StopSignal, type Terminal } from "../shell/terminal.ts";
 import { plainLines } from "../shell/text.ts";
@@ -159,7 +158,6 @@ async function start(
       log,
       url: server.url,
       complain,
-      answer: answerOf,
       others: othersWhoMaySubmit(first.settings),
       killGraceMs: first.settings.config.workers.killGrace,
       maxWorktrees: first.settings.config.workers.maxWorktrees,

@@ -12,7 +12,7 @@ const OF_EXEC = ["--exec", "--shell", "--env"];
 export const serveVerb: VerbBody<ServeFlags> = {
   about:
     "Start the server. It listens on this machine only, unless server.tokens and server.host say otherwise.\n" +
-    "It brings one worker along that runs the params.command of tasks with the action exec, as you; it steps aside\n" +
+    "It brings one worker along that runs what tasks with the action exec bring, as you; it steps aside\n" +
     "for another worker that takes such tasks. With tokens, allowed hosts or another address than this machine's it\n" +
     "is there only with --worker or --exec: a caller who may submit a task could run anything here.",
   flags: [

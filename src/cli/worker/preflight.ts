@@ -7,14 +7,22 @@ import { accessSync, constants, statSync } from "node:fs";
 import { delimiter, isAbsolute, join, resolve } from "node:path";
 import { argvOf } from "../../plan/work/index.ts";
 import { makeOwnDirectory } from "../../std/index.ts";
+import { createTaskCommands, type TaskCommandOptions } from "../../worker/exec/index.ts";
 import { createExecHandler, type ExecHandler, type ExecOptions } from "../../worker/index.ts";
 import { probeWorktree, WorkspaceRefusal } from "../../worker/worktree/index.ts";
 import { CliProblem, EXIT, usageProblem } from "../shell/problem.ts";
 import type { Terminal } from "../shell/terminal.ts";
 
-export function handlerFrom(options: ExecOptions, verb: "serve" | "worker"): ExecHandler {
+export const handlerFrom = (options: ExecOptions, verb: "serve" | "worker"): ExecHandler =>
+  orUsage(() => createExecHandler(options), verb);
+
+/** What tasks bring is run, and nothing else. */
+export const commandsFrom = (options: TaskCommandOptions, verb: "serve" | "worker"): ExecHandler =>
+  orUsage(() => createTaskCommands(options), verb);
+
+function orUsage<Made>(make: () => Made, verb: string): Made {
   try {
-    return createExecHandler(options);
+    return make();
   } catch (error) {
     throw usageProblem((error as Error).message, `drover help ${verb} has examples`);
   }

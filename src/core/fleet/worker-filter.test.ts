@@ -36,36 +36,63 @@ test("a pattern means what a regular expression means", () => {
 });
 
 test("an action is known by its name, and a sentence has none", () => {
-  for (const name of ["exec", "click", "build:web/x", "ü".repeat(128)]) assert.equal(actionName(name, false), name);
+  for (const name of ["exec", "click", "build:web/x", "ü".repeat(128)]) assert.equal(actionName(name, {}), name);
   for (const text of ["write the page", "a\tb", "a\nb", "x".repeat(129), "a\u0000"])
-    assert.equal(actionName(text, false), "");
+    assert.equal(actionName(text, {}), "");
 });
 
-test("an exec that brings its command is an exec for all, and can be told from one without", () => {
-  const isTaken = (pattern: string, action: string, hasCommand: boolean): boolean =>
+test("an exec that brings what is to be run is an exec for all, and can be told from one that does not", () => {
+  const isTaken = (pattern: string, action: string, params: Record<string, unknown>): boolean =>
     takesSuch(
       { actions: [pattern], types: null, projects: null },
-      { action: actionName(action, hasCommand), type: "other" },
+      { action: actionName(action, params), type: "other" },
       "web",
     );
-  const rows: [pattern: string, action: string, withCommand: boolean, without: boolean][] = [
-    ["exec", "exec", true, true],
-    ["ex*c", "exec", true, true],
-    ["*", "exec", true, true],
-    ["exec(command)", "exec", true, false],
-    ["exec(*", "exec", false, false],
-    ["*)", "exec", false, false],
-    ["build", "exec", false, false],
-    ["exec(command)", "exec(command)", false, false],
-    ["exec", "exec(command)", false, false],
-    ["exec(command)", "build", false, false],
-    ["build(web)", "build(web)", true, true],
-    ["build", "build(web)", false, false],
+  const inPlace = { command: "true" };
+  const inTree = { command: "true", worktree: true };
+  const rows: [pattern: string, action: string, command: boolean, worktree: boolean, without: boolean][] = [
+    ["exec", "exec", true, true, true],
+    ["ex*c", "exec", true, true, true],
+    ["*", "exec", true, true, true],
+    ["exec(command)", "exec", true, false, false],
+    ["exec(worktree)", "exec", false, true, false],
+    ["exec(*", "exec", false, false, false],
+    ["*)", "exec", false, false, false],
+    ["build", "exec", false, false, false],
+    ["exec(command)", "exec(command)", false, false, false],
+    ["exec(worktree)", "exec(worktree)", false, false, false],
+    ["exec", "exec(command)", false, false, false],
+    ["exec(command)", "build", false, false, false],
+    ["build(web)", "build(web)", true, true, true],
+    ["build", "build(web)", false, false, false],
   ];
   for (const [pattern, action, ...taken] of rows)
     assert.deepEqual(
-      [true, false].map((hasCommand) => isTaken(pattern, action, hasCommand)),
+      [inPlace, inTree, {}].map((params) => isTaken(pattern, action, params)),
       taken,
       `${pattern} of ${action}`,
     );
+});
+
+test("params bring a command, or the work of a plan's task, which may want a worktree", () => {
+  const command = { kind: "line", line: "make" };
+  const rows: [params: Record<string, unknown> | undefined, name: string][] = [
+    [undefined, "exec"],
+    [{}, "exec"],
+    [{ worktree: true }, "exec"],
+    [{ command: " " }, "exec"],
+    [{ work: "make" }, "exec"],
+    [{ work: { line: "make" } }, "exec"],
+    [Object.create({ work: { command } }), "exec"],
+    [{ command: "make", worktree: null }, "exec(command)"],
+    [{ command: "make", worktree: false }, "exec(command)"],
+    [{ command: ["make"], worktree: { from: "a" } }, "exec(worktree)"],
+    [{ work: { command } }, "exec(command)"],
+    [{ work: { command, worktree: null }, worktree: true }, "exec(command)"],
+    [{ work: { command, worktree: { base: "HEAD" } } }, "exec(worktree)"],
+  ];
+  for (const [params, name] of rows) {
+    assert.equal(actionName("exec", params), name, JSON.stringify(params));
+    assert.equal(actionName("build", params), "build");
+  }
 });

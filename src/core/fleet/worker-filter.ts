@@ -11,6 +11,7 @@
  */
 
 import type { ProjectId } from "../base/brand.ts";
+import { isRecord } from "../base/readers.ts";
 import type { Takes } from "../model/events.ts";
 import type { ReadonlyFleet } from "../model/read-only.ts";
 import type { Fleet } from "../model/state.ts";
@@ -21,19 +22,41 @@ export const FILTERS_MAX = 256;
 const NO_NAME = /[\s\p{Cc}]/u;
 const NO_REFUSALS: readonly string[] = Object.freeze([]);
 
-/** A task that brings its command. Its action is plain `exec`; a filter may let only these through. */
+/**
+ * Tasks that bring what is to be run, in place or in a worktree of their own. Their action is plain `exec`; a filter
+ * may let only these through.
+ */
 const EXEC = "exec";
-const EXEC_WITH_COMMAND = "exec(command)";
+export const EXEC_COMMAND = "exec(command)";
+export const EXEC_WORKTREE = "exec(worktree)";
+
+type Params = Readonly<Record<string, unknown>> | undefined;
 
 /** An action as it is known here: by its name, if it is one. Sentences are for people, and only `*` takes them. */
-export function actionName(action: string, hasCommand: boolean): string {
-  if (action === EXEC && hasCommand) return EXEC_WITH_COMMAND;
-  const isName = action.length <= ACTION_NAME_MAX && !NO_NAME.test(action) && action !== EXEC_WITH_COMMAND;
+export function actionName(action: string, params: Params): string {
+  if (action === EXEC && bringsWork(params)) return wantsWorktree(params) ? EXEC_WORKTREE : EXEC_COMMAND;
+  const isName = action.length <= ACTION_NAME_MAX && !NO_NAME.test(action) && !isBrought(action);
   return isName ? action : "";
 }
 
+const isBrought = (name: string): boolean => name === EXEC_COMMAND || name === EXEC_WORKTREE;
+
+/** Whether params say what is to be run: a command, or the work of a plan's task. */
+const bringsWork = (params: Params): boolean => workIn(params) !== null || commandIn(params) !== null;
+
+/** What a task of a plan does, not looked into; null if there is none. */
+export function workIn(params: Params): Readonly<Record<string, unknown>> | null {
+  const work = params !== undefined && Object.hasOwn(params, "work") ? params.work : undefined;
+  return isRecord(work) && isRecord(work.command) ? work : null;
+}
+
+function wantsWorktree(params: Params): boolean {
+  const worktree = (workIn(params) ?? params)?.worktree ?? false;
+  return worktree !== false;
+}
+
 /** The command that params bring: a line that is not blank, or a list of words; null if there is none. */
-export function commandIn(params: Readonly<Record<string, unknown>> | undefined): string | readonly string[] | null {
+export function commandIn(params: Params): string | readonly string[] | null {
   const command = params !== undefined && Object.hasOwn(params, "command") ? params.command : undefined;
   if (typeof command === "string") return command.trim() === "" ? null : command;
   if (!Array.isArray(command) || (command[0] ?? "") === "") return null;
@@ -41,7 +64,7 @@ export function commandIn(params: Readonly<Record<string, unknown>> | undefined)
 }
 
 /** The action as its caller wrote it. */
-const plainAction = (name: string): string => (name === EXEC_WITH_COMMAND ? EXEC : name);
+const plainAction = (name: string): string => (isBrought(name) ? EXEC : name);
 
 export const keyOfTakes = ({ actions, types, projects }: Takes): string => JSON.stringify([actions, types, projects]);
 
@@ -56,7 +79,7 @@ const isNamed = (patterns: readonly string[] | null, name: string): boolean =>
 
 /** Patterns are about what callers write. */
 const isAction = (patterns: readonly string[] | null, name: string): boolean =>
-  isNamed(patterns, plainAction(name)) || (name === EXEC_WITH_COMMAND && patterns?.includes(name) === true);
+  isNamed(patterns, plainAction(name)) || (isBrought(name) && patterns?.includes(name) === true);
 
 /** Whether the name is the pattern, with anything at all in the place of each `*`. */
 export function matches(pattern: string, name: string): boolean {

@@ -19,7 +19,7 @@ import {
   taskId,
 } from "../../core/base/index.ts";
 import { priority } from "../../core/config/index.ts";
-import { actionName, commandIn } from "../../core/fleet/index.ts";
+import { actionName } from "../../core/fleet/index.ts";
 import type { Submission } from "../../core/model/index.ts";
 import type { AnyParams, ApprovalView, CurrentRound, Inputs, PriorityName, TaskBody } from "../../protocol/index.ts";
 import * as s from "../../protocol/schema/index.ts";
@@ -313,7 +313,7 @@ function toSubmission(values: readonly unknown[], text: string, size: number): S
     timeoutMs: at(values, AT.timeoutMs) ?? null,
     onDependencyFailure: at(values, AT.onDependencyFailure) ?? "skip",
     onLoss: at(values, AT.onLoss) ?? null,
-    action: actionName(at(values, AT.action) as string, commandIn(at(values, AT.params)) !== null),
+    action: actionName(at(values, AT.action) as string, at(values, AT.params)),
     callback: hostOf(at(values, AT.callbackUrl)),
     labels: labelsOf(at(values, AT.labels)),
     maxRounds: at(values, AT.loop)?.max ?? 0,

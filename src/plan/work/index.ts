@@ -11,6 +11,7 @@ export {
   wrongNameIn,
 } from "./expression.ts";
 export { filledWork, IF_REASON, isWanted } from "./fill.ts";
+export { readWork } from "./read-work.ts";
 export {
   expressionsIn,
   fillShell,

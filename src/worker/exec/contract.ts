@@ -16,13 +16,13 @@ export type ExecTask = Pick<TaskBody, "action"> &
   Pick<TaskView, "taskId" | "attempt" | "agentId" | "project" | "type" | "params" | "payload" | "ref" | "selector"> &
   Pick<
     AssignedView,
-    "tabId" | "timeoutMs" | "estimatedTokens" | "inputs" | "loop" | "round" | "outputs" | "approval"
+    "tabId" | "timeoutMs" | "estimatedTokens" | "provider" | "inputs" | "loop" | "round" | "outputs" | "approval"
   > & {
     readonly deadline?: string | number;
   };
 export type ExecContext = Pick<TaskContext, "attempt" | "signal" | "progress" | "usage"> &
-  /** Without them a task can leave no files and be given none, and has no token. */
-  Partial<Pick<TaskContext, "output" | "file" | "token">>;
+  /** Without them a task can leave no files and be given none, has no token, and goes through no gate. */
+  Partial<Pick<TaskContext, "output" | "file" | "token" | "withPermit">>;
 /** How a command ended. */
 export type ExecOutcome = Outcome;
 type TailOptions = TailSize & { readonly follow?: boolean; readonly signal?: AbortSignal };

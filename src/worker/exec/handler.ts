@@ -16,44 +16,65 @@ import { createWorktrees } from "../worktree/worktree.ts";
 import { type Attempt, type AttemptTools, startAttempt } from "./attempt.ts";
 import type { ExecContext, ExecHandler, ExecOutcome, ExecTask, SweepReport } from "./contract.ts";
 import { createFileCache } from "./file-cache.ts";
-import { type ExecOptions, readExecOptions } from "./options.ts";
+import { type ExecOptions, type ExecSetup, readExecOptions } from "./options.ts";
 import { createSessions } from "./sessions.ts";
 
 /** Throws, in plain words, if the options make no sense. */
 export function createExecHandler(options: ExecOptions): ExecHandler {
-  const tools = createTools(options);
+  const tools = createTools(readExecOptions(options));
+  return runAttempts(tools, (task) => ({ tools, task }));
+}
+
+/** What an attempt runs with; or, of one that need not run, how it ended. */
+export type Prepared = { readonly tools: AttemptTools; readonly task: ExecTask } | ExecOutcome;
+export type AttemptRunner = ExecHandler & {
+  /** The attempt of a task that runs here. */
+  running(taskId: string): Attempt | undefined;
+  isClosing(): boolean;
+  /** SIGKILL to all that runs, now. */
+  kill(): void;
+};
+
+/** Attempts with the same directories, each prepared by its own task. */
+export function runAttempts(
+  tools: AttemptTools,
+  prepare: (task: ExecTask, context: ExecContext) => Prepared | Promise<Prepared>,
+  onStart: (attempt: Attempt) => void = () => {},
+): AttemptRunner {
   const attempts = new Map<string, Attempt>();
   let closed: Promise<void> | null = null;
-  const killAll = (): void => {
+  const kill = (): void => {
     for (const attempt of attempts.values()) attempt.kill();
   };
-  process.on("exit", killAll);
+  process.on("exit", kill);
 
   async function run(task: ExecTask, context: ExecContext): Promise<ExecOutcome> {
-    if (closed !== null) return { outcome: "requeue", error: "its worker is closing" };
+    const preparing = closed === null ? prepare(task, context) : CLOSING;
+    const prepared = preparing instanceof Promise ? await preparing : preparing;
+    if ("outcome" in prepared) return prepared;
+    if (closed !== null) return CLOSING;
     const key = keyOf(task.taskId, context.attempt);
     if (attempts.has(key)) throw new Error(`attempt ${context.attempt} of ${task.taskId} runs here already`);
-    const attempt = startAttempt(tools, task, context);
+    const attempt = startAttempt(prepared.tools, prepared.task, context);
     attempts.set(key, attempt);
     try {
+      onStart(attempt);
       return await attempt.outcome;
     } finally {
       attempts.delete(key);
     }
   }
 
-  /** Its file may not be there yet. */
-  function runningOf(taskId: string): number | undefined {
-    return [...attempts.values()].findLast((attempt) => attempt.taskId === taskId)?.number;
-  }
+  const running = (taskId: string): Attempt | undefined =>
+    [...attempts.values()].findLast((attempt) => attempt.taskId === taskId);
 
   const tail: ExecHandler["tail"] = async (taskId, wanted, { follow = false, signal, ...size } = {}) => {
-    const attempt = wanted ?? runningOf(taskId) ?? (await tools.outputs.latestOf(taskId));
+    // The file of one that runs may not be there yet.
+    const attempt = wanted ?? running(taskId)?.number ?? (await tools.outputs.latestOf(taskId));
     if (attempt === null || !Number.isSafeInteger(attempt)) return null;
-    const running = attempts.get(keyOf(taskId, attempt));
-    const head = { taskId, attempt, isRunning: running !== undefined };
-    if (running !== undefined)
-      return { ...head, ...(follow ? running.log.follow(size, signal) : await running.log.tail(size)) };
+    const log = attempts.get(keyOf(taskId, attempt))?.log;
+    const head = { taskId, attempt, isRunning: log !== undefined };
+    if (log !== undefined) return { ...head, ...(follow ? log.follow(size, signal) : await log.tail(size)) };
     const found = await readTail(tools.outputs.pathOf(taskId, attempt), size);
     return found === null ? null : { ...head, ...found, ...(follow ? { lines: nothingMore() } : {}) };
   };
@@ -61,7 +82,7 @@ export function createExecHandler(options: ExecOptions): ExecHandler {
   async function finish(): Promise<void> {
     for (const attempt of attempts.values()) attempt.stop({ kind: "closing" });
     await Promise.allSettled([...attempts.values()].map(({ outcome }) => outcome));
-    process.off("exit", killAll);
+    process.off("exit", kill);
   }
   function close(): Promise<void> {
     closed ??= finish();
@@ -70,8 +91,11 @@ export function createExecHandler(options: ExecOptions): ExecHandler {
 
   return {
     run,
+    running,
+    kill,
     tail,
     close,
+    isClosing: () => closed !== null,
     [Symbol.asyncDispose]: close,
     sweep: () => sweepWith(tools),
     room: async () => (await tools.worktrees?.room()) ?? null,
@@ -79,23 +103,29 @@ export function createExecHandler(options: ExecOptions): ExecHandler {
   };
 }
 
+const CLOSING: ExecOutcome = { outcome: "requeue", error: "its worker is closing" };
 const keyOf = (taskId: string, attempt: number): string => `${attempt} ${taskId}`;
 
 async function* nothingMore(): AsyncGenerator<string> {}
 
-function createTools(options: ExecOptions): AttemptTools {
-  const setup = readExecOptions(options);
-  const { data, table, workerId, cwd, base, worktreeRoot: root, maxWorktrees: countMax } = setup;
-  const owner = thisOwner(table);
-
-  const usesWorktrees = setup.isolation !== "none";
+export function createTools(setup: ExecSetup): AttemptTools {
+  const { data, table, workerId } = setup;
   return {
     setup,
-    runs: createRuns({ directory: join(data, "runs"), owner, workerId, table }),
-    sessions: createSessions(join(data, "sessions"), setup.tool),
+    runs: createRuns({ directory: join(data, "runs"), owner: thisOwner(table), workerId, table }),
     outputs: createOutputDirectory(join(data, "logs"), setup.logBytesTotalMax),
-    files: createFileCache(join(data, "files")),
-    worktrees: usesWorktrees ? createWorktrees({ cwd, base, root, countMax, owner, table }) : null,
+    files: createFileCache(join(data, "inputs")),
+    ...ownTools(setup),
+  };
+}
+
+/** What differs between tasks that are set up each in its own way. */
+export function ownTools(setup: ExecSetup): Pick<AttemptTools, "sessions" | "worktrees"> {
+  const { data, table, cwd, base, worktreeRoot: root, maxWorktrees: countMax } = setup;
+  const owner = thisOwner(table);
+  return {
+    sessions: createSessions(join(data, "sessions"), setup.tool),
+    worktrees: setup.isolation === "none" ? null : createWorktrees({ cwd, base, root, countMax, owner, table }),
   };
 }
 

@@ -160,7 +160,7 @@ test("files of a need are laid, fetched once, and again if the copy here is dama
   };
   for (const attempt of [1, 2]) await handler.run({ ...whole, attempt, inputs }, { ...context, attempt });
   assert.equal(fetched, 1);
-  writeFileSync(join(data, "files", ref.hash), "damaged");
+  writeFileSync(join(data, "inputs", ref.hash), "damaged");
   await handler.run({ ...whole, attempt: 3, inputs }, { ...context, attempt: 3 });
   assert.equal(fetched, 2);
   for (const attempt of [1, 2, 3]) assert.match((await handler.tail("t1", attempt))?.text ?? "", /out {2}# spec/);
