@@ -142,3 +142,24 @@ test("every condition is seen open", () => {
   const never = Object.keys(SHUT).filter((code) => !open.has(code as WhyCode));
   assert.deepEqual(never, ONLY_SHUT, `never seen open: ${never.join(", ")}`);
 });
+
+test("of a task whose estimate alone exceeds a budget it says that it never starts, however busy all else is", () => {
+  for (const [config, whose] of [
+    [{ budget: { limit: 100 } }, "the fleet"],
+    [{ projects: { default: { budget: { limit: 100 } } } }, "project default"],
+  ] as const) {
+    const world = createWorld({ ...config, scheduler: { maxInFlight: 1 } });
+    world.join("w");
+    world.submit("first", { project: "default", estimatedTokens: 60 });
+    world.finish("first", { tokens: 60 });
+    world.submit("second", { project: "default", estimatedTokens: 1 });
+    world.submit("t", { project: "default", estimatedTokens: 101 });
+    const answer = why(world.state, taskId("t"), instant(world.now()));
+    assert.ok(answer.ok);
+    const { summary, conditions, earliestStart } = answer.value;
+    const said = `its estimate of 101 tokens alone exceeds ${whose}'s budget of 100: it never starts under this limit`;
+    assert.ok(summary.startsWith(`It waits because ${said}`), summary);
+    const shut = conditions.find(({ code, ok }) => code.endsWith("-budget") && !ok);
+    assert.deepEqual([shut?.detail, shut?.numbers.nextExpiry, earliestStart], [said, null, null]);
+  }
+});

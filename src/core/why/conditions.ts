@@ -247,7 +247,14 @@ function budgetCondition(code: "fleet-budget" | "project-budget", question: Ques
   const needed = reserveFor(state, judged);
   const used = spent.total(now);
   const whose = isFleet ? "the fleet" : `project ${task.project.id}`;
-  const numbers = { used, reserved, needed, limit, judgedOn: judged.id, nextExpiry: spent.nextExpiry(now) };
+  const nextExpiry = isTooLarge ? null : spent.nextExpiry(now);
+  const numbers = { used, reserved, needed, limit, judgedOn: judged.id, nextExpiry };
+  if (isTooLarge)
+    return finding(code, false, numbers, [
+      "",
+      `its estimate of ${task.estimate} tokens alone exceeds ${whose}'s budget of ${limit}: it never starts under ` +
+        "this limit",
+    ]);
   if (limit === null) return finding(code, true, numbers, [`${whose} has no token budget`, ""]);
   if (needed === 0) return finding(code, true, numbers, [`${judged.id} expects no tokens and asks no budget`, ""]);
   const isOpen = used + reserved + needed <= limit;

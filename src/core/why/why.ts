@@ -131,13 +131,17 @@ function whyNotStarted(state: ReadonlyState, task: ReadonlyTask, now: Instant): 
 
 /** Who is behind others gets there as they end; who fits nowhere never does, so that is said before it. */
 function summarise(shut: readonly WhyCondition[]): string {
-  const lasting = shut.find(({ code }) => code === "no-workers" || code === "never-fits");
+  const lasting = shut.find(isForGood);
   const first = shut.find(({ code }) => lasting === undefined || !BEHIND_OTHERS.has(code));
   if (first === undefined) return "Nothing is in its way: it starts with the next pump.";
   const rest = shut.length - 1;
   const others = rest === 0 ? "" : ` (and ${rest} more ${rest === 1 ? "condition" : "conditions"})`;
   return `It waits because ${lastToOpen(first, shut).detail}${others}.`;
 }
+
+/** Neither others nor the clock open it: no worker fits, or its estimate alone exceeds a budget. */
+const isForGood = ({ code, numbers: { needed, limit } }: WhyCondition): boolean =>
+  code === "no-workers" || code === "never-fits" || (code.endsWith("-budget") && Number(needed) > Number(limit));
 
 /** What the clock opens is not what it waits for, if something else is shut for longer or until somebody acts. */
 function lastToOpen(first: WhyCondition, shut: readonly WhyCondition[]): WhyCondition {
