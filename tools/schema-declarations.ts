@@ -21,6 +21,7 @@ import * as scheduler from "../src/protocol/shapes/scheduler.ts";
 import * as schedules from "../src/protocol/shapes/schedules.ts";
 import * as taskCalls from "../src/protocol/shapes/task-calls.ts";
 import * as tasks from "../src/protocol/shapes/tasks.ts";
+import * as usage from "../src/protocol/shapes/usage.ts";
 import * as workers from "../src/protocol/shapes/workers.ts";
 import { TASK_STATES } from "../src/protocol/wire/task-state.ts";
 import type { Shown } from "../test/kits/shown-schema.ts";
@@ -159,6 +160,7 @@ const MODULES = {
   events,
   files,
   approvals,
+  usage,
 } as const;
 type Module = keyof typeof MODULES;
 
@@ -167,7 +169,7 @@ const INNER: Readonly<Record<string, string>> = {
   PriorityName: "tasks taskBody.priority|1",
   Warning: "tasks submitted.warnings[]",
   BatchItem: "tasks batchAnswer.tasks[]",
-  UsageView: "tasks taskView.usage",
+  UsageView: "usage attemptUsage.usage",
   CancelFilter: "task-calls cancelWhereBody.filter",
   WhyCondition: "task-calls whyAnswer.conditions[]",
   WhyAhead: "task-calls whyAnswer.ahead.next[]",
@@ -213,6 +215,8 @@ const ABOUT: Readonly<Record<string, string>> = {
   ApprovalView: "What somebody is asked, or has answered.",
   ApproveBody: "What somebody answers.",
   Loop: "How often a task may run again, and until when.",
+  RoundUsage: "What a round of a loop used.",
+  AttemptUsage: "What one attempt used.",
   Round: "A round of a loop that has ended.",
   CurrentRound: "Where a loop is.",
   Inputs: "How tasks ended, for one that needs them, by name.",

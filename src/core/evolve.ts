@@ -39,7 +39,8 @@ import {
 } from "./lifecycle/transitions.ts";
 import { noteDetails } from "./lifecycle/usage.ts";
 import { type Event, type EventOf, type TaskSubmitted, taskOf } from "./model/events.ts";
-import type { Attempt, End, Project, State, Task, Worker } from "./model/state.ts";
+import type { End, Loop } from "./model/extra.ts";
+import type { Attempt, Project, State, Task, TaskExtra, Worker } from "./model/state.ts";
 import { noteUsage, settle } from "./turn/budget.ts";
 import { chargeProject, comeBack, noteServed } from "./turn/fairness.ts";
 import { dropHold, takeHold } from "./turn/hold.ts";
@@ -279,7 +280,9 @@ function goRound(state: State, attempt: Attempt, event: EventOf<"round-ended">):
   setPhase(state, task, "queued");
   release(state, attempt, event.tokens, event.at);
   noteRound(attempt, "again", event.note);
-  task.iteration++;
+  const { max, rounds } = (task.extra as TaskExtra).loop as Loop;
+  // The last round is followed by the end of the task, and no other iteration.
+  if (rounds.length < max) task.iteration++;
   setPin(state, task, event.pin, event.at);
   settleQueue(state, task);
 }

@@ -7,6 +7,7 @@ import { seq } from "../core/base/brand.ts";
 import { restore, snapshotLines } from "../core/snapshot/snapshot.ts";
 import { createMemoryLog, createMemoryStore } from "../log/memory/memory-log.ts";
 import { createTestDrover } from "../testing/index.ts";
+import { again } from "./index.ts";
 import { neededPayloads } from "./snapshots/snapshotter.ts";
 import { recover, snapshotChunks } from "./writer/recovery.ts";
 
@@ -142,4 +143,37 @@ test("what is still to be told of a task outlives its record and its events", as
   await first.drover.close();
   const second = await createTestDrover({ log: createMemoryLog({ store }), config, at: first.clock.now() });
   assert.deepEqual(await second.drover.callbacks.snapshot(due?.seq as number), told);
+});
+
+test("what is told of an end has rounds, labels, files and usage, also of a task that runs again", async () => {
+  const data = await mkdtemp(join(tmpdir(), "drover-callbacks-"));
+  const first = await createTestDrover({ data });
+  const { drover } = first;
+  let calls = 0;
+  const worker = await drover.worker({ id: "w" }, async (_, { usage, output }) => {
+    calls++;
+    usage({ inputTokens: 5, outputTokens: calls, cost: 0.25 });
+    await output("report.md", `call ${calls}`);
+    if (calls === 2) throw Object.assign(new Error("no"), { permanent: true });
+    return again("red");
+  });
+  const labels = { team: "web" };
+  await drover.submit({ agentId: "a", action: "x", id: "t", callbackUrl, labels, loop: { max: 5 } });
+  await drover.wait("t");
+  await worker.close();
+  const [due] = [...drover.callbacks.pending()];
+  const told = await drover.callbacks.snapshot(due?.seq as number);
+  assert.deepEqual([told?.state, told?.iteration, told?.labels], ["failed", 2, labels]);
+  assert.deepEqual(told?.usage, { inputTokens: 10, outputTokens: 3, cachedTokens: 0, cost: 0.5 });
+  assert.deepEqual(
+    [told?.rounds?.map(({ note, usage }) => [note, usage?.outputTokens]), told?.files?.map(({ path }) => path)],
+    [[["red", 1]], ["report.md"]],
+  );
+  await drover.retry("t");
+  await drover.snapshot();
+  await drover.close();
+  const second = await createTestDrover({ data, at: first.clock.now() });
+  assert.deepEqual(await second.drover.callbacks.snapshot(due?.seq as number), told);
+  await second.drover.close();
+  await rm(data, { recursive: true });
 });

@@ -55,7 +55,10 @@ test("D6 a budget stop raises the estimate to what was used, so it does not star
   assert.deepEqual([world.taskOf("t").estimate, world.taskOf("t").losses, world.taskOf("t").ownFailures], [1100, 1, 0]);
   const rests = why(world.state, taskId("t"), instant(world.now()));
   assert.ok(rests.ok);
-  assert.match(rests.value.summary, /^It waits because its estimate of 1100 .* exceeds project p's budget.* \(and 1 more/);
+  assert.match(
+    rests.value.summary,
+    /^It waits because its estimate of 1100 .* exceeds project p's budget.* \(and 1 more/,
+  );
   const rest = rests.value.conditions.find(({ code }) => code === "backing-off");
   assert.match(rest?.detail ?? "", /^it is backing off until \S+ after a stop by its budget$/);
   world.wait(10 * MINUTE);

@@ -3,21 +3,29 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Event } from "../../src/core/model/events.ts";
+import type { Event, UsageTotals } from "../../src/core/model/events.ts";
 import type { State } from "../../src/core/model/state.ts";
 import { restore, snapshotLines } from "../../src/core/snapshot/snapshot.ts";
 import { holds, isQuick } from "../kits/laws/cases.ts";
 import { history } from "../kits/laws/histories.ts";
 import { live } from "../kits/laws/live.ts";
 
-type Told = { readonly seq: number; readonly max: number; iteration: number; failures: number; rounds: unknown[] };
+type Told = {
+  readonly seq: number;
+  readonly max: number;
+  iteration: number;
+  failures: number;
+  rounds: unknown[];
+  /** What the attempt said that ends next. */
+  usage: UsageTotals | null;
+};
 
 /** What the log tells of each loop, by the id of its task. */
 function tell(told: Map<string, Told>, seq: number, event: Event): void {
   if (event.kind === "task-submitted") {
     const { maxRounds: max, iteration } = event;
     told.delete(event.task);
-    if (max > 0) told.set(event.task, { seq, max, iteration, failures: 0, rounds: [] });
+    if (max > 0) told.set(event.task, { seq, max, iteration, failures: 0, rounds: [], usage: null });
     return;
   }
   const loop = "task" in event && event.task !== null ? told.get(event.task) : undefined;
@@ -25,11 +33,18 @@ function tell(told: Map<string, Told>, seq: number, event: Event): void {
   if (event.kind === "attempt-failed") loop.failures++;
   if (event.kind === "task-retried")
     Object.assign(loop, { rounds: [], failures: 0, iteration: loop.iteration + loop.failures + 1 });
+  const { usage } = loop;
+  loop.usage = null;
+  if (event.kind === "attempt-usage") {
+    const { inputTokens, outputTokens, cachedTokens, cost } = event;
+    loop.usage = { inputTokens, outputTokens, cachedTokens, cost };
+  }
+  if (event.kind === "attempt-files") loop.usage = usage;
   if (event.kind !== "round-ended" && event.kind !== "task-done") return;
   const outcome = event.kind === "task-done" ? "done" : "again";
   const note = event.kind === "task-done" ? null : event.note;
-  loop.rounds.push({ iteration: loop.iteration + loop.failures, attempt: event.attempt, outcome, note });
-  if (event.kind === "round-ended") loop.iteration++;
+  loop.rounds.push({ iteration: loop.iteration + loop.failures, attempt: event.attempt, outcome, note, usage });
+  if (event.kind === "round-ended" && loop.rounds.length < loop.max) loop.iteration++;
 }
 
 const short = (note: string | null, isLast: boolean): string | null =>

@@ -29,6 +29,32 @@ const rows: { name: string; task: Omit<TaskView, "taskId" | "attempt">; shown: R
     task: { state: "rejected", completedAt, error: "the queue is full" },
     shown: /attempt +none/,
   },
+  {
+    name: "a round is shown with what it used, in detail where its worker said so",
+    task: {
+      state: "failed",
+      rounds: [
+        { iteration: 1, outcome: "again", note: "red", usage: { tokens: 1500 } },
+        {
+          iteration: 2,
+          outcome: "done",
+          usage: { tokens: 1500, inputTokens: 1200, outputTokens: 300, cachedTokens: 9000, cost: 0.5 },
+        },
+      ],
+    },
+    shown: /round 1 +again, 1 500 tokens: red\nround 2 +done, 1 200 tokens in, 300 out, 9 000 from a cache; cost 0\.5/,
+  },
+  {
+    name: "attempts are shown with what each used where there were several",
+    task: {
+      state: "done",
+      attempts: [
+        { attempt: 1, worker: "w", usage: { inputTokens: 10, outputTokens: 2, cachedTokens: 0 } },
+        { attempt: 3, usage: { inputTokens: 20, outputTokens: 4, cachedTokens: 0, cost: 1 } },
+      ],
+    },
+    shown: /attempt 1 +on w: 10 tokens in, 2 out\nattempt 3 +20 tokens in, 4 out; cost 1\n/,
+  },
   { name: "a task that waits has none yet", task: { state: "queued", createdAt }, shown: /attempt +none/ },
 ];
 for (const { name, task, shown } of rows)

@@ -61,9 +61,7 @@ const needsOf = ({ needs }: TaskView): string | undefined =>
 export const tokensOf = (usage: UsageView | undefined): string =>
   usage === undefined ? "" : count(usage.inputTokens + usage.outputTokens);
 
-export function usageOf(usage: UsageView | undefined): string | undefined {
-  if (usage === undefined) return undefined;
-  const { inputTokens, outputTokens, cachedTokens, cost } = usage;
+export function usageOf({ inputTokens, outputTokens, cachedTokens, cost }: UsageView): string {
   const cached = cachedTokens === 0 ? "" : `, ${count(cachedTokens)} from a cache`;
   const price = cost === undefined ? "" : `; cost ${cost}`;
   return `${count(inputTokens)} tokens in, ${count(outputTokens)} out${cached}${price}`;
@@ -129,7 +127,8 @@ export function taskDetails(task: TaskView, output: Output): string {
     ["zone", task.zone],
     ["provider", task.provider],
     ["tokens", task.estimatedTokens === undefined ? undefined : `${count(task.estimatedTokens)} estimated`],
-    ["used", usageOf(task.usage)],
+    ["used", task.usage && usageOf(task.usage)],
+    ...attemptRows(task),
     ["tab", task.tabId],
     ["ref", task.ref],
     ["selector", task.selector],
@@ -166,9 +165,25 @@ function loopOf({ loop }: TaskView): string | undefined {
 }
 
 function roundRow({ outcome, note, usage }: Round, index: number): readonly [string, string] {
-  const used = usage === undefined ? "" : `, ${count(usage.tokens)} tokens`;
+  const used = usage === undefined ? "" : `, ${roundUsage(usage)}`;
   return [`round ${index + 1}`, `${outcome}${used}${note === undefined ? "" : `: ${plainLines(note)}`}`];
 }
+
+/** In detail where its worker said so. */
+function roundUsage({ tokens, inputTokens, outputTokens, cachedTokens, cost }: Round["usage"] & {}): string {
+  if (inputTokens === undefined || outputTokens === undefined || cachedTokens === undefined)
+    return `${count(tokens)} tokens`;
+  return usageOf({ inputTokens, outputTokens, cachedTokens, ...(cost === undefined ? {} : { cost }) });
+}
+
+/** What each attempt used, where that is not what the task or its rounds say. */
+const attemptRows = ({ attempts = [], rounds }: TaskView): (readonly [string, string])[] =>
+  attempts.length < 2 || rounds !== undefined
+    ? []
+    : attempts.map(({ attempt, worker, usage }) => [
+        `attempt ${attempt}`,
+        `${worker === undefined ? "" : `on ${worker}: `}${usageOf(usage)}`,
+      ]);
 
 /** A text as it is, anything else as JSON. */
 export const shownValue = (value: unknown): string =>

@@ -52,7 +52,7 @@ function groupDetails({ id, projects, counts, total, usage, createdAt, endedAt }
     ["group", id],
     ["projects", projects.join(", ")],
     ["tasks", `${total}: ${some.map(([state, count]) => `${count} ${state}`).join(", ")}`],
-    ["used", usageOf(usage)],
+    ["used", usage && usageOf(usage)],
     ["created", `${createdAt} (${age(createdAt, now)})`],
     ["ended", endedAt === undefined ? undefined : `${endedAt} (${age(endedAt, now)})`],
   ]);

@@ -10,8 +10,9 @@
 import type { Instant, Seq } from "../base/brand.ts";
 import { ok } from "../base/result.ts";
 import { type CommandOf, type Decided, REPEATED } from "../model/commands.ts";
+import type { End, EndedExtra } from "../model/extra.ts";
 import type { ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
-import type { End, EndedTask, EndPhase, State, Task } from "../model/state.ts";
+import type { EndedTask, EndPhase, State, Task } from "../model/state.ts";
 
 export function noteEnd({ callbacks }: State, task: Task, phase: EndPhase, end: number): void {
   const host = callbacks.wanted.size === 0 ? undefined : callbacks.wanted.get(task.id);
@@ -35,7 +36,21 @@ export function endedOf(task: ReadonlyTask): EndedTask {
   const times = { createdAt, runnableAt, startedAt, deadline };
   const owner = { project: { id: project.id }, agent: { id: agent.id } };
   const how = { phase: phase as EndPhase, end: end as End, requirements: { onLoss: requirements.onLoss } };
-  return { id, seq, ...counts, ...times, lastWorker, ...how, ...owner };
+  return { id, seq, ...counts, ...times, lastWorker, ...how, ...owner, extra: endedExtra(task.extra) };
+}
+
+/** As it is now: a task that runs again has further rounds. */
+function endedExtra(extra: ReadonlyTask["extra"]): EndedExtra | null {
+  if (extra === null) return null;
+  const { usage, attempts, loop, files, approval, group } = extra;
+  return {
+    usage,
+    attempts: attempts === null ? null : [...attempts],
+    loop: loop === null ? null : { max: loop.max, rounds: loop.rounds.map((round) => ({ ...round })) },
+    files,
+    approval: approval === null ? null : { ...approval },
+    group: group === null ? null : { group: { id: group.group.id } },
+  };
 }
 
 export function decideCallback(state: ReadonlyState, command: CommandOf<"settle-callback">, now: Instant): Decided {

@@ -13,6 +13,7 @@ export const newExtra = (): TaskExtra => ({
   labels: null,
   group: null,
   usage: null,
+  attempts: null,
   loop: null,
   growth: null,
   files: null,

@@ -55,7 +55,9 @@ export function noteRound(attempt: Attempt, outcome: Round["outcome"], note: str
   const before = loop.rounds.at(-1);
   if (before !== undefined) before.note = clipped(before.note);
   const iteration = task.iteration + task.ownFailures;
-  loop.rounds.push({ iteration, attempt: number, outcome, note, tokens: known ? usedBy(attempt) : null });
+  const said = task.extra?.attempts?.at(-1);
+  const usage = said?.attempt === number ? said.usage : null;
+  loop.rounds.push({ iteration, attempt: number, outcome, note, tokens: known ? usedBy(attempt) : null, usage });
 }
 
 const clipped = (note: string | null): string | null =>

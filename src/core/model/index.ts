@@ -24,7 +24,7 @@ export type {
   UsageTotals,
 } from "./events.ts";
 export { taskOf } from "./events.ts";
-export type { Approval, Round } from "./extra.ts";
+export type { Approval, AttemptUsage, End, Round } from "./extra.ts";
 export type {
   ReadonlyAgent as Agent,
   ReadonlyAttempt as Attempt,
@@ -35,5 +35,5 @@ export type {
   ReadonlyTombstone as Tombstone,
   ReadonlyWorker as Worker,
 } from "./read-only.ts";
-export type { End, EndedTask, EndPhase, Schedule, State as MutableState } from "./state.ts";
+export type { EndedTask, EndPhase, Schedule, State as MutableState } from "./state.ts";
 export { hasEnded } from "./state.ts";

@@ -36,7 +36,7 @@ import type { Gate } from "../gate/state.ts";
 import type { RollingSum } from "../gate/usage-window.ts";
 import type { PushTarget } from "./commands.ts";
 import type { FileRef, OnLoss, StopCause, Takes, TaskSubmitted, UsageTotals, WorkerKind } from "./events.ts";
-import type { Approval, Loop } from "./extra.ts";
+import type { Approval, AttemptUsage, End, EndedExtra, Loop } from "./extra.ts";
 import type { Growth } from "./growth.ts";
 
 /** Where a task is that has not ended. */
@@ -126,17 +126,6 @@ export type Links = {
   readonly ofRunning: boolean;
 };
 
-/** How a task ended. */
-export type End = {
-  readonly at: Instant;
-  /** The event that ended it. */
-  readonly seq: number;
-  readonly error: string | null;
-  readonly resultHash: string | null;
-  readonly resultSize: number;
-  readonly resultSeq: number | null;
-};
-
 /** Tasks that have one label, as `key=value`, in the order of submission. */
 export type Label = { readonly text: string; readonly tasks: SortedList<Task> };
 
@@ -174,6 +163,8 @@ export type TaskExtra = {
   /** What it was submitted together with. */
   group: GroupPart | null;
   usage: UsageTotals | null;
+  /** The same by attempt, of the last so many that said. */
+  attempts: AttemptUsage[] | null;
   loop: Loop | null;
   /** Its place in a tree that grows. */
   growth: Growth | null;
@@ -438,6 +429,8 @@ export type EndedTask = Readonly<
   readonly project: { readonly id: ProjectId };
   readonly agent: { readonly id: AgentId };
   readonly requirements: { readonly onLoss: OnLoss };
+  /** Null also in an older log. */
+  readonly extra: EndedExtra | null;
 };
 export type Schedule = {
   readonly id: ScheduleId;

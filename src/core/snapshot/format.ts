@@ -72,6 +72,7 @@ export type GroupPartRow = readonly [
 /** What few tasks have, by name: absent is what nearly all have. */
 export type ExtraRow = {
   usage?: UsageRow;
+  attempts?: readonly (readonly [attempt: number, worker: string, usage: UsageRow])[];
   labels?: readonly string[];
   group?: string;
   loop?: LoopRow;
@@ -86,6 +87,7 @@ export type ApprovalRow = [
 export type LoopRow = [max: number, ...rounds: RoundRow[]];
 export type RoundRow = readonly [
   ...[iteration: number, attempt: number, outcome: Round["outcome"], note: string | null, tokens: number | null],
+  usage?: UsageRow | null,
 ];
 /** The root of its tree, by the event that submitted it; how many have grown there; how many of those are its own. */
 export type GrowthRow = readonly [root: number, grown: number, children: number];
@@ -128,6 +130,7 @@ export type EndedRow = [
   ...[seq: number, project: string, agent: string, createdAt: number, depth: number, priority: number],
   ...[iteration: number, ownFailures: number, attempts: number, runnableAt: number, startedAt: number],
   ...[deadline: number, lastWorker: string | null, onLoss: Requirements["onLoss"], end: EndRow],
+  extra?: ExtraRow | null,
 ];
 export type ScheduleRow = [
   ...[tag: "schedule", id: string, body: string, nextAt: number | null, lastAt: number | null],

@@ -43,12 +43,12 @@ import { extraOf, putLabels } from "../lifecycle/labels.ts";
 import { bookCall } from "../lifecycle/permits.ts";
 import { setTimer } from "../lifecycle/timers.ts";
 import { armWake, awaitArtifact, count, countEnd, endsOf, nameAll, setPin } from "../lifecycle/transitions.ts";
-import type { UsageTotals } from "../model/events.ts";
+import type { FileRef, UsageTotals } from "../model/events.ts";
+import type { Approval, AttemptUsage, End, EndedExtra, Loop } from "../model/extra.ts";
 import type { Tree } from "../model/growth.ts";
 import type {
   Agent,
   Attempt,
-  End,
   EndedTask,
   EndPhase,
   Links,
@@ -345,29 +345,38 @@ function loadMore(loading: Loading, task: Task, more: format.TaskMore): void {
 function loadExtra(
   loading: Loading,
   task: Task,
-  { labels, group, usage, loop, growth, files = [], approval }: format.ExtraRow,
+  { labels, group, usage, attempts, loop, growth, files = [], approval }: format.ExtraRow,
 ): void {
   const { state } = loading;
   if (labels !== undefined) putLabels(state, task, labels);
   if (group !== undefined) joinGroup(state, task, group);
   if (usage !== undefined) extraOf(task).usage = usageFrom(usage);
+  if (attempts !== undefined) extraOf(task).attempts = attempts.map(attemptFrom);
   if (growth !== undefined) loadGrowth(loading, task, growth);
-  const listed = files.map(([path, hash, size]) => ({ path, hash, size }));
-  if (listed.length > 0) putFiles(state, task, listed);
+  if (files.length > 0) putFiles(state, task, files.map(fileFrom));
   if (approval !== undefined) loadApproval(state, task, approval);
-  if (loop === undefined) return;
-  const [max, ...rounds] = loop;
-  extraOf(task).loop = {
-    max,
-    rounds: rounds.map(([iteration, attempt, outcome, note, tokens]) => ({
-      iteration,
-      attempt,
-      outcome,
-      note,
-      tokens,
-    })),
-  };
+  if (loop !== undefined) extraOf(task).loop = loopFrom(loop);
 }
+
+const fileFrom = ([path, hash, size]: format.FileRow): FileRef => ({ path, hash, size });
+
+const attemptFrom = ([attempt, worker, usage]: (format.ExtraRow["attempts"] & {})[number]): AttemptUsage => ({
+  attempt,
+  worker,
+  usage: usageFrom(usage),
+});
+
+const loopFrom = ([max, ...rounds]: format.LoopRow): Loop => ({
+  max,
+  rounds: rounds.map(([iteration, attempt, outcome, note, tokens, usage = null]) => ({
+    iteration,
+    attempt,
+    outcome,
+    note,
+    tokens,
+    usage: usage === null ? null : usageFrom(usage),
+  })),
+});
 
 function loadGrowth({ trees }: Loading, task: Task, [root, grown, children]: format.GrowthRow): void {
   const tree = trees.get(root) ?? { root, grown };
@@ -382,10 +391,18 @@ const usageFrom = ([inputTokens, outputTokens, cachedTokens, cost]: format.Usage
   cost,
 });
 
-function loadApproval(state: State, task: Task, [required, question, until, note, at]: format.ApprovalRow): void {
-  extraOf(task).approval = { required, question, until, given: at < 0 ? null : { note, at: at as Instant } };
-  if (task.phase === "parked") setTimer(state, task, "approval", until);
+function loadApproval(state: State, task: Task, row: format.ApprovalRow): void {
+  const approval = approvalFrom(row);
+  extraOf(task).approval = approval;
+  if (task.phase === "parked") setTimer(state, task, "approval", approval.until);
 }
+
+const approvalFrom = ([required, question, until, note, at]: format.ApprovalRow): Approval => ({
+  required,
+  question,
+  until,
+  given: at < 0 ? null : { note, at: at as Instant },
+});
 
 /** Its tasks come later, and count themselves. */
 function loadGroup({ state }: Loading, [, id, createdAt, parts]: format.GroupRow): void {
@@ -505,12 +522,23 @@ function loadCallback({ state }: Loading, row: format.CallbackRow): void {
 
 function endedFrom({ task: id, phase }: { task: TaskId; phase: EndPhase }, row: format.EndedRow): EndedTask {
   const [seq, project, agent, created, depth, priority, iteration, ownFailures, attempts] = row;
-  const [, , , , , , , , , runnableAt, startedAt, deadline, worker, onLoss, end] = row;
+  const [, , , , , , , , , runnableAt, startedAt, deadline, worker, onLoss, end, more = null] = row;
   const counts = { depth, priority, iteration, ownFailures, attempts };
   const times = { createdAt: created as Instant, runnableAt, startedAt, deadline };
   const owner = { project: { id: project as ProjectId }, agent: { id: agent as AgentId } };
-  const lastWorker = worker as WorkerId | null;
-  return { id, seq, ...counts, ...times, lastWorker, phase, end: endOf(end), requirements: { onLoss }, ...owner };
+  const how = { lastWorker: worker as WorkerId | null, phase, end: endOf(end), requirements: { onLoss } };
+  return { id, seq, ...counts, ...times, ...how, ...owner, extra: more === null ? null : endedExtraFrom(more) };
+}
+
+function endedExtraFrom({ usage, attempts, loop, files, approval, group }: format.ExtraRow): EndedExtra {
+  return {
+    usage: usage === undefined ? null : usageFrom(usage),
+    attempts: attempts === undefined ? null : attempts.map(attemptFrom),
+    loop: loop === undefined ? null : loopFrom(loop),
+    files: files === undefined ? null : files.map(fileFrom),
+    approval: approval === undefined ? null : approvalFrom(approval),
+    group: group === undefined ? null : { group: { id: group } },
+  };
 }
 
 const endOf = ([at, seq, error, resultHash, resultSize, resultSeq]: format.EndRow): End => ({

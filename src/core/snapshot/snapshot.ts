@@ -23,6 +23,7 @@ import { waiting } from "../collections/fifo.ts";
 import { items } from "../collections/sorted-list.ts";
 import { gateFacts } from "../gate/state.ts";
 import type { UsageTotals } from "../model/events.ts";
+import type { End, EndedExtra } from "../model/extra.ts";
 import type {
   ReadonlyAgent,
   ReadonlyAttempt,
@@ -35,7 +36,7 @@ import type {
   ReadonlyTombstone,
   ReadonlyWorker,
 } from "../model/read-only.ts";
-import type { End, EndedTask, EndPhase } from "../model/state.ts";
+import type { EndedTask, EndPhase } from "../model/state.ts";
 import * as format from "./format.ts";
 
 export { SNAPSHOT_FORMAT, SnapshotUnreadable } from "./format.ts";
@@ -196,14 +197,21 @@ function moreOf(task: ReadonlyTask, links: format.LinksRow | null, extra: format
 
 /** Null also where it is there and holds nothing. */
 function extraRow(extra: ReadonlyExtra): format.ExtraRow | null {
-  const { labels, group, usage, loop, growth, files, approval } = extra;
+  const { labels, growth } = extra;
   if (Object.values(extra).every((one) => one === null)) return null;
   return {
-    ...(usage === null ? {} : { usage: usageRow(usage) }),
     ...(labels === null ? {} : { labels: labels.map(({ text }) => text) }),
+    ...(growth === null ? {} : { growth: [growth.tree.root, growth.tree.grown, growth.children] }),
+    ...endedExtraRow(extra),
+  };
+}
+
+function endedExtraRow({ usage, attempts, loop, files, approval, group }: EndedExtra): format.ExtraRow {
+  return {
+    ...(usage === null ? {} : { usage: usageRow(usage) }),
+    ...(attempts === null ? {} : { attempts: attempts.map((one) => [one.attempt, one.worker, usageRow(one.usage)]) }),
     ...(group === null ? {} : { group: group.group.id }),
     ...(loop === null ? {} : { loop: loopRow(loop) }),
-    ...(growth === null ? {} : { growth: [growth.tree.root, growth.tree.grown, growth.children] }),
     ...(files === null ? {} : { files: files.map(({ path, hash, size }): format.FileRow => [path, hash, size]) }),
     ...(approval === null ? {} : { approval: approvalRow(approval) }),
   };
@@ -236,7 +244,11 @@ const approvalRow = ({ required, question, until, given }: ReadonlyExtra["approv
 
 const loopRow = ({ max, rounds }: NonNullable<ReadonlyExtra["loop"]>): format.LoopRow => [
   max,
-  ...rounds.map((round) => [round.iteration, round.attempt, round.outcome, round.note, round.tokens] as const),
+  ...rounds.map(
+    ({ iteration, attempt, outcome, note, tokens, usage }): format.RoundRow => [
+      ...([iteration, attempt, outcome, note, tokens, usage === null ? null : usageRow(usage)] as const),
+    ],
+  ),
 ];
 
 const endRow = ({ at, seq, error, resultHash, resultSize, resultSeq }: End): format.EndRow => [
@@ -254,6 +266,7 @@ function endedRow(ended: EndedTask): format.EndedRow {
       ended.lastWorker,
       ended.requirements.onLoss,
       endRow(ended.end),
+      ended.extra === null ? null : endedExtraRow(ended.extra),
     ] as const),
   ];
 }

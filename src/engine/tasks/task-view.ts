@@ -5,9 +5,17 @@
  * its agent's queue, counted now.
  */
 import { priority as readPriority } from "../../core/config/index.ts";
-import type { Approval, Round as CoreRound, EndedTask, State, Task, Tombstone } from "../../core/model/index.ts";
+import type {
+  Approval,
+  AttemptUsage as CoreAttemptUsage,
+  Round as CoreRound,
+  EndedTask,
+  State,
+  Task,
+  Tombstone,
+} from "../../core/model/index.ts";
 import { countAhead, effectivePriority, fixedOf, shownScore } from "../../core/turn/index.ts";
-import type { ApprovalView, CurrentRound, Round, TaskBody, TaskView } from "../../protocol/index.ts";
+import type { ApprovalView, AttemptUsage, CurrentRound, Round, TaskBody, TaskView } from "../../protocol/index.ts";
 import { isoTime } from "../../std/index.ts";
 import { usageView } from "../base/charged-tokens.ts";
 import type { TaskInput } from "./task-body.ts";
@@ -70,8 +78,7 @@ export function standing(state: State, task: Task, now: number): TaskView {
 /** What does not change by the mere passing of time. */
 function known(task: Task | EndedTask): TaskView {
   const { end } = task;
-  const loop = "extra" in task ? (task.extra?.loop ?? null) : null;
-  const approval = "extra" in task ? (task.extra?.approval ?? null) : null;
+  const { usage = null, attempts = null, loop = null, files = null, approval = null, group = null } = task.extra ?? {};
   return {
     taskId: task.id,
     state: task.phase,
@@ -86,9 +93,10 @@ function known(task: Task | EndedTask): TaskView {
     ...(task.lastWorker === null ? {} : { worker: task.lastWorker }),
     ...(end === null ? {} : { completedAt: isoTime(end.at), latencyMs: end.at - task.createdAt }),
     ...(end === null || end.error === null ? {} : { error: end.error }),
-    ...("extra" in task && task.extra?.group ? { group: task.extra.group.group.id } : {}),
-    ...("extra" in task && task.extra?.usage ? { usage: usageView(task.extra.usage) } : {}),
-    ...filesOf(task),
+    ...(group === null ? {} : { group: group.group.id }),
+    ...(usage === null ? {} : { usage: usageView(usage) }),
+    ...(attempts === null ? {} : { attempts: attempts.map(attemptView) }),
+    ...(files === null ? {} : { files }),
     depth: task.depth,
     ...(task.ownFailures === 0 && loop === null ? {} : { iteration: task.iteration + task.ownFailures }),
     ...(approval === null ? {} : { approval: approvalView(approval) }),
@@ -96,11 +104,17 @@ function known(task: Task | EndedTask): TaskView {
   };
 }
 
-const roundView = ({ iteration, outcome, note, tokens }: CoreRound): Round => ({
+const attemptView = ({ attempt, worker, usage }: CoreAttemptUsage): AttemptUsage => ({
+  attempt,
+  ...(worker === "" ? {} : { worker }),
+  usage: usageView(usage),
+});
+
+const roundView = ({ iteration, outcome, note, tokens, usage }: CoreRound): Round => ({
   iteration,
   outcome,
   ...(note === null ? {} : { note }),
-  ...(tokens === null ? {} : { usage: { tokens } }),
+  ...(tokens === null ? {} : { usage: { tokens, ...(usage === null ? {} : usageView(usage)) } }),
 });
 
 /** What somebody is asked about a task, or has answered. */
@@ -122,9 +136,6 @@ export function currentRound({ extra }: Pick<Task, "extra">): CurrentRound | nul
   const note = loop.rounds.at(-1)?.note ?? null;
   return { number: loop.rounds.length + 1, max: loop.max, ...(note === null ? {} : { note }) };
 }
-
-const filesOf = (task: Task | EndedTask): Pick<TaskView, "files"> =>
-  "extra" in task && task.extra !== null && task.extra.files !== null ? { files: task.extra.files } : {};
 
 /** One that is not runnable yet is shown as it would stand if it were. */
 function turnOf(state: State, task: Task, now: number): Pick<TaskView, "score" | "effectivePriority"> {

@@ -21,7 +21,7 @@ test("each round sees its number and what the one before left, and the task is d
   const { drover } = await story(
     ({ round, iteration, rounds }: Parameters<Handler>[0] & { rounds?: unknown }, { usage }) => {
       seen.push([round, iteration, rounds]);
-      usage({ outputTokens: 10 * (round?.number ?? 0) });
+      usage({ inputTokens: 1, outputTokens: 10 * (round?.number ?? 0), cachedTokens: 7, cost: 0.5 });
       return round?.number === 3 ? "green" : again(`${3 - (round?.number ?? 0)} tests fail`);
     },
     { loop: { max: 5 } },
@@ -33,10 +33,16 @@ test("each round sees its number and what the one before left, and the task is d
   ]);
   const { state, result, attempt, iteration, rounds } = await drover.task("t");
   assert.deepEqual([state, result, attempt, iteration], ["done", "green", 3, 3]);
+  const used = (outputTokens: number): object => ({ inputTokens: 1, outputTokens, cachedTokens: 7, cost: 0.5 });
   assert.deepEqual(rounds, [
-    { iteration: 1, outcome: "again", note: "2 tests fail", usage: { tokens: 10 } },
-    { iteration: 2, outcome: "again", note: "1 tests fail", usage: { tokens: 20 } },
-    { iteration: 3, outcome: "done", usage: { tokens: 30 } },
+    { iteration: 1, outcome: "again", note: "2 tests fail", usage: { tokens: 11, ...used(10) } },
+    { iteration: 2, outcome: "again", note: "1 tests fail", usage: { tokens: 21, ...used(20) } },
+    { iteration: 3, outcome: "done", usage: { tokens: 31, ...used(30) } },
+  ]);
+  assert.deepEqual((await drover.task("t")).attempts, [
+    { attempt: 1, worker: "w", usage: used(10) },
+    { attempt: 2, worker: "w", usage: used(20) },
+    { attempt: 3, worker: "w", usage: used(30) },
   ]);
 });
 
@@ -45,6 +51,7 @@ test("after the last round the task has failed, with what that left; a retry has
   const { drover, settle } = await story(() => again(`red ${++calls}`), { loop: { max: 2 } });
   const failed = await drover.task("t");
   assert.deepEqual([failed.state, failed.error, calls], ["failed", "the loop ended after 2 rounds: red 2", 2]);
+  assert.equal(failed.iteration, 2);
   assert.deepEqual(
     failed.rounds?.map(({ note }) => note),
     ["red 1", "red 2"],
@@ -52,7 +59,7 @@ test("after the last round the task has failed, with what that left; a retry has
   await drover.retry("t");
   await settle();
   const retried = await drover.task("t");
-  assert.deepEqual([retried.error, calls, retried.iteration], ["the loop ended after 2 rounds: red 4", 4, 6]);
+  assert.deepEqual([retried.error, calls, retried.iteration], ["the loop ended after 2 rounds: red 4", 4, 4]);
   assert.deepEqual(
     retried.rounds?.map(({ note }) => note),
     ["red 3", "red 4"],

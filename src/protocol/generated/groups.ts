@@ -4,7 +4,7 @@
  * Written by tools/schema-declarations.ts from the schemas: change those, and run it.
  */
 
-import type { UsageView } from "./tasks.ts";
+import type { UsageView } from "./usage.ts";
 
 /** What lived of a group was cancelled. */
 export type GroupCancelled = {

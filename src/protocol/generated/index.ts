@@ -17,4 +17,5 @@ export type * from "./scheduler.ts";
 export type * from "./schedules.ts";
 export type * from "./task-calls.ts";
 export type * from "./tasks.ts";
+export type * from "./usage.ts";
 export type * from "./workers.ts";

@@ -4,7 +4,8 @@
  * Written by tools/schema-declarations.ts from the schemas: change those, and run it.
  */
 
-import type { PriorityName, UsageView } from "./tasks.ts";
+import type { PriorityName } from "./tasks.ts";
+import type { UsageView } from "./usage.ts";
 
 /** A gate with its totals and its calls. */
 export type GateDetail = {

@@ -7,6 +7,7 @@
 import type { TaskState } from "../wire/task-state.ts";
 import type { ApprovalBody, ApprovalView } from "./approvals.ts";
 import type { FileRef } from "./files.ts";
+import type { AttemptUsage, RoundUsage, UsageView } from "./usage.ts";
 
 /** A task as its worker sees it. */
 export type AssignedView<
@@ -129,6 +130,8 @@ export type AssignedView<
   readonly group?: string;
   /** What its attempts used in all, as they said at their ends. */
   readonly usage?: UsageView;
+  /** The same by attempt, in their order: the last 100 that said what they used. */
+  readonly attempts?: readonly AttemptUsage[];
   /** What its worker last said of it. */
   readonly progress?: unknown;
   /** Of a loop: the rounds that have ended, since it was submitted or last retried. */
@@ -314,11 +317,8 @@ export type Round = {
   readonly outcome: "again" | "done";
   /** What it left for the next; cut short once there is a later one. */
   readonly note?: string;
-  /** Absent if it is unknown. */
-  readonly usage?: {
-    /** Tokens in all. */
-    readonly tokens: number;
-  };
+  /** What it used, as far as its worker said; absent if that is unknown. */
+  readonly usage?: RoundUsage;
 };
 
 /** What Drover answers to a task it has taken. */
@@ -543,6 +543,8 @@ export type TaskView<Params extends object = Readonly<Record<string, unknown>>, 
   readonly group?: string;
   /** What its attempts used in all, as they said at their ends. */
   readonly usage?: UsageView;
+  /** The same by attempt, in their order: the last 100 that said what they used. */
+  readonly attempts?: readonly AttemptUsage[];
   /** What its worker last said of it. */
   readonly progress?: unknown;
   /** Of a loop: the rounds that have ended, since it was submitted or last retried. */
@@ -576,16 +578,4 @@ export type BatchItem = {
   readonly position?: number;
   /** Names a field by its item: `tasks[1].action`. */
   readonly error?: string;
-};
-
-/** What its attempts used in all, as they said at their ends. */
-export type UsageView = {
-  /** Tokens read, with those written into a cache. */
-  readonly inputTokens: number;
-  /** Tokens written. */
-  readonly outputTokens: number;
-  /** Tokens read from a cache. */
-  readonly cachedTokens: number;
-  /** What it cost, in the currency of the workers; absent if none said. */
-  readonly cost?: number;
 };

@@ -3,7 +3,7 @@
  */
 import type * as wire from "../generated/groups.ts";
 import * as s from "../schema/schema.ts";
-import { usageView } from "./tasks.ts";
+import { usageView } from "./usage.ts";
 
 export const groupView: s.Schema<wire.GroupView> = s.namedAnswer("Group", {
   id: s.name(),

@@ -4,7 +4,8 @@
 import { BYTES_MAX, BYTES_MIN } from "../../core/config/index.ts";
 import type * as wire from "../generated/projects.ts";
 import * as s from "../schema/schema.ts";
-import { priority, usageView } from "./tasks.ts";
+import { priority } from "./tasks.ts";
+import { usageView } from "./usage.ts";
 
 type TokenWindow = { readonly limit: number; readonly used: number } | null;
 

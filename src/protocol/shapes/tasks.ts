@@ -11,6 +11,7 @@ import { expectedBy, type Fields } from "../schema/schema.ts";
 import { TASK_STATES, type TaskState } from "../wire/task-state.ts";
 import { approvalBody, approvalView } from "./approvals.ts";
 import { fileRefs, outputs } from "./files.ts";
+import { attemptUsage, roundUsage, usageView } from "./usage.ts";
 
 const PRIORITY_MAX = 1_000_000_000;
 const SCORE_MAX = Number.MAX_SAFE_INTEGER;
@@ -88,10 +89,7 @@ export const round: s.Schema<wire.Round> = s.namedAnswer("Round", {
   iteration: s.described(s.whole(0), "The iteration of the task that it was."),
   outcome: s.oneOf("again", "done"),
   note: s.optional(s.text(0, NOTE_MAX), "What it left for the next; cut short once there is a later one."),
-  usage: s.optional(
-    s.answer<wire.Round["usage"] & {}>({ tokens: s.described(s.whole(0), "Tokens in all.") }),
-    "Absent if it is unknown.",
-  ),
+  usage: s.optional(roundUsage, "What it used, as far as its worker said; absent if that is unknown."),
 });
 export const currentRound: s.Schema<wire.CurrentRound> = s.namedAnswer("CurrentRound", {
   number: s.described(s.whole(1), "Which round this is, from 1."),
@@ -236,14 +234,6 @@ export const batchAnswer: s.Schema<wire.BatchAnswer> = s.namedAnswer("BatchAnswe
 });
 
 const { id: _id, ...shownFields } = batchTaskFields;
-/** What attempts used, as they said at their ends. */
-export const usageView = (): s.Schema<wire.UsageView> =>
-  s.answer<wire.UsageView>({
-    inputTokens: s.described(s.whole(0), "Tokens read, with those written into a cache."),
-    outputTokens: s.described(s.whole(0), "Tokens written."),
-    cachedTokens: s.described(s.whole(0), "Tokens read from a cache."),
-    cost: s.optional(s.finite(0, 1e300), "What it cost, in the currency of the workers; absent if none said."),
-  });
 
 /** Every submitted field may be absent from an answer: of a task long gone the log may have no body any more. */
 const maybe = Object.fromEntries(
@@ -277,6 +267,10 @@ const shownTask: Fields<wire.TaskView> = {
   ),
   group: s.optional(s.name(), "The group of its batch."),
   usage: s.optional(usageView(), "What its attempts used in all, as they said at their ends."),
+  attempts: s.optional(
+    s.list(attemptUsage),
+    "The same by attempt, in their order: the last 100 that said what they used.",
+  ),
   approval: s.optional(approvalView, "Who is asked what, or what was answered."),
   progress: s.optional(s.anything(), "What its worker last said of it."),
   rounds: s.optional(s.list(round), "Of a loop: the rounds that have ended, since it was submitted or last retried."),
