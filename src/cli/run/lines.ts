@@ -13,11 +13,13 @@ const WORDS: Readonly<Record<Fact["kind"], readonly [word: string, tint: Tint]>>
   started: ["start", "dim"],
   done: ["done", "green"],
   again: ["again", "yellow"],
+  round: ["round", "yellow"],
   stopped: ["stopped", "yellow"],
   failed: ["failed", "red"],
   skipped: ["skipped", "yellow"],
   cancelled: ["cancelled", "yellow"],
   parked: ["parked", "yellow"],
+  used: ["used", "dim"],
 };
 const WORD_WIDTH = 9;
 const NAME_WIDTH_MAX = 40;
@@ -34,7 +36,7 @@ export const countWords = (counts: Readonly<Record<string, number>>): string[] =
 
 /** How wide the column of names is. */
 export const nameWidth = ({ rows }: RunState): number =>
-  Math.min(NAME_WIDTH_MAX, Math.max(0, ...rows.map(({ task }) => widthOf(plain(task.name)))));
+  Math.min(NAME_WIDTH_MAX, Math.max(0, ...rows.map(({ name }) => widthOf(plain(name)))));
 
 export function lineOf(
   fact: Fact,
@@ -43,7 +45,7 @@ export function lineOf(
 ): string {
   const [word, tint] = WORDS[fact.kind];
   const details = [timeOf(fact, row), reasonOf(fact, row)].filter((text) => text !== "").join("  ");
-  const name = plain(row.task.name);
+  const name = plain(row.name);
   const line = `${paint(tint, padEnd(word, WORD_WIDTH))} ${details === "" ? name : padEnd(name, width)}`;
   return details === "" ? line : `${line}  ${plain(details)}`;
 }
@@ -53,10 +55,18 @@ function timeOf(fact: Fact, { tookMs, attempts }: Row): string {
   return hasRun && tookMs !== null ? span(tookMs) : "";
 }
 
-function reasonOf(fact: Fact, { task, why, attempts }: Row): string {
-  // Requeues count as attempts here, and not against the most there may be.
-  const most = attempts > task.rules.attempts ? "" : ` of ${task.rules.attempts}`;
-  if (fact.kind === "started") return attempts > 1 ? `(attempt ${attempts}${most})` : "";
+/** `round 2 of 5`, of a task with a loop that has begun; else empty. */
+export const roundText = ({ round, maxRounds }: Row): string =>
+  maxRounds === null || round === 0 ? "" : `round ${round} of ${maxRounds}`;
+
+function reasonOf(fact: Fact, row: Row): string {
+  const { why, attempts, maxAttempts, round } = row;
+  if (fact.kind === "round") return `${why === "" ? "" : `${why}; `}${roundText(row)} is next`;
+  if (fact.kind === "started") {
+    if (round > 1) return `(${roundText(row)})`;
+    // Requeues count as attempts here, and not against the most there may be.
+    return attempts > 1 ? `(attempt ${attempts}${attempts > maxAttempts ? "" : ` of ${maxAttempts}`})` : "";
+  }
   if (fact.kind === "stopped") return "";
   if (fact.kind !== "again") return why;
   const rest = fact.until > fact.at ? `next in ${span(fact.until - fact.at)}` : "";
@@ -65,13 +75,14 @@ function reasonOf(fact: Fact, { task, why, attempts }: Row): string {
 
 /** The same for programs: one object a line. */
 export function jsonOf(fact: Fact, row: Row): Readonly<Record<string, unknown>> {
-  const { task, id, attempt, tookMs, why } = row;
+  const { name, id, attempt, round, maxRounds, tookMs, why } = row;
   return {
     event: fact.kind,
-    task: task.name,
+    task: name,
     taskId: id,
     at: new Date(fact.at).toISOString(),
     ...(attempt === 0 ? {} : { attempt }),
+    ...(round === 0 ? {} : { round, maxRounds }),
     ...(fact.kind === "started" || tookMs === null ? {} : { tookMs }),
     ...(why === "" ? {} : { why }),
     ...(fact.kind === "again" ? { nextAt: new Date(fact.until).toISOString() } : {}),

@@ -11,12 +11,12 @@ import { existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { type Drover, DroverError, LogFailure, openSqliteLog, type TaskBody } from "../../engine/index.ts";
 import { recover } from "../../engine/writer/index.ts";
-import { IF_REASON, type Known, type Matched, type Matching } from "../../plan/index.ts";
+import { hasEnded, IF_REASON, type Known, type Matched, type Matching } from "../../plan/index.ts";
 import { present } from "../../std/index.ts";
 
 import type { PlanFile } from "../plan/plan-file.ts";
 import { CliProblem, EXIT } from "../shell/problem.ts";
-import type { Row, RowState } from "./state.ts";
+import { newRow, type Row, type RowState } from "./state.ts";
 
 /** What a task asks of its worker: those with a worktree have one of their own, and only they wait for a tree. */
 export const IN_PLACE = "in-place";
@@ -27,44 +27,66 @@ export function* knownIn({ state }: Pick<Drover, "state">): Generator<Known> {
   for (const { id, phase } of state.tasks.values()) yield { id, phase };
 }
 
+export type Kept = {
+  readonly ids: ReadonlySet<string>;
+  /** Those of them that were skipped by their own condition, or for the sake of such a one. */
+  readonly unwanted: ReadonlySet<string>;
+};
+
 /**
- * The tasks of an earlier run that stay as they are. What is done stays done; what failed is tried again, unless
- * --no-retry-failed. What had begun when the run before was killed and must not be repeated has failed only now, when
- * the log was opened: the person has not seen that yet, so it stays, and with it what was skipped for its sake.
+ * The tasks of an earlier run that stay as they are. What is done stays done, and so does what was not to be done, if
+ * all it needs stays; what failed is tried again, unless --no-retry-failed. What had begun when the run before was
+ * killed and must not be repeated has failed only now, when the log was opened: the person has not seen that yet, so it
+ * stays, and with it what was skipped for its sake.
  */
 export function keptOf(
   { state }: Drover,
   { matched }: Matching,
   { retriesFailed, openedAt }: { readonly retriesFailed: boolean; readonly openedAt: number },
-): ReadonlySet<string> {
-  const [kept, bad] = [new Set<string>(), new Set<string>()];
+): Kept {
+  const [ids, bad, unwanted] = [new Set<string>(), new Set<string>(), new Set<string>()];
   for (const { id, phase, needs } of matched) {
     const record = state.tasks.get(id as never);
     const isUnseen = record?.requirements.onLoss === "fail" && (record.end?.at ?? 0) >= openedAt;
-    const staysBad = !retriesFailed || isUnseen || (phase === "skipped" && needs.some((need) => bad.has(need)));
+    const isUnwanted =
+      phase === "skipped" &&
+      needs.every((need) => ids.has(need)) &&
+      (record?.end?.error?.startsWith(IF_REASON) === true || needs.some((need) => unwanted.has(need)));
+    const staysBad =
+      !retriesFailed || isUnseen || isUnwanted || (phase === "skipped" && needs.some((need) => bad.has(need)));
     if (phase === null || (isBad(phase) ? !staysBad : phase !== "done")) continue;
-    kept.add(id);
-    if (isBad(phase)) bad.add(id);
+    ids.add(id);
+    if (isUnwanted) unwanted.add(id);
+    else if (isBad(phase)) bad.add(id);
   }
-  return kept;
+  return { ids, unwanted };
 }
 
-export function rowOf({ task, id, phase }: Matched, { state }: Drover, kept: ReadonlySet<string>): Row {
+export function rowOf({ task, id, phase }: Matched, { state }: Drover, kept: Kept): Row {
   const record = state.tasks.get(id as never);
-  const isKept = kept.has(id);
+  const isKept = kept.ids.has(id);
+  const isUnwanted = kept.unwanted.has(id);
   const end = record?.end ?? null;
-  return {
-    task,
+  return newRow({
+    name: task.name,
     id,
-    attempts: 0,
-    startedAt: null,
+    maxAttempts: task.rules.attempts,
+    maxRounds: task.rules.maxRounds ?? null,
+    hasWorktree: task.work.worktree !== null,
+    round: roundOf(record?.extra?.loop?.rounds.length ?? 0, phase, isKept),
     attempt: record?.attempts ?? 0,
-    isBefore: isKept && phase === "done",
-    state: isKept ? (phase as RowState) : "waiting",
+    isBefore: isUnwanted || (isKept && phase === "done"),
+    state: isKept ? (phase as RowState) : phase === "parked" ? "parked" : "waiting",
     tookMs: isKept && end !== null && record !== undefined && record.startedAt >= 0 ? end.at - record.startedAt : null,
-    why: isKept ? (end?.error ?? "") : "",
-    isUnwanted: isKept && phase === "skipped" && end?.error?.startsWith(IF_REASON) === true,
-  };
+    why: isKept ? (end?.error ?? "") : phase === "parked" ? (record?.extra?.approval?.question ?? "") : "",
+    isUnwanted,
+  });
+}
+
+/** The round of its loop in which it goes on; one that ended and is tried again begins anew. */
+function roundOf(ended: number, phase: string | null, isKept: boolean): number {
+  if (phase !== null && hasEnded(phase)) return isKept ? ended : 0;
+  return ended === 0 ? 0 : ended + 1;
 }
 
 /** Ended by itself, and not well. What was cancelled was only no part of an earlier run. */
@@ -75,7 +97,7 @@ export async function bringInLine(
   drover: Drover,
   { matched, strays }: Matching,
   { plan, observer }: { readonly plan: PlanFile; readonly observer: { noted(text: string): void } },
-  kept: ReadonlySet<string>,
+  kept: Kept,
 ): Promise<void> {
   await drover.resume();
   // Those that wait for others first, or the end of one would be the end of the next before we come to it.
@@ -84,7 +106,7 @@ export async function bringInLine(
     // That no worker is here yet is how it should be: nothing starts before all of it is in the log.
     if (one.phase === null)
       return ((await drover.submit(bodyOf(one, plan))).warnings ?? []).filter(({ type }) => type !== "no-workers");
-    if (one.phase === "cancelled" || (isBad(one.phase) && !kept.has(one.id))) await drover.retry(one.id);
+    if (one.phase === "cancelled" || (isBad(one.phase) && !kept.ids.has(one.id))) await drover.retry(one.id);
     return [];
   });
   for (const [index, warnings] of (await Promise.all(asked)).entries())

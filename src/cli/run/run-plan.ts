@@ -110,7 +110,7 @@ async function perform({ call, plan, tasks, data, slots, clock }: Prepared): Pro
     const { before, all } = runState.counts();
     if (before < all || output.isJson)
       await showSummary(
-        { runState, end, name, data, exit, tookMs: terminal.now() - startedAt },
+        { runState, end, name, file: call.args[0] ?? "", data, exit, tookMs: terminal.now() - startedAt },
         { attempts, output, cwd: terminal.cwd },
       );
     return exit;

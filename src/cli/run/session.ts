@@ -25,8 +25,9 @@ import type { ExecOutcome } from "../../worker/index.ts";
 
 import type { PlanFile } from "../plan/plan-file.ts";
 import type { Attempts } from "./attempts.ts";
+import { factOf } from "./facts.ts";
 import { bringInLine, IN_PLACE, IN_WORKTREE, keptOf, knownIn, rowOf } from "./log.ts";
-import { createStallCheck } from "./stall-check.ts";
+import { createStallCheck, type Stall } from "./stall-check.ts";
 import { createRunState, type Fact, isLive, type Row, type RunState } from "./state.ts";
 
 export type RunRequest = {
@@ -58,7 +59,7 @@ export type RunEnd =
   /** A task failed, and nothing more was to be started. */
   | { readonly kind: "halted" }
   /** Nothing runs, and nothing ever will by itself. */
-  | { readonly kind: "stalled"; readonly why: string }
+  | ({ readonly kind: "stalled" } & Stall)
   | { readonly kind: "interrupted" };
 export type Run = {
   readonly ended: Promise<{ readonly runState: RunState; readonly end: RunEnd }>;
@@ -164,7 +165,7 @@ type RunWorkers = {
 async function startWorkers(run: RunContext): Promise<RunWorkers> {
   const { drover, attempts, runState, slots, observer, clock } = run;
   const done = new Set<string>();
-  const wantsTree = (row: Row): boolean => row.task.work.worktree !== null && isLive(row) && !done.has(row.id);
+  const wantsTree = (row: Row): boolean => row.hasWorktree && isLive(row) && !done.has(row.id);
   const hasTrees = runState.rows.some(wantsTree);
   let inTheWay: string | null = null;
   const forTrees = Promise.withResolvers<LocalWorker>();
@@ -240,8 +241,7 @@ function watchLog(run: RunContext, shortage: RunWorkers["shortage"]): Watch {
     const fact = factOf(event);
     const row = fact === null ? null : runState.apply(fact);
     if (fact !== null && row !== null) observer.happened(fact, row);
-    if (fact?.kind === "parked" && row !== null && approved.has(row.task.name))
-      drover.approve(row.id).catch(ended.reject);
+    if (fact?.kind === "parked" && row !== null && approved.has(row.name)) drover.approve(row.id).catch(ended.reject);
     if (row?.state === "failed" && failsFast && haltedAt === null) halt().catch(ended.reject);
     for (const one of waiting) if (seen >= one.seq) one.resolve();
     lookAround();
@@ -253,7 +253,7 @@ function watchLog(run: RunContext, shortage: RunWorkers["shortage"]): Watch {
       ended.resolve({ kind: "halted" });
     // Only a state that has caught up with the log says something about now.
     else if (haltedAt === null && seen === drover.state.seq)
-      stallCheck().then((why) => why === null || ended.resolve({ kind: "stalled", why }), ended.reject);
+      stallCheck().then((stall) => stall === null || ended.resolve({ kind: "stalled", ...stall }), ended.reject);
   }
 
   async function follow(): Promise<void> {
@@ -268,49 +268,6 @@ function watchLog(run: RunContext, shortage: RunWorkers["shortage"]): Watch {
     close: () => closing.abort(),
   };
 }
-
-function factOf({ at, payload }: FeedEvent): Fact | null {
-  switch (payload.kind) {
-    case "task-assigned":
-      return { kind: "started", id: payload.task, at, attempt: payload.attempt };
-    case "task-done":
-      return { kind: "done", id: payload.task, at };
-    case "attempt-failed":
-      return { kind: "again", id: payload.task, at, why: payload.error, until: payload.restUntil };
-    case "task-parked":
-      return { kind: "parked", id: payload.task, at, why: payload.question ?? "" };
-    case "round-ended":
-      return { kind: "again", id: payload.task, at, why: roundInWords(payload.note), until: at };
-    case "attempt-lost":
-      return payload.cause === "worker-left" || payload.cause === "not-begun"
-        ? { kind: "stopped", id: payload.task, at }
-        : {
-            kind: "again",
-            id: payload.task,
-            at,
-            why: LOSSES[payload.cause] ?? "its worker was lost",
-            until: payload.restUntil ?? at,
-          };
-    case "task-failed":
-      return { kind: "failed", id: payload.task, at, why: payload.reason };
-    case "task-skipped":
-      return { kind: "skipped", id: payload.task, at, dependency: payload.dependency, why: payload.reason };
-    case "task-cancelled":
-      return { kind: "cancelled", id: payload.task, at, why: payload.reason };
-    default:
-      return null;
-  }
-}
-
-/** The last line of what a check printed says most. */
-const roundInWords = (note: string | null): string =>
-  note === null ? "another round" : `another round: ${note.slice(note.lastIndexOf("\n") + 1)}`;
-
-const LOSSES: Readonly<Record<string, string>> = {
-  requeue: "it asks to come back later",
-  "rate-limited": "its provider said to wait",
-  budget: "its budget is used up",
-};
 
 // ---------------------------------------------------------------- the commands
 

@@ -7,8 +7,9 @@ import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
 import { readPlan } from "../plan/plan-file.ts";
 import { createOutput } from "../shell/output.ts";
 import { widthOf } from "../shell/text.ts";
+import { lineOf } from "./lines.ts";
 import { createShow, type Show } from "./show.ts";
-import { createRunState, type Fact, type Row, type RunState } from "./state.ts";
+import { createRunState, type Fact, newRow, type Row, type RunState, sumOf } from "./state.ts";
 
 const T0 = 1_800_000_000_000;
 
@@ -41,10 +42,7 @@ function stage(count: number, { width = 50, json = false, lastLine = () => "" }:
   const terminal = testTerminal({ width, cwd: "/w", now: () => now });
   const text = `tasks:\n${Array.from({ length: count }, (_, at) => `  t${at}: x`).join("\n")}`;
   const rows = readPlan({ file: "p.yml", text, directory: "/" }).tasks.map(
-    (task): Row => ({
-      ...{ task, id: task.name, state: "waiting", isBefore: false, attempt: 0, attempts: 0 },
-      ...{ startedAt: null, tookMs: null, why: "" },
-    }),
+    ({ name, rules }): Row => newRow({ name, id: name, maxAttempts: rules.attempts }),
   );
   const runState = createRunState(rows);
   const show = createShow({
@@ -154,5 +152,45 @@ describe("the runState", () => {
     runState.apply({ kind: "done", id: "t0", at: T0 + 17 });
     const { state, attempts, attempt, tookMs, why } = runState.rows[0] as Row;
     assert.deepEqual([state, attempts, attempt, tookMs, why, runState.isOver()], ["done", 2, 2, 7, "", true]);
+  });
+
+  test("a loop counts its rounds, takes as long as all of them, and says nothing of a next one after the last", () => {
+    const row = newRow({ name: "fix", id: "fix", maxRounds: 2 });
+    const runState = createRunState([row]);
+    const line = (fact: Fact): string | null => {
+      const changed = runState.apply(fact);
+      return changed === null ? null : lineOf(fact, changed, { paint: (_, text) => text, width: 3 });
+    };
+    const round = (at: number, note: string | null): Fact => ({ kind: "round", id: "fix", at, note });
+    const lines = [
+      line({ ...started("fix", 0) }),
+      line(round(10, "some\n2 tests fail\n")),
+      line({ ...started("fix", 100) }),
+      line(round(107, "1 test fails")),
+      line({ kind: "failed", id: "fix", at: 107, why: "the loop ended after 2 rounds" }),
+    ];
+    assert.deepEqual(lines, [
+      "start     fix",
+      "round     fix  2 tests fail; round 2 of 2 is next",
+      "start     fix  (round 2 of 2)",
+      null,
+      "failed    fix  17ms  the loop ended after 2 rounds",
+    ]);
+  });
+
+  test("what attempts say they used is summed up; a cost that is not said counts as none", () => {
+    const { runState } = stage(2);
+    const used = (id: string, outputTokens: number, cost: number | null): void =>
+      void runState.apply({ kind: "used", id, at: T0, usage: { inputTokens: 10, outputTokens, cost } });
+    used("t0", 1, null);
+    used("t0", 2, 0.5);
+    used("t1", 4, null);
+    const usages = runState.rows.map(({ usage }) => usage);
+    assert.deepEqual(usages, [
+      { tokens: 23, cost: 0.5 },
+      { tokens: 14, cost: null },
+    ]);
+    assert.deepEqual(sumOf([null, ...usages]), { tokens: 37, cost: 0.5 });
+    assert.equal(sumOf([null, null]), null);
   });
 });

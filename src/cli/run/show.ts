@@ -12,7 +12,7 @@ import type { Output } from "../shell/output.ts";
 import type { Terminal } from "../shell/terminal.ts";
 import { clip, type Paint, padEnd, padStart, plain, plainLines } from "../shell/text.ts";
 import { span } from "../show/time.ts";
-import { countWords, jsonOf, lineOf, nameWidth, shownPath } from "./lines.ts";
+import { countWords, jsonOf, lineOf, nameWidth, roundText, shownPath } from "./lines.ts";
 import type { RunObserver } from "./session.ts";
 import type { Counts, Row, RunState } from "./state.ts";
 
@@ -66,8 +66,8 @@ export function createShow(parts: ShowParts): Show {
     wrote(id, line) {
       const row = runState?.rows.find((one) => one.id === id);
       if (row === undefined) return;
-      if (output.isJson) output.line({ event: "output", task: row.task.name, line }, () => "");
-      else print(`${output.paint("cyan", plain(row.task.name))} | ${plain(line.replaceAll("\t", "  "))}`);
+      if (output.isJson) output.line({ event: "output", task: row.name, line }, () => "");
+      else print(`${output.paint("cyan", plain(row.name))} | ${plain(line.replaceAll("\t", "  "))}`);
     },
     end: () => live?.end(),
   };
@@ -146,16 +146,17 @@ export function pictureOf(parts: PictureParts): string[] {
 }
 
 function runningLine(row: Row, { now, width, nameWidth, paint, lastLine }: PictureParts): string {
-  const name = padEnd(clip(plain(row.task.name), nameWidth), nameWidth);
+  const name = padEnd(clip(plain(row.name), nameWidth), nameWidth);
   const seconds = Math.max(0, Math.floor((now - (row.startedAt ?? now)) / 1000));
   const time = padStart(seconds === 0 ? "0s" : span(seconds * 1000), TIME_WIDTH);
   const room = width - 1 - nameWidth - TIME_WIDTH - 6;
-  const line = room > 0 ? clip(plain(lastLine(row.id)), room) : "";
+  const said = [row.round > 1 ? roundText(row) : "", lastLine(row.id)].filter((text) => text !== "").join("  ");
+  const line = room > 0 ? clip(plain(said), room) : "";
   return `${paint("cyan", ">")} ${name}  ${time}  ${paint("dim", line)}`.trimEnd();
 }
 
 /** `2 running, 3 done, 1 failed, 4 waiting`. */
-function countsText({ running, done, failed, skipped, cancelled, waiting, resting }: Counts): string {
-  const others = countWords({ done, failed, skipped, cancelled, waiting: waiting + resting });
+function countsText({ running, done, failed, skipped, cancelled, parked, waiting, resting }: Counts): string {
+  const others = countWords({ done, failed, skipped, cancelled, parked, waiting: waiting + resting });
   return [`${running} running`, ...others].join(", ");
 }

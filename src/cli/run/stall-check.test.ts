@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { readPlan } from "../plan/plan-file.ts";
 import { createStallCheck } from "./stall-check.ts";
-import { createRunState, type Row } from "./state.ts";
+import { createRunState, newRow, type Row } from "./state.ts";
 
 const NOW = Date.UTC(2026, 0, 31, 12);
 const HOUR = 3_600_000;
@@ -14,13 +14,10 @@ type Why = { readonly shut: readonly string[]; readonly at?: number | null };
 async function look(
   whys: Readonly<Record<string, Why>>,
   { running = false, inFlight = 0, trees = null as string | null } = {},
-): Promise<{ over: string | null; told: string[] }> {
+): Promise<{ over: string | null; told: string[]; asks: readonly string[] }> {
   const text = `tasks: { ${Object.keys(whys).map((name) => `${name}: { run: x, worktree: ${name === "tree"} }`)} }`;
   const rows = readPlan({ file: "p.yml", text, directory: "/" }).tasks.map(
-    (task): Row => ({
-      ...{ task, id: `${task.name}.1.2`, state: "waiting", isBefore: false, attempt: 0, attempts: 0 },
-      ...{ startedAt: null, tookMs: null, why: "" },
-    }),
+    ({ name, work }): Row => newRow({ name, id: `${name}.1.2`, hasWorktree: work.worktree !== null }),
   );
   if (running) Object.assign(rows[0] as Row, { state: "running" });
   const told: string[] = [];
@@ -41,8 +38,8 @@ async function look(
   });
   const over = await stallCheck();
   // What was told once is not told again.
-  assert.equal(await stallCheck(), over);
-  return { over, told };
+  assert.deepEqual(await stallCheck(), over);
+  return { over: over?.why ?? null, told, asks: over?.asks ?? [] };
 }
 
 const budget: Why = { shut: ["project-budget"] };
@@ -77,5 +74,10 @@ const rows: [name: string, given: Parameters<typeof look>, over: string | null, 
 
 describe("nothing runs, and", () => {
   for (const [name, given, over, told] of rows)
-    test(name, async () => assert.deepEqual(await look(...given), { over, told }));
+    test(name, async () => assert.deepEqual(await look(...given), { over, told, asks: [] }));
+
+  test("people are asked: by all of them", async () => {
+    const ask: Why = { shut: ["approval"] };
+    assert.deepEqual((await look({ a: ask, b: { shut: ["dependency"] }, c: ask })).asks, ["a", "c"]);
+  });
 });

@@ -22,7 +22,10 @@ const NEVER_MS = 30 * 24 * 3_600_000;
 /** Shorter waits are the rests between attempts, and explain themselves. */
 const WORTH_TELLING_MS = 10_000;
 
-/** Answers why nothing will ever start, or null if something runs or will. */
+/** Why nothing will ever start by itself; `asks` are the tasks that wait for a person. */
+export type Stall = { readonly why: string; readonly asks: readonly string[] };
+
+/** Null if something runs or will. */
 export function createStallCheck(given: {
   readonly drover: Asked;
   readonly runState: RunState;
@@ -30,13 +33,14 @@ export function createStallCheck(given: {
   readonly noted: (text: string) => void;
   /** What is in the way of another worktree now, in words; null if one may be made. */
   readonly shortage: () => Promise<string | null>;
-}): () => Promise<string | null> {
+}): () => Promise<Stall | null> {
   const { drover, runState, now, noted, shortage } = given;
   const isQuiet = (): boolean => !runState.rows.some(({ state }) => state === "running");
   let isLooking = false;
   let lastNoted = "";
 
-  async function look(): Promise<string | null> {
+  async function look(): Promise<Stall | null> {
+    const asks: string[] = [];
     let earliest: { readonly at: number; readonly summary: string } | null = null;
     let reason = "";
     let trees: Promise<string | null> | null = null;
@@ -45,29 +49,28 @@ export function createStallCheck(given: {
       const shut = conditions.filter(({ ok }) => !ok).map(({ code }) => code);
       if (!isQuiet() || shut.length === 0 || shut.includes("running")) return null;
       if (shut.includes("dependency")) continue;
-      if (row.task.work.worktree !== null && shut.includes("worker-room")) {
+      if (row.hasWorktree && shut.includes("worker-room")) {
         trees ??= shortage();
         const inTheWay = await trees;
         // A tree has gone meanwhile: the worker has just heard of it.
         if (inTheWay === null) return null;
-        reason ||= `${row.task.name}: ${inTheWay}`;
+        reason ||= `${row.name}: ${inTheWay}`;
       }
-      reason ||= shut.includes("approval")
-        ? `${inNames(row, summary)} Run it again with --approve ${row.task.name}.`
-        : inNames(row, summary);
+      if (shut.includes("approval")) asks.push(row.name);
+      reason ||= inNames(row, summary);
       if (at !== null && (earliest === null || at < earliest.at)) earliest = { at, summary: inNames(row, summary) };
     }
     const isBusy = (await drover.workers()).some(({ inFlight }) => inFlight > 0);
     if (isBusy || !isQuiet() || runState.isOver() || reason === "") return null;
-    if (earliest === null || earliest.at > now() + NEVER_MS) return reason;
+    if (earliest === null || earliest.at > now() + NEVER_MS) return { why: reason, asks };
     tell(earliest);
     return null;
   }
 
   /** People know tasks by their names, the engine by their ids. */
-  function inNames({ task }: Row, summary: string): string {
-    const named = runState.rows.reduce((text, row) => text.replaceAll(row.id, row.task.name), summary);
-    return `${task.name}: ${named}`;
+  function inNames({ name }: Row, summary: string): string {
+    const named = runState.rows.reduce((text, row) => text.replaceAll(row.id, row.name), summary);
+    return `${name}: ${named}`;
   }
 
   function tell({ at, summary }: { readonly at: number; readonly summary: string }): void {

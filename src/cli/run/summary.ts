@@ -5,18 +5,20 @@
  * is one JSON object with --json.
  */
 import type { Output } from "../shell/output.ts";
-import { EXIT, type ExitCode } from "../shell/problem.ts";
+import { asTyped, EXIT, type ExitCode } from "../shell/problem.ts";
 import { plain, type Tint } from "../shell/text.ts";
-import { span } from "../show/time.ts";
+import { count, span } from "../show/time.ts";
 import type { Attempts } from "./attempts.ts";
 import { countWords, shownPath } from "./lines.ts";
 import type { RunEnd } from "./session.ts";
-import { isLive, type Row, type RunState } from "./state.ts";
+import { isLive, type Row, type RunState, sumOf, type Used } from "./state.ts";
 
 export type Ended = {
   readonly runState: RunState;
   readonly end: RunEnd;
   readonly name: string;
+  /** The file of the plan, as it was called. */
+  readonly file: string;
   readonly data: string;
   readonly tookMs: number;
   readonly exit: ExitCode;
@@ -37,9 +39,17 @@ const isWell = ({ state, isUnwanted }: Row): boolean =>
   state === "done" || (state === "skipped" && isUnwanted === true);
 
 /** In the words of the table. */
-const stateText = (row: Row): string => (isLive(row) ? (row.attempts > 0 ? "unfinished" : "not started") : row.state);
+function stateText(row: Row): string {
+  if (!isLive(row) || row.state === "parked") return row.state;
+  return row.attempts > 0 ? "unfinished" : "not started";
+}
 
-const TINTS: Readonly<Partial<Record<Row["state"], Tint>>> = { done: "green", failed: "red", skipped: "yellow" };
+const TINTS: Readonly<Partial<Record<Row["state"], Tint>>> = {
+  done: "green",
+  failed: "red",
+  skipped: "yellow",
+  parked: "yellow",
+};
 
 export async function showSummary(ended: Ended, tools: Tools): Promise<void> {
   const { runState } = ended;
@@ -66,18 +76,21 @@ function leftOut(all: number, bad: number, listed: number): string {
 
 function tableOf(rows: readonly Row[], output: Output): string {
   return output.table(rows, [
-    { title: "TASK", of: ({ task }) => task.name },
+    { title: "TASK", of: ({ name }) => name },
     { title: "STATE", of: stateText, tint: ({ state }) => TINTS[state] ?? null },
     { title: "ATTEMPTS", align: "right", of: ({ attempts }) => (attempts === 0 ? "" : String(attempts)) },
+    { title: "ROUNDS", align: "right", of: ({ round, maxRounds }) => (round === 0 ? "" : `${round} of ${maxRounds}`) },
     { title: "TOOK", align: "right", of: ({ tookMs }) => (tookMs === null ? "" : span(tookMs)) },
-    { title: "WHY", shrinks: true, of: (row) => (row.isBefore ? "done before" : row.why) },
+    { title: "TOKENS", align: "right", of: ({ usage }) => (usage === null ? "" : count(usage.tokens)) },
+    { title: "COST", align: "right", of: ({ usage }) => (usage === null ? "" : costText(usage)) },
+    { title: "WHY", shrinks: true, of: (row) => (row.isBefore && row.state === "done" ? "done before" : row.why) },
   ]);
 }
 
 async function failureText(row: Row, { attempts, output, cwd }: Tools): Promise<string> {
   const { paint } = output;
   const lines = await attempts.tail(row.id, row.attempt, TAIL_LINES);
-  const head = `\n${paint("red", `${plain(row.task.name)} failed`)}: ${plain(row.why)}`;
+  const head = `\n${paint("red", `${plain(row.name)} failed`)}: ${plain(row.why)}`;
   const body = lines.map((line) => `  ${paint("dim", "|")} ${plain(line.replaceAll("\t", "  "))}`);
   return [
     head,
@@ -86,23 +99,32 @@ async function failureText(row: Row, { attempts, output, cwd }: Tools): Promise<
   ].join("\n");
 }
 
-function keptText({ task, id }: Row, { attempts, cwd }: Tools): string {
+function keptText({ name, id }: Row, { attempts, cwd }: Tools): string {
   const kept = attempts.kept(id);
-  return kept === null ? "" : `${plain(task.name)} left work on branch ${kept.branch}, in ${shownPath(kept.path, cwd)}`;
+  return kept === null ? "" : `${plain(name)} left work on branch ${kept.branch}, in ${shownPath(kept.path, cwd)}`;
 }
 
-function sentenceOf({ runState, end, name, tookMs }: Ended): string {
+const costText = ({ cost }: Used): string => (cost === null ? "" : count(cost));
+
+/** `12 345 tokens, cost 0.42`; empty where no task says what it used. */
+function usedText(rows: readonly Row[]): string {
+  const sum = sumOf(rows.map(({ usage }) => usage));
+  if (sum === null) return "";
+  return ` It used ${count(sum.tokens)} tokens${sum.cost === null ? "" : `, cost ${costText(sum)}`}.`;
+}
+
+function sentenceOf({ runState, end, name, file, tookMs }: Ended): string {
   const { all, done, failed, skipped, cancelled, before } = runState.counts();
   const left = runState.rows.filter(isLive).length;
   const parts = [
     `${done} of ${all} done${before > 0 ? ` (${before} before)` : ""}`,
     ...countWords({ failed, skipped, cancelled, "not finished": left }),
   ];
-  const first = `${name}: ${parts.join(", ")}, in ${span(tookMs)}.`;
-  return runState.rows.every(isWell) ? first : `${first}\n${nextStep(end)}`;
+  const first = `${name}: ${parts.join(", ")}, in ${span(tookMs)}.${usedText(runState.rows)}`;
+  return runState.rows.every(isWell) ? first : `${first}\n${nextStep(end, name, file)}`;
 }
 
-function nextStep(end: RunEnd): string {
+function nextStep(end: RunEnd, name: string, file: string): string {
   const again = "Run the same command again to go on: what is done is not run again.";
   switch (end.kind) {
     case "over":
@@ -110,6 +132,7 @@ function nextStep(end: RunEnd): string {
     case "halted":
       return `A task failed, so nothing more was started (--fail-fast). ${again}`;
     case "stalled":
+      if (end.asks.length > 0) return askText(end.asks, name, file);
       return `Nothing more can start by itself. ${end.why}\nChange the plan (a budget, a limit) and run it again.`;
     case "interrupted":
       return `Interrupted. ${again}`;
@@ -117,6 +140,17 @@ function nextStep(end: RunEnd): string {
       return end satisfies never;
   }
 }
+
+/** What to type to answer. */
+function askText(asks: readonly string[], name: string, file: string): string {
+  const [all, each] = [asks.map(asWord).join(","), asks.map((one) => asWord(`${name}/${one}`)).join(" ")];
+  const approve = asTyped(`drover run ${asWord(file)} --approve ${all}, or drover approve ${each}`);
+  return `It waits for approval of ${asks.map(plain).join(", ")}: ${approve}`;
+}
+
+/** As a shell takes it for one word. */
+const asWord = (word: string): string =>
+  /^[\w.,:/@%+-]+$/.test(word) ? word : `'${plain(word).replaceAll("'", `'\\''`)}'`;
 
 function jsonSummary({ runState, end, name, data, tookMs, exit }: Ended, { attempts }: Tools): unknown {
   return {
@@ -127,13 +161,15 @@ function jsonSummary({ runState, end, name, data, tookMs, exit }: Ended, { attem
     tookMs,
     data,
     counts: runState.counts(),
-    ...(end.kind === "stalled" ? { why: end.why } : {}),
+    ...(end.kind === "stalled" ? { why: end.why, asks: end.asks } : {}),
     tasks: runState.rows.map((row) => ({
-      task: row.task.name,
+      task: row.name,
       taskId: row.id,
       state: stateText(row),
       ...(row.isBefore ? { before: true } : {}),
       attempts: row.attempts,
+      ...(row.round === 0 ? {} : { rounds: row.round }),
+      ...(row.usage === null ? {} : { usage: row.usage }),
       ...(row.tookMs === null ? {} : { tookMs: row.tookMs }),
       ...(row.why === "" ? {} : { why: row.why }),
       ...(row.attempts === 0 ? {} : { log: attempts.logPath(row.id, row.attempt) }),

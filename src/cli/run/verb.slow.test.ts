@@ -351,7 +351,18 @@ test("with --json each thing that happens is a line, and the end is one too", as
   >;
   assert.deepEqual([how, exitCode], ["over", 1]);
   assert.deepEqual(counts, {
-    ...{ waiting: 0, running: 0, resting: 0, done: 1, failed: 1, skipped: 1, cancelled: 0, before: 0, all: 3 },
+    ...{
+      waiting: 0,
+      running: 0,
+      parked: 0,
+      resting: 0,
+      done: 1,
+      failed: 1,
+      skipped: 1,
+      cancelled: 0,
+      before: 0,
+      all: 3,
+    },
   });
   const { tookMs: _, taskId, log, ...bad } = tasks[1] as Record<string, string>;
   assert.deepEqual(bad, { task: "bad", state: "failed", attempts: 1, why: "exit code 3" });

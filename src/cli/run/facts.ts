@@ -1,0 +1,46 @@
+/**
+ * What an event of the log says about a task of a plan; null if it says nothing that a run shows.
+ */
+import type { AnyEvent } from "../../protocol/index.ts";
+import type { Fact } from "./state.ts";
+
+export function factOf({ at, payload }: Pick<AnyEvent<number>, "at" | "payload">): Fact | null {
+  switch (payload.kind) {
+    case "task-assigned":
+      return { kind: "started", id: payload.task, at, attempt: payload.attempt };
+    case "task-done":
+      return { kind: "done", id: payload.task, at };
+    case "attempt-failed":
+      return { kind: "again", id: payload.task, at, why: payload.error, until: payload.restUntil };
+    case "task-parked":
+      return { kind: "parked", id: payload.task, at, why: payload.question ?? "" };
+    case "round-ended":
+      return { kind: "round", id: payload.task, at, note: payload.note };
+    case "attempt-lost":
+      return payload.cause === "worker-left" || payload.cause === "not-begun"
+        ? { kind: "stopped", id: payload.task, at }
+        : {
+            kind: "again",
+            id: payload.task,
+            at,
+            why: LOSSES[payload.cause] ?? "its worker was lost",
+            until: payload.restUntil ?? at,
+          };
+    case "attempt-usage":
+      return { kind: "used", id: payload.task, at, usage: payload };
+    case "task-failed":
+      return { kind: "failed", id: payload.task, at, why: payload.reason };
+    case "task-skipped":
+      return { kind: "skipped", id: payload.task, at, dependency: payload.dependency, why: payload.reason };
+    case "task-cancelled":
+      return { kind: "cancelled", id: payload.task, at, why: payload.reason };
+    default:
+      return null;
+  }
+}
+
+const LOSSES: Readonly<Record<string, string>> = {
+  requeue: "it asks to come back later",
+  "rate-limited": "its provider said to wait",
+  budget: "its budget is used up",
+};
