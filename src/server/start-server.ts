@@ -7,6 +7,7 @@
  *
  * The engine is closed with the server (shutdown.ts), since no call could reach it any more.
  */
+import { randomUUID } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import { type Logger, pino } from "pino";
 import type { Drover } from "../engine/index.ts";
@@ -85,6 +86,8 @@ export type ServerOptions = {
   readonly clock?: Clock;
 };
 export type Server = AsyncDisposable & {
+  /** This start of a server: no other has the same. */
+  readonly id: string;
   readonly url: string;
   readonly port: number;
   readonly address: string;
@@ -107,7 +110,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const isWanted = settings.server.telemetry;
   const spans = await createSpans({ isWanted, state: drover.state, version, onWarning });
   const parts = partsOf({ ...options, logger, clock }, spans, version, live);
-  const { listener, push, webhooks, observers, listening, phase, polls, streams } = parts;
+  const { id, listener, push, webhooks, observers, listening, phase, polls, streams } = parts;
   try {
     Object.assign(listening, await listen(listener, host, settings.server.port));
     await push.resume();
@@ -131,7 +134,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     };
   }
   const change = (next: Settings): void => prepare(next)();
-  return { ...listening, listener, change, prepare, close, [Symbol.asyncDispose]: () => close() };
+  return { ...listening, id, listener, change, prepare, close, [Symbol.asyncDispose]: () => close() };
 }
 
 async function end(ending: Ending, observers: Observers, logger: Logger): Promise<void> {
@@ -145,6 +148,7 @@ async function end(ending: Ending, observers: Observers, logger: Logger): Promis
 }
 
 type Running = Omit<Ending, "drover" | "clock" | "graceMs"> & {
+  readonly id: string;
   readonly observers: Observers;
   readonly listening: Listening;
 };
@@ -177,6 +181,7 @@ function partsOf(
   const listening: Listening = { url: "", port: 0, address: "" };
   const deps: Deps = {
     drover,
+    serverId: randomUUID(),
     phase,
     polls,
     push,
@@ -207,7 +212,7 @@ function partsOf(
     limits,
   );
   const listener = createListener(limits, routes);
-  return { listener, phase, polls, streams, webhooks, push, observers, listening };
+  return { id: deps.serverId, listener, phase, polls, streams, webhooks, push, observers, listening };
 }
 
 const handlersOf = (deps: Deps, streams: Ending["streams"], { metrics }: Observers): Handlers => ({

@@ -14,6 +14,7 @@ import type { Setting } from "../config/file.ts";
 import { dataSetting, loadSettings, type ServerConfig } from "../config/load.ts";
 import { checkNothingLost, keepReloading, type Reloading } from "../config/reload.ts";
 import { CliProblem, EXIT, type ExitCode, ownName, usageProblem } from "../shell/problem.ts";
+import { removeServerFile, writeServerFile } from "../shell/server-file.ts";
 import { exitOf, type StopSignal, type Terminal } from "../shell/terminal.ts";
 import { plainLines } from "../shell/text.ts";
 import type { Call, ConfigFlags } from "../shell/verb.ts";
@@ -43,13 +44,25 @@ export async function serve(call: Call<ServeFlags>): Promise<ExitCode> {
     const parts = await start(call, first, log, serverConsole);
     const { worker } = parts;
     const facts = { url: parts.server.url, log, config: first, worker: worker.describe(), cwd: terminal.cwd };
-    output.answer(
-      { url: facts.url, data: log.kind === "memory" ? null : log.directory, pid: process.pid, worker: worker.id() },
-      () => welcome(facts, output.paint),
-    );
-    return await untilStopped(parts, stop, serverConsole);
+    const data = log.kind === "memory" ? null : log.directory;
+    return await whileFound(data, parts.server, () => {
+      const answer = { url: facts.url, data, pid: process.pid, worker: worker.id() };
+      output.answer(answer, () => welcome(facts, output.paint));
+      return untilStopped(parts, stop, serverConsole);
+    });
   } finally {
     stop.silence();
+  }
+}
+
+/** While it runs, the data directory says where the server is that owns it. */
+async function whileFound<Value>(data: string | null, { url, id }: Server, run: () => Promise<Value>): Promise<Value> {
+  if (data === null) return await run();
+  writeServerFile(data, { url, id });
+  try {
+    return await run();
+  } finally {
+    removeServerFile(data, id);
   }
 }
 

@@ -1,14 +1,15 @@
 /**
  * How a verb reaches the server, and what it means for a script when that goes wrong.
  *
- * The address is --url, else DROVER_URL, else this machine; the token is DROVER_TOKEN and never a flag, since flags are
- * read by everybody who may list processes. A verb waits for an answer only a little: a person who forgot to start the
- * server wants to hear so at once.
+ * The address is --url, else DROVER_URL, else that of the server that owns ./.drover, else this machine. The token is
+ * DROVER_TOKEN and never a flag, since flags are read by everybody who may list processes. A verb waits for an answer
+ * only a little: a person who forgot to start the server wants to hear so at once.
  */
 import type { Client, ClientErrorCode, Fetch } from "../../client/index.ts";
 import { addressFromEnv, ClientError, createClient } from "../../client/index.ts";
 import type { Output } from "./output.ts";
 import { asTyped, CliProblem, EXIT, type ExitCode, type Problem } from "./problem.ts";
+import { ownServer } from "./server-file.ts";
 import { type Call, given } from "./verb.ts";
 
 /** Enough to bridge a restart of the server, and little enough to wait for. */
@@ -20,7 +21,7 @@ export const RETRIES_WHILE_WATCHING = 12;
 export function clientFor({ flags, terminal }: Pick<Call, "flags" | "terminal">): Client {
   const { url, token } = addressFromEnv(terminal.env);
   try {
-    const address = given({ url: flags.url ?? url, token });
+    const address = given({ url: flags.url ?? url ?? ownServer(terminal.cwd)?.url, token });
     return createClient({ ...address, retries: RETRIES, fetch: impatient(terminal.fetch) });
   } catch (error) {
     if (!(error instanceof ClientError)) throw error;

@@ -35,6 +35,8 @@ export type Readiness = {
   readonly status: "ready";
   /** The number of the last event in the log. */
   readonly seq: number;
+  /** This start of the server: no other has the same. server.json in its data directory names it too. */
+  readonly serverId: string;
   /**
    * How far log time is ahead of the wall clock: above zero after that one was set back, below while it
    * is doubted.

@@ -87,6 +87,10 @@ export const health: s.Schema<Health> = s.answer({ status: s.oneOf("ok"), versio
 export const readiness: s.Schema<Readiness> = s.answer({
   status: s.oneOf("ready"),
   seq: s.described(s.whole(0), "The number of the last event in the log."),
+  serverId: s.described(
+    s.text(1, 100),
+    "This start of the server: no other has the same. server.json in its data directory names it too.",
+  ),
   logTimeAheadMs: s.described(
     s.whole(Number.MIN_SAFE_INTEGER),
     "How far log time is ahead of the wall clock: above zero after that one was set back, below while it is doubted.",

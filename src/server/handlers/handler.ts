@@ -25,6 +25,8 @@ export type Deps = {
   readonly polls: LongPolls;
   readonly push: Pick<PushDriver, "join" | "giveBack" | "left">;
   readonly version: string;
+  /** This start of the server. */
+  readonly serverId: string;
   readonly logsOf: LogsOf;
   /** Logs that lie with workers. */
   readonly logs: LogRequests;

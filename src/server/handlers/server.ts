@@ -34,7 +34,7 @@ const LOOKED_AT_MAX = 20_000;
 export const ANSWERED: unique symbol = Symbol("answered");
 
 export function serverHandlers(deps: Deps, parts: ServerParts): Handlers<keyof (EventCalls & ServerCalls)> {
-  const { drover, phase, version } = deps;
+  const { drover, phase, version, serverId } = deps;
   /** Making it takes a while, and it changes only with where the server is: the same bytes are for everybody. */
   const document = { url: "", bytes: Buffer.alloc(0) };
   return {
@@ -43,7 +43,7 @@ export function serverHandlers(deps: Deps, parts: ServerParts): Handlers<keyof (
     ready: async (): Promise<Readiness> => {
       const refusal = phase.refusal();
       if (refusal !== null) throw refusal;
-      return { status: "ready", seq: drover.state.seq, logTimeAheadMs: drover.logTime().aheadMs };
+      return { status: "ready", seq: drover.state.seq, serverId, logTimeAheadMs: drover.logTime().aheadMs };
     },
     metrics: () => parts.metrics(),
     openapi: () => {
