@@ -5,7 +5,7 @@
  * verbs/fleet.test.ts.
  */
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { emptyDirectory, type Ran, type Served, served } from "../../test/kits/cli/served.ts";
@@ -49,6 +49,49 @@ describe("tasks", LIMIT, () => {
     assert.deepEqual((await drover("retry", "mend")).out, "mend submitted again\n");
     assert.equal((await drover("task", "mend", "--watch")).code, 0);
     assert.equal((await drover("retry", "mend")).code, 4);
+  });
+
+  test("what a command leaves is listed, fetched once and never over a file, and missed by verify", async () => {
+    const path = (name: string): string => join(server.directory, name);
+    const command = `mkdir -p report; echo '# spec' > spec.md; echo a > report/a.txt; ln -s /etc/passwd report/b.txt`;
+    const flags = ["--output", "spec.md", "--output", "report/**"];
+    assert.equal((await drover("submit", "--command", command, "--id", "left", ...flags, "--wait")).code, 0);
+    const { files } = (await json("files", "left")) as { files: { path: string; hash: string; size: number }[] };
+    assert.deepEqual(
+      files.map(({ path: one, size }) => `${one} ${size}`),
+      ["report/a.txt 2", "spec.md 7"],
+    );
+    const [a, spec] = files.map(({ hash }) => hash) as [string, string];
+    const listed = await drover("files", "left");
+    assert.match(listed.out, /^PATH +SIZE +HASH\nreport\/a\.txt +2 B +[0-9a-f]{64}\nspec\.md +7 B +[0-9a-f]{64}\n$/);
+    writeFileSync(path("spec.md"), "mine");
+    const taken = await drover("files", "left", "--get", "spec.md");
+    assert.deepEqual([taken.code, readFileSync(path("spec.md"), "utf8")], [2, "mine"]);
+    assert.match(taken.err, /it is there already\nhint: {2}name another with --out FILE/);
+    assert.equal((await drover("files", "left", "--get", "spec.md", "--out", "other.md")).code, 0);
+    assert.equal(readFileSync(path("other.md"), "utf8"), "# spec\n");
+    assert.equal((await drover("files", "left", "--get", "report/a.txt")).code, 0);
+    assert.equal(readFileSync(path("a.txt"), "utf8"), "a\n");
+    const unknown = await drover("files", "left", "--get", "report/b.txt");
+    assert.match(
+      unknown.err,
+      /^error: left has left no file report\/b\.txt\nhint: {2}it has left report\/a\.txt, spec\.md\n/,
+    );
+    assert.equal((await drover("files", "left", "--out", "x")).code, 2);
+    assert.equal((await drover("files", "nobody")).code, 4);
+    const stored = (hash: string): string => path(`.drover/files/${hash.slice(0, 2)}/${hash.slice(2)}`);
+    rmSync(stored(a));
+    writeFileSync(stored(spec), "# sPec\n");
+    const { code, out } = await drover("verify");
+    assert.equal(code, 1);
+    assert.ok(out.includes(`the file ${a}, which left has left as report/a.txt, is not there`), out);
+    assert.ok(out.includes(`the file ${spec} is not what was stored`), out);
+    const damaged = await drover("files", "left", "--get", "spec.md", "--out", "third.md");
+    assert.deepEqual([damaged.code === 0, existsSync(path("third.md"))], [false, false]);
+    assert.match(damaged.err, /is not what was stored; run drover verify/);
+    writeFileSync(stored(spec), "# spec\n");
+    writeFileSync(stored(a), "a\n");
+    assert.equal((await drover("verify")).code, 0);
   });
 
   test("one without a command is told that nobody takes it", async () => {
@@ -229,7 +272,7 @@ describe("the log", LIMIT, () => {
     const { code, out } = await drover("verify");
     assert.equal(code, 0);
     const [, seq = "", hash = ""] = /\n {2}head (\d+):([0-9a-f]{64})\n$/.exec(out) ?? [];
-    assert.match(out, /^✔ the log in \S+\.drover is whole: [\d ]+ events, \d+ payloads, 0 snapshots\n/);
+    assert.match(out, /^✔ the log in \S+\.drover is whole: [\d ]+ events, \d+ payloads, 0 snapshots, 2 files\n/);
     assert.match(out, /\n {2}(every event is signed|events \d+ to \d+ are not signed yet; the signed head covers all)/);
     const [, key = ""] = /\n {2}key ([0-9a-f]{64})\n/.exec(out) ?? [];
     assert.equal((await drover("verify", "--key", key)).code, 0);

@@ -27,7 +27,7 @@ import { type Address, DEFAULT_URL, targetOf } from "./server-address.ts";
 export type CallOptions = {
   /** Gives the call up. */
   readonly signal?: AbortSignal | undefined;
-  /** How long one try may take, beside what the call itself waits. */
+  /** How long one try may take, beside what the call itself waits; of a file, how long nothing may come. */
   readonly timeoutMs?: number | undefined;
   /** How often a call is made again. */
   readonly retries?: number | undefined;
@@ -163,8 +163,9 @@ async function fetchOnce(wiring: Wiring, call: Endpoint, asked: Told, options: C
   }));
 }
 
-/** A body that is not JSON, with its headers. */
+/** A body that is not JSON, with its headers; and what ends the try in place of a time for the whole of it. */
 type Sent = {
+  readonly late?: AbortSignal;
   readonly body?: string | AsyncIterable<Uint8Array>;
   readonly headers?: Readonly<Record<string, string>>;
 };
@@ -181,8 +182,7 @@ export async function send<Value>(
   const { params = {}, query = {} } = asked;
   const { body, headers: more = {} } = options;
   const limitMs = (options.timeoutMs ?? wiring.timeoutMs) + heldBackMs(call, asked);
-  const late = AbortSignal.timeout(limitMs);
-  const { signal } = options;
+  const { signal, late = AbortSignal.timeout(limitMs) } = options;
   try {
     const response = await wiring.fetch(`${address.base}${targetOf(call.path, params, query)}`, {
       method: call.method,

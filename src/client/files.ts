@@ -22,8 +22,44 @@ export type ClientFiles = {
   open(hash: string, options?: CallOptions & FileQuery): AsyncGenerator<Uint8Array>;
 };
 
-/** For a whole file, there or back. */
-const FILE_MS = 120_000;
+/** Without a byte of a file, there or back: a whole one takes as long as its line needs. */
+const SILENCE_MS = 120_000;
+
+/** Ends a try in which nothing moves for so long. */
+type Silence = { readonly late: AbortSignal; begin(): void; end(): void };
+
+function silenceOf(ms: number): Silence {
+  const controller = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  const end = (): void => clearTimeout(timer);
+  return {
+    late: controller.signal,
+    begin() {
+      end();
+      timer = setTimeout(() => controller.abort(), ms).unref();
+    },
+    end,
+  };
+}
+
+/** The chunks of a file that is sent: when the next is asked for, the one before is on its way. */
+async function* sent(chunks: AsyncIterable<Uint8Array>, { begin }: Silence): AsyncGenerator<Uint8Array> {
+  begin();
+  for await (const chunk of chunks) {
+    begin();
+    yield chunk;
+  }
+  begin();
+}
+
+/** The chunks of a file that comes; while one of them is worked on no other is waited for. */
+async function* heard(chunks: AsyncIterable<Uint8Array>, { begin, end }: Silence): AsyncGenerator<Uint8Array> {
+  for await (const chunk of chunks) {
+    end();
+    yield chunk;
+    begin();
+  }
+}
 
 export async function put(
   wiring: Wiring,
@@ -34,13 +70,21 @@ export async function put(
   const source = sourceOf(content);
   const headers = { "content-type": BYTES, "content-length": String(source.size) };
   const asked = { params: { hash: source.hash }, query };
-  return retried(wiring, call, () =>
-    send(wiring, ENDPOINTS.putFile, asked, { ...call, headers, body: source.bytes() }, async (response) => {
-      const { status, headers: answered } = response;
-      const answer = { status, headers: answered, text: await response.text() };
-      return answerOf(ENDPOINTS.putFile, answer) as StoredFile;
-    }),
-  );
+  return retried(wiring, call, async () => {
+    const silence = silenceOf(call.timeoutMs);
+    const { late } = silence;
+    const body = sent(source.bytes(), silence);
+    silence.begin();
+    try {
+      return await send(wiring, ENDPOINTS.putFile, asked, { ...call, late, headers, body }, async (response) => {
+        const { status, headers: answered } = response;
+        const answer = { status, headers: answered, text: await response.text() };
+        return answerOf(ENDPOINTS.putFile, answer) as StoredFile;
+      });
+    } finally {
+      silence.end();
+    }
+  });
 }
 
 export async function get(wiring: Wiring, hash: string, options: CallOptions & FileQuery = {}): Promise<Uint8Array> {
@@ -58,21 +102,27 @@ export async function* open(
   yield* once(wiring, hash, query, call);
 }
 
-async function* once(wiring: Wiring, hash: string, query: FileQuery, call: CallOptions): AsyncGenerator<Uint8Array> {
+async function* once(wiring: Wiring, hash: string, query: FileQuery, call: FileCall): AsyncGenerator<Uint8Array> {
   const endpoint = ENDPOINTS.file;
   const digest = createHash("sha256");
-  const body = await send(wiring, endpoint, { params: { hash }, query }, call, async (response) => {
-    if (response.status === 200) return response.body ?? none();
-    throw await refusalIn(response);
-  });
+  const silence = silenceOf(call.timeoutMs);
+  const { late } = silence;
+  silence.begin();
   try {
-    for await (const chunk of body) {
+    const body = await send(wiring, endpoint, { params: { hash }, query }, { ...call, late }, async (response) => {
+      if (response.status === 200) return response.body ?? none();
+      throw await refusalIn(response);
+    });
+    for await (const chunk of heard(body, silence)) {
       digest.update(chunk);
       yield chunk;
     }
   } catch (error) {
     call.signal?.throwIfAborted();
+    if (error instanceof ClientError) throw error;
     throw new ClientError("network", `the file ${hash} did not come whole`, { retryable: true, cause: error });
+  } finally {
+    silence.end();
   }
   if (digest.digest("hex") !== hash)
     throw new ClientError("bad_answer", `what came is not the file ${hash}`, { details: { hash } });
@@ -101,7 +151,9 @@ function sourceOf(content: FileContent): FileSource {
   return { hash: hashOf("sha256", bytes, "hex"), size: bytes.length, bytes: () => one(bytes) };
 }
 
-function split<Query extends PutFileQuery>(options: CallOptions & Query): { query: PutFileQuery; call: CallOptions } {
-  const { task, attempt, session, timeoutMs = FILE_MS, ...call } = options;
+type FileCall = CallOptions & { readonly timeoutMs: number };
+
+function split<Query extends PutFileQuery>(options: CallOptions & Query): { query: PutFileQuery; call: FileCall } {
+  const { task, attempt, session, timeoutMs = SILENCE_MS, ...call } = options;
   return { query: present({ task, attempt, session }), call: { ...call, timeoutMs } };
 }

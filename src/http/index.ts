@@ -40,3 +40,4 @@ export {
 export { createTurnstile, inItsTurn, type Turnstile } from "./turnstile.ts";
 export { createUnfinishedBodies } from "./unfinished-bodies.ts";
 export { createUnreadAnswers, type UnreadAnswers } from "./unread-answers.ts";
+export { uploadOf } from "./upload.ts";

@@ -16,7 +16,7 @@ export type ConnectionLimits = {
   readonly connectionsMax: number;
   readonly requestsPerConnectionMax: number;
   readonly headerBytesMax: number;
-  /** For the head of a request, and for the whole of it. */
+  /** For the head of a request, and for the whole of it; a file has a rate instead (upload.ts). */
   readonly headersMs: number;
   readonly requestMs: number;
   /** Between two requests of one connection. */

@@ -14,6 +14,7 @@ import type { Duplex } from "node:stream";
 import type { WireCode } from "../protocol/wire/index.ts";
 import { realClock, ringAfter } from "../std/index.ts";
 import { JSON_TYPE, SAFE_HEADERS } from "./send-answer.ts";
+import { isSpared } from "./upload.ts";
 
 type Unreadable = Error & { readonly code?: string; readonly rawPacket?: unknown };
 type Answer = { readonly status: string; readonly code: WireCode; readonly error: string; readonly allow?: string };
@@ -23,6 +24,7 @@ const LINGER = { ms: 1000, bytes: 64 * 1024 };
 
 /** What is not HTTP at all, or too slow, or too long. */
 export function refuseUnreadable(error: Unreadable, socket: Socket): void {
+  if (error.code === TOO_LONG && isSpared(socket)) return;
   if (socket.destroyed || !socket.writable || error.code === "ECONNRESET") return void socket.destroy();
   socket.end(textOf(UNREADABLE[error.code ?? ""] ?? otherMethod(error) ?? NOT_HTTP));
 }
@@ -58,10 +60,11 @@ function textOf({ status, allow, code, error }: Answer): string {
   return `${[`HTTP/1.1 ${status}`, ...lines].join("\r\n")}\r\n\r\n${body}`;
 }
 
+const TOO_LONG = "ERR_HTTP_REQUEST_TIMEOUT";
 const unreadable = (status: string, error: string): Answer => ({ status, code: "bad_request", error });
 const NOT_HTTP = unreadable("400 Bad Request", "this is not HTTP/1.1");
 const UNREADABLE: Readonly<Record<string, Answer>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: unreadable("408 Request Timeout", "the request took too long to arrive"),
+  [TOO_LONG]: unreadable("408 Request Timeout", "the request took too long to arrive"),
   HPE_HEADER_OVERFLOW: unreadable("431 Request Header Fields Too Large", "the headers are too long"),
 };
 

@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { createClient } from "../../src/client/index.ts";
 import { createExecHandler } from "../../src/worker/exec/handler.ts";
 import { startWorker } from "../../src/worker/index.ts";
 import { openServer, type TestServer } from "../kits/test-server.ts";
@@ -74,6 +75,8 @@ for (const settings of [{}, SETTINGS]) {
       ["GET", "/tasks/one/why"],
       ["POST", "/tasks/one/cancel", {}],
       ["POST", "/tasks/child/cancel", {}],
+      ["POST", "/tasks/one/approve", {}],
+      ["POST", "/tasks/child/approve", { deny: true }],
       ["PATCH", "/tasks/one", { priority: -300 }],
       ["GET", "/scheduler/config"],
       ["GET", "/workers"],
@@ -95,6 +98,41 @@ for (const settings of [{}, SETTINGS]) {
     two.end();
   });
 }
+
+test("an attempt puts files of its own and reads those that its task needs, and no others", async () => {
+  await using server = await openServer({ settings: SETTINGS });
+  const { drover } = server;
+  const secret = await drover.files.put("secret");
+  const needed = await drover.files.put("needed");
+  const leave = async (id: string, hash: string, more: object = {}) => {
+    await drover.remote.join({ id: `w-${id}`, slots: 1, capabilities: [id] });
+    await drover.submit({ id, action: "leave", agentId: "ann", capabilities: [id], ...more });
+    await drover.remote.sync(`w-${id}`, { n: 1, running: [{ taskId: id, attempt: 1 }] });
+    const results = [{ taskId: id, attempt: 1, outcome: "done" as const, files: [{ path: "f", hash, size: 6 }] }];
+    await drover.remote.sync(`w-${id}`, { n: 2, results });
+    assert.equal((await drover.task(id)).state, "done");
+  };
+  await leave("need", needed.hash, { agentId: "eve", project: "else" });
+  await leave("other", secret.hash);
+  const [one, two] = (await runningTasks(server, { id: "one", needs: ["need"] }, { id: "two" })) as [Running, Running];
+  const files = (token: string) => createClient({ url: server.url, token, retries: 0 }).files;
+  const { hash } = await files(one.token).put("of one");
+  assert.deepEqual(drover.files.totals().count, 3);
+  assert.equal(String(Buffer.from(await files(one.token).get(needed.hash))), "needed");
+  for (const [what, call] of Object.entries({
+    "what its task does not need": () => files(one.token).get(secret.hash),
+    "what no task lists yet": () => files(one.token).get(hash),
+    "what another needs": () => files(two.token).get(needed.hash),
+    "of a task that is not of its tree": () => files(one.token).get(secret.hash, { task: "other" }),
+  }))
+    await assert.rejects(call(), { code: "not_found" }, what);
+  for (const given of [{ task: "two", attempt: 1 }, { attempt: 2 }])
+    await assert.rejects(files(one.token).put("x", given), { code: "forbidden" }, JSON.stringify(given));
+  one.end();
+  await drover.wait("one");
+  await assert.rejects(files(one.token).put("late"), { code: "unauthorized" });
+  two.end();
+});
 
 test("the key lies in the data directory for its owner only, and tokens outlive a restart", async () => {
   const data = mkdtempSync(join(tmpdir(), "drover-"));

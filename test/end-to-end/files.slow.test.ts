@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { after, before, test } from "node:test";
 import { createClient } from "../../src/client/index.ts";
 import type { FileRef, ResultReport } from "../../src/protocol/index.ts";
@@ -171,3 +171,31 @@ for (const path of ["../up", "/etc/passwd", "a/../b", "a\\b", "C:/x", "a\nb", ""
     assert.equal(reply.status, 400, reply.text);
     assert.equal(reply.problem.details?.field, "results[0].files[0].path");
   });
+
+test("a file over a slow line arrives after the time that other requests have, and the gauges count it", async () => {
+  const limits = { headersMs: 200, requestMs: 300, lookMs: 20 };
+  await using slow = await openServer({ server: { limits } });
+  const text = "x".repeat(100);
+  const asked = (path: string, type: string): string =>
+    `PUT ${path} HTTP/1.1\r\nhost: 127.0.0.1:${slow.server.port}\r\ncontent-length: 100\r\n` +
+    `content-type: application/${type}\r\n\r\n`;
+  /** Half of a request, and what has been answered to it. */
+  function halfOf(path: string, type: string): { answer: string; socket: Socket } {
+    const half = { answer: "", socket: connect(slow.server.port, "127.0.0.1") };
+    half.socket.on("data", (data) => {
+      half.answer += data;
+    });
+    half.socket.write(`${asked(path, type)}${text.slice(0, 50)}`);
+    return half;
+  }
+  const other = halfOf("/projects/default", "json");
+  const file = halfOf(`/files/${hashOf(text)}`, "octet-stream");
+  await until("another request has taken too long", () => /^HTTP\/1.1 408/.test(other.answer));
+  assert.equal(file.answer, "");
+  file.socket.write(text.slice(50));
+  await until("the file is there", () => /^HTTP\/1.1 200/.test(file.answer));
+  const { text: metrics } = await slow.call("GET", "/metrics");
+  assert.match(metrics, /^drover_files 1$/m);
+  assert.match(metrics, /^drover_files_bytes 100$/m);
+  for (const { socket } of [file, other]) socket.destroy();
+});

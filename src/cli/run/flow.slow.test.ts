@@ -1,5 +1,6 @@
 /**
- * Work that flows through a plan: a task begins at the branch that another left, or where several are merged.
+ * Work that flows through a plan: a task begins at the branch that another left, or where several are merged, and
+ * reads the files that others wrote.
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -72,3 +73,40 @@ test("a merge conflict fails the task at once and names the files; the next run 
   const again = await place.run();
   assert.equal(again.code, 0, again.out);
 });
+
+test("a plan's outputs are laid into the inputs of those that need them, and named by expressions", {
+  timeout: 60_000,
+}, async () => {
+  using place = planDirectory(`tasks:
+  plan:
+    run: mkdir -p out; echo plan > out/spec.md; echo more > out/more.md
+    outputs: ["out/**"]
+  code:
+    run: 'cat $DROVER_INPUTS_DIR/plan/out/spec.md $DROVER_INPUTS_DIR/plan/\${{ needs.plan.files[0].path }} > seen'
+    needs: plan
+    outputs: [seen]
+  never: { run: "echo x > ../never", needs: code, outputs: ["../never"] }`);
+  const refused = await place.run();
+  assert.equal(refused.code, 2);
+  assert.match(refused.err, /plan\.yml:\d+.*outputs/s);
+  place.write("plan.yml", place.read("plan.yml").replace(/ {2}never: .*/, ""));
+  const { code, out } = await place.run();
+  assert.equal(code, 0, out);
+  assert.equal(place.read("seen"), "plan\nmore\n");
+});
+
+for (const [what, made] of [
+  ["a symbolic link", "ln -s /etc/passwd out"],
+  ["a link to a directory", "mkdir d && echo x > d/out && ln -s d l && ln -s l/out out"],
+  ["a pipe", "mkfifo out"],
+  ["a directory", "mkdir out"],
+  ["too large", "truncate -s 65M out"],
+] as const)
+  test(`an output of a plan that is ${what} fails its task at once, by name`, { timeout: 60_000 }, async () => {
+    using place = planDirectory(`tasks:
+  bad: { run: '${made}', outputs: [out], attempts: 3 }`);
+    const { code, out } = await place.run();
+    assert.equal(code, 1, out);
+    assert.match(out, /bad failed: .*\bout\b/);
+    assert.doesNotMatch(out, /root:/);
+  });

@@ -10,6 +10,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { isSha256 } from "../../core/base/index.ts";
+import type { FilesReport } from "../../engine/files/index.ts";
 import type { Drover } from "../../engine/index.ts";
 import { DATABASE_FILE } from "../../std/index.ts";
 import { dataSetting } from "../config/load.ts";
@@ -50,8 +51,9 @@ export const verifyVerb: VerbBody<Flags> = {
         const found = await log.verify(expect as Parameters<typeof log.verify>[0]);
         const endedAt = found.ok ? await lastEventAt(log) : null;
         const logTimeAheadMs = Math.max(0, (endedAt ?? 0) - call.terminal.now());
-        const files = await verifyFiles(directory);
-        const report = withFiles(withKey({ ...found, logTimeAheadMs, files: files.count }, key), files.damaged);
+        // What a log lists that is not whole means nothing.
+        const files = await verifyFiles(directory, found.ok ? log : null);
+        const report = withFiles(withKey({ ...found, logTimeAheadMs, files: files.count }, key), files);
         call.output.answer(report, () => shownReport(report, directory, call.output));
         return report.ok ? EXIT.ok : EXIT.failed;
       } finally {
@@ -96,12 +98,15 @@ function withKey(report: Report, expected: string | null): Report {
   return { ...report, ok: false, problems: [...report.problems, { seq: 0 as Report["head"]["seq"], message }] };
 }
 
-/** The report, unless a file that a task left is not what it was. */
-function withFiles(report: Report, damaged: readonly string[]): Report {
-  if (damaged.length === 0) return report;
+/** The report, unless a file that a task left is not what it was, or not there. */
+function withFiles(report: Report, { damaged, missing }: FilesReport): Report {
+  const messages = [
+    ...damaged.map((hash) => `the file ${hash} is not what was stored`),
+    ...missing.map(({ hash, task, path }) => `the file ${hash}, which ${task} has left as ${path}, is not there`),
+  ];
+  if (messages.length === 0) return report;
   const seq = 0 as Report["head"]["seq"];
-  const problems = damaged.map((hash) => ({ seq, message: `the file ${hash} is not what was stored` }));
-  return { ...report, ok: false, problems: [...report.problems, ...problems] };
+  return { ...report, ok: false, problems: [...report.problems, ...messages.map((message) => ({ seq, message }))] };
 }
 
 /** With how far the log ends in the future, by the clock of this machine. */

@@ -10,6 +10,7 @@ import { text as readText } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
 import { createTestDrover } from "../../testing/index.ts";
 import { openDrover } from "../drover.ts";
+import { openSqliteLog } from "../index.ts";
 import { GRACE_MS } from "./contents.ts";
 import { verifyFiles } from "./files.ts";
 
@@ -190,7 +191,7 @@ test("contents outlive the process, are for their owner only, and what was half 
   await using again = await openDrover({ data });
   assert.deepEqual(readdirSync(join(data, "files")), [prefix]);
   assert.equal(String(await again.files.get(hashOf("kept"))), "kept");
-  assert.deepEqual(await verifyFiles(data), { count: 1, damaged: [] });
+  assert.deepEqual(await verifyFiles(data, null), { count: 1, damaged: [], missing: [] });
 });
 
 test("a content changed on the disk is not handed out, is named by verify, and may be put again", async (t) => {
@@ -202,10 +203,31 @@ test("a content changed on the disk is not handed out, is named by verify, and m
   const { files = [] } = await drover.wait("t");
   const one = files[0]?.hash ?? "";
   writeFileSync(join(data, "files", one.slice(0, 2), one.slice(2)), "kepT");
-  assert.deepEqual(await verifyFiles(data), { count: 1, damaged: [one] });
+  assert.deepEqual(await verifyFiles(data, null), { count: 1, damaged: [one], missing: [] });
   await assert.rejects(drover.files.get(one), { code: "damaged" });
   assert.match(warnings.join(), /not what was stored/);
   await assert.rejects(drover.files.get(one), { code: "damaged" });
   await drover.files.put("kept");
   assert.equal(String(await drover.files.get(one)), "kept");
+});
+
+test("verify names what a task lists and is not there, and nothing of tasks that are forgotten", async (t) => {
+  const data = directory(t);
+  const config = { scheduler: { resultTtl: "1h" } } as const;
+  const kit = await createTestDrover({ data, config });
+  await kit.drover.worker({}, async ({ taskId }, { output }) => void (await output("f", taskId)));
+  for (const id of ["old", "kept", "lost"]) await kit.drover.submit(task(id));
+  for (const id of ["old", "kept", "lost"]) await kit.drover.wait(id);
+  const missing = async () => {
+    await using log = await openSqliteLog({ directory: data, readOnly: true });
+    return (await verifyFiles(data, log)).missing;
+  };
+  const remove = (text: string) => rmSync(join(data, "files", hashOf(text).slice(0, 2), hashOf(text).slice(2)));
+  assert.deepEqual(await missing(), []);
+  remove("lost");
+  assert.deepEqual(await missing(), [{ hash: hashOf("lost"), task: "lost", path: "f" }]);
+  await kit.clock.advance(2 * GRACE_MS);
+  await kit.settle();
+  assert.deepEqual(await missing(), [], "their records are gone, and what they left may be");
+  await kit.drover.close();
 });

@@ -15,9 +15,11 @@ import { buffer } from "node:stream/consumers";
 import { isSha256, sizeText } from "../../core/base/index.ts";
 import type { FileRules } from "../../core/config/index.ts";
 import type { FileRef } from "../../core/model/index.ts";
+import type { Log } from "../../log/index.ts";
 import type { FileContent, StoredFile } from "../../protocol/index.ts";
 import { isSafePath } from "../../std/index.ts";
 import { badInput, DroverError } from "../base/drover-error.ts";
+import { recover } from "../writer/recovery.ts";
 import { countedSize, createContents, type FileTotals, type ForAttempt, type Parts } from "./contents.ts";
 import { type Content, directoryMedium, type Medium } from "./medium.ts";
 
@@ -172,15 +174,44 @@ async function isSound(medium: Medium, { hash, size }: Pick<Content, "hash" | "s
   return read === size && digest.digest("hex") === hash;
 }
 
-/** Looks at every content of a data directory, and touches none; a server may run meanwhile. */
-export async function verifyFiles(data: string): Promise<{ readonly count: number; readonly damaged: string[] }> {
+/** What is wrong with the files of a data directory. */
+export type FilesReport = {
+  /** How many contents there are. */
+  readonly count: number;
+  /** The hashes of those that are not what was stored. */
+  readonly damaged: readonly string[];
+  /** Those that a task lists and that are not there. */
+  readonly missing: readonly { readonly hash: string; readonly task: string; readonly path: string }[];
+};
+
+/** Looks at every content of a data directory, and at what tasks list; touches none. A server may run meanwhile. */
+export async function verifyFiles(data: string, log: Log | null): Promise<FilesReport> {
   const medium = directoryMedium(join(data, FILES_DIRECTORY));
   const damaged: string[] = [];
+  const listed = await listedIn(log);
   const all = await medium.list();
   for (const content of all) if (!(await isSound(medium, content))) damaged.push(content.hash);
-  // One that was removed meanwhile is none.
+  // One that was removed meanwhile is none, and one that no task lists any more may be gone.
   const left = new Set((await medium.list()).map(({ hash }) => hash));
-  return { count: all.length, damaged: damaged.filter((hash) => left.has(hash)) };
+  const absent = [...listed].filter(([hash]) => !left.has(hash));
+  const still = absent.length === 0 ? listed : await listedIn(log);
+  return {
+    count: all.length,
+    damaged: damaged.filter((hash) => left.has(hash)),
+    missing: absent.filter(([hash]) => still.has(hash)).map(([hash, by]) => ({ hash, ...by })),
+  };
+}
+
+/** Every content that a task lists, with one of these tasks and its name there. */
+async function listedIn(log: Log | null): Promise<Map<string, { readonly task: string; readonly path: string }>> {
+  const listed = new Map<string, { task: string; path: string }>();
+  if (log === null) return listed;
+  const { state } = await recover(log);
+  for (const [hash, [task]] of state.files) {
+    const path = task?.extra?.files?.find((file) => file.hash === hash)?.path;
+    if (task !== undefined && path !== undefined) listed.set(hash, { task: task.id, path });
+  }
+  return listed;
 }
 
 /** A path that is there twice, or that is a file and a directory. */

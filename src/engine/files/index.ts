@@ -1,3 +1,3 @@
 /** What other layers may use of this room. */
 
-export { verifyFiles } from "./files.ts";
+export { type FilesReport, verifyFiles } from "./files.ts";

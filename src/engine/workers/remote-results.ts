@@ -38,7 +38,9 @@ export function createRemoteResults(
     const say = (accepted: boolean, code?: Code): ResultAnswer =>
       code === undefined ? { ...answer, accepted } : { ...answer, accepted, code };
     const fault = files.faultOf(given.files ?? []);
-    const read = readReport(id, given, fault);
+    // The answer of a push worker is its last word: it cannot put what is missing and report again.
+    const isFinal = fault?.isMissing === false || writer.state.fleet.byId.get(worker)?.kind === "push";
+    const read = readReport(id, given, isFinal ? fault : null);
     const key = `${id}#${number}`;
     const task = writer.state.tasks.get(id);
     const live = task?.attempt ?? null;
@@ -49,7 +51,7 @@ export function createRemoteResults(
     }
     if (live.worker.id !== worker) return say(false, "not_held");
     // The attempt is not over by this: its worker does not name it any more, and it is queued again.
-    if (fault?.isMissing === true) return say(false, "files_missing");
+    if (fault !== null && !isFinal) return say(false, "files_missing");
     const decided = writer.execute({ type: "finish-attempt", report: read.report }, read.text);
     if (!decided.ok) return say(false, "stale_attempt");
     // A task that was cancelled, or ran out of time, is over: what came of it all the same does not count.
@@ -80,12 +82,12 @@ function readReport(task: TaskId, given: ResultReport, fault: FilesFault | null)
   const payload = outcome === "done" ? payloadIn(given.result) : undefined;
   // Another attempt would not mend it: the worker has the result and Drover will not take it. To refuse the sync
   // instead would keep out all else that the worker has to say, and the worker would say it again for ever.
-  const unkept = (bad: BadResult, why: string): Read => ({
-    report: { ...plain, outcome: "failed", error: why, permanent: true },
+  const unkept = (bad: BadResult, why: string, permanent = true): Read => ({
+    report: { ...plain, outcome: "failed", error: why, permanent },
     digest: `${bad} ${why}`,
     bad,
   });
-  if (fault !== null && !fault.isMissing) return unkept("bad_files", fault.why);
+  if (fault !== null) return unkept("bad_files", fault.why, !fault.isMissing);
   if (payload instanceof DroverError) return unkept("bad_result", payload.message);
   if (payload !== undefined && payload.size > RESULT_BYTES_MAX) {
     const most = `at most ${RESULT_BYTES_MAX} are kept; write more to an artifact`;

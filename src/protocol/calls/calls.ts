@@ -434,13 +434,14 @@ const gateCalls = callsOf<GateCalls>("gates", {
 
 const fileCalls = callsOf<FileCalls>("files", {
   putFile: {
-    roles: WORKERS,
+    roles: CALLERS,
     params: file.fileName,
     query: file.putFileQuery,
     summary: "Put the content of a file that an attempt leaves",
     description:
       "The body is the file as it is, at most files.maxFile, and its hash is that of the path. Content that no task " +
-      "lists within an hour goes again. An attempt lists its files when it reports its end.",
+      "lists within an hour goes again. An attempt lists its files when it reports its end. The token of an attempt " +
+      "puts files of that one; any other token of an agent is refused.",
     answers: { 200: file.storedFile },
     errors: ["too_large", "stale_attempt", "not_found", "over_capacity"],
   },

@@ -1,6 +1,6 @@
 /** What other layers may use of this room: the bodies that the engine reads. */
 
-export { outputPath, outputs } from "./files.ts";
+export { fileRefs, outputPath, outputs } from "./files.ts";
 export { permitBody, settleBody } from "./permits.ts";
 export { SCHEDULE_ID_MAX, scheduleFields } from "./schedules.ts";
 export { PAGE_DEFAULT } from "./task-calls.ts";

@@ -90,15 +90,24 @@ function scopeOf({ agentId, projects }: Caller): string {
 }
 
 /** What the token of an attempt is good for. */
-const FOR_ATTEMPT: ReadonlySet<CallName> = new Set<CallName>(["submit", "submitBatch", "task", "wait", "logs"]);
+const FOR_ATTEMPT: ReadonlySet<CallName> = new Set<CallName>([
+  "submit",
+  "submitBatch",
+  "task",
+  "wait",
+  "logs",
+  "putFile",
+  "file",
+]);
 
 /** Throws if the call speaks of everybody's work and the token is scoped. */
 export function checkScope(name: CallName, caller: Caller): void {
   const { attempt } = caller;
-  if (attempt !== undefined && !FOR_ATTEMPT.has(name))
+  if (attempt !== undefined && FOR_ATTEMPT.has(name)) return;
+  if (attempt !== undefined)
     throw forbidden(
-      `this is the token of attempt ${attempt.number} of ${attempt.task}: it submits children of that task, and ` +
-        "reads it, those below it and those it needs",
+      `this is the token of attempt ${attempt.number} of ${attempt.task}: it submits children of that task, puts its ` +
+        "files, and reads it, those below it and those it needs",
     );
   if (FOR_SCOPED[name] === "refused" && isScoped(caller))
     throw forbidden(`this token is scoped to ${scopeOf(caller)}, and this call speaks of the work of all`);

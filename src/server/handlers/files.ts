@@ -5,12 +5,21 @@
  * What goes out was checked before, is named by its hash alone, and is never to be taken for a page: whatever a task
  * has written, a browser is to store it and not to look into it.
  *
- * A worker's token puts and reads for an attempt that its session runs. All others read what they may read the task of.
+ * A worker's token puts and reads for an attempt that its session runs, the token of an attempt for that one. All
+ * others read what they may read the task of.
  */
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { badInput, refused } from "../../engine/base/index.ts";
-import { type Caller, cutOffSilent, headersOf, PollEnded, ServerRefusal } from "../../http/index.ts";
+import {
+  type Caller,
+  cutOffSilent,
+  forbidden,
+  headersOf,
+  PollEnded,
+  ServerRefusal,
+  uploadOf,
+} from "../../http/index.ts";
 import type { FileCalls } from "../../protocol/calls/index.ts";
 import { BYTES, type FileQuery, type PutFileQuery, type StoredFile } from "../../protocol/index.ts";
 import { present } from "../../std/index.ts";
@@ -24,6 +33,15 @@ const SILENCE_MS = 120_000;
 export function fileHandlers({ drover }: Pick<Deps, "drover">): Handlers<keyof FileCalls> {
   const { state, files } = drover;
 
+  /** What the token of an attempt says is what is meant; a query may repeat it. */
+  function ownAttempt({ attempt: own }: Caller, query: PutFileQuery): PutFileQuery {
+    if (own === undefined) return query;
+    const { task = own.task, attempt = own.number } = query;
+    if (task !== own.task || attempt !== own.number)
+      throw forbidden(`this is the token of attempt ${own.number} of ${own.task}`, { field: "task" });
+    return { ...query, task, attempt };
+  }
+
   function checkAttempt(caller: Caller, { task, attempt, session }: PutFileQuery): void {
     if (caller.role === "worker" && task === undefined)
       throw badInput("task", undefined, "the task of an attempt that this worker runs");
@@ -32,8 +50,10 @@ export function fileHandlers({ drover }: Pick<Deps, "drover">): Handlers<keyof F
   }
 
   async function put(hash: string, query: PutFileQuery, { caller, request }: Exchange): Promise<StoredFile> {
+    if (caller.role === "agent" && caller.attempt === undefined)
+      throw forbidden("the role agent may not do this; it takes admin, worker, or the token of an attempt");
     checkAttempt(caller, query);
-    const { task, attempt } = query;
+    const { task, attempt } = ownAttempt(caller, query);
     if (task !== undefined && sessionOf(state, task, attempt) === null)
       throw refused({ type: "attempt-stale", task: task as never, attempt: attempt ?? 0, current: null });
     const type = request.headers["content-type"];
@@ -46,7 +66,7 @@ export function fileHandlers({ drover }: Pick<Deps, "drover">): Handlers<keyof F
       });
     try {
       const by = task === undefined || attempt === undefined ? {} : { task, attempt };
-      return await files.put(request.iterator({ destroyOnReturn: false }), { hash, ...by });
+      return await files.put(uploadOf(request), { hash, ...by });
     } catch (error) {
       if (request.destroyed && !request.complete) throw new PollEnded("hung-up");
       throw error;
@@ -56,11 +76,13 @@ export function fileHandlers({ drover }: Pick<Deps, "drover">): Handlers<keyof F
   async function get(hash: string, query: FileQuery, exchange: Exchange): Promise<string> {
     const { caller, response, request } = exchange;
     checkAttempt(caller, query);
-    const { task } = query;
+    const own = caller.attempt?.task;
+    const { task = own } = query;
     if (task !== undefined && caller.role !== "worker") await checkTask(drover, caller, task);
     const { size, bytes } = await files.open(hash, {
       ...present({ task }),
-      mayRead: (owner) => isOwn(caller, owner),
+      // An attempt reads what its task needs, whosever that is.
+      mayRead: (owner) => (task !== undefined && task === own) || isOwn(caller, owner),
     });
     const named = ["content-length", String(size), "content-disposition", `attachment; filename="${hash}"`];
     response.writeHead(200, [...headersOf(BYTES), ...named, "content-security-policy", "sandbox; default-src 'none'"]);

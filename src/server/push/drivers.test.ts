@@ -230,3 +230,25 @@ test("an engine that has closed ends every drive quietly", async () => {
   await kit.clock.advance(10_000);
   assert.deepEqual([kit.changes, kit.problems], [["b alive", "b ended"], []]);
 });
+
+test("an answer lists files that its worker has put; one that lists what it has not fails, by name", async () => {
+  await using kit = await pushWorld({ config: { scheduler: { retry: { base: 1 } } } });
+  const browser = kit.instance("browser:1");
+  await kit.driver.join({ id: "b", endpoint: browser.endpoint });
+  const left = await kit.drover.files.put("# spec");
+  const file = { path: "spec.md", ...left };
+  await kit.submit("t");
+  nth(browser.posts, 0).answer(200, JSON.stringify({ files: [file], result: { ok: true } }));
+  await kit.settle();
+  const { state, files, result } = await kit.drover.task("t");
+  assert.deepEqual([state, files, result], ["done", [file], { ok: true }]);
+  await kit.submit("u", { maxAttempts: 2 });
+  nth(browser.posts, 1).answer(200, JSON.stringify({ files: [{ ...file, hash: "ab".repeat(32) }] }));
+  await kit.settle();
+  await kit.clock.advance(1000);
+  nth(browser.posts, 2).answer(200, JSON.stringify({ files: [{ ...file, size: 7 }] }));
+  await kit.settle();
+  const failed = await kit.drover.task("u");
+  assert.deepEqual([failed.state, failed.attempt, failed.files], ["failed", 2, undefined]);
+  assert.match(failed.error ?? "", /its file spec\.md was not put/);
+});

@@ -8,6 +8,10 @@ function answer(status: number, body: string | Uint8Array = "", more: Partial<Pu
 const typed = (contentType: string): Partial<PushAnswer> => ({ contentType });
 const permanent = true as const;
 
+const FILE = { path: "a/spec.md", hash: "ab".repeat(32), size: 3 };
+const UNSAFE =
+  'its files cannot be kept: [0].path is "../up", and must be a relative path of at most 1024 characters ' +
+  "that stays in its directory, with slashes";
 const rateLimited = true;
 const rows: [claim: string, answer: PushAnswer, outcome: PushOutcome][] = [
   ["JSON is the result", answer(200, '{"a":[1]}', typed("application/json")), { outcome: "done", result: { a: [1] } }],
@@ -38,6 +42,28 @@ const rows: [claim: string, answer: PushAnswer, outcome: PushOutcome][] = [
     "a note that is no text is a result",
     answer(200, '{"again":true,"note":2}'),
     { outcome: "done", result: { again: true, note: 2 } },
+  ],
+  [
+    "files that it has put are listed, beside its result",
+    answer(200, JSON.stringify({ files: [FILE], result: 5 })),
+    { outcome: "done", result: 5, files: [FILE] },
+  ],
+  ["files alone are no result", answer(200, JSON.stringify({ files: [FILE] })), { outcome: "done", files: [FILE] }],
+  ["no files are a result", answer(200, '{"files":[]}'), { outcome: "done", result: { files: [] } }],
+  [
+    "files that are named otherwise are a result",
+    answer(200, '{"files":[{"name":"a"}]}'),
+    { outcome: "done", result: { files: [{ name: "a" }] } },
+  ],
+  [
+    "files with more beside are a result",
+    answer(200, JSON.stringify({ files: [FILE], more: 1 })),
+    { outcome: "done", result: { files: [FILE], more: 1 } },
+  ],
+  [
+    "a file that leads elsewhere fails for good",
+    answer(200, JSON.stringify({ files: [{ ...FILE, path: "../up" }] })),
+    { outcome: "failed", error: UNSAFE, permanent },
   ],
   ["299 is done", answer(299), { outcome: "done" }],
   ["a redirect is a failure", answer(302), { outcome: "failed", error: "HTTP 302" }],

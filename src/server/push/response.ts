@@ -2,9 +2,10 @@
  * What a push worker's answer means for the task.
  *
  * 2xx is done, with the body as the result: parsed where it is JSON, text where it is text, base64 with its content
- * type where it is neither, nothing where it is empty; `{"again": true, "note": …}` asks for another round of its
- * loop. Anything else is a failure with the status and the beginning of the body. Whether the task is tried again
- * depends on whose fault it was:
+ * type where it is neither, nothing where it is empty; `{"again": true, "note": …}` asks for another round of its loop,
+ * `{"ask": …}` asks a person, and `{"files": [{"path", "hash", "size"}], "result": …}` lists files that the worker has
+ * put by the token of its attempt. Anything else is a failure with the status and the beginning of the body. Whether
+ * the task is tried again depends on whose fault it was:
  *
  * - 429 and 529: of neither. It goes back to the queue, which counts against nothing, and the gate of its provider is
  *   shut for as long as the answer says.
@@ -15,7 +16,10 @@
  * - 5xx, and a redirect, which is not followed: tried again. A task with a tab has one attempt unless it asked for
  *   more, so a click is not repeated.
  */
+import { isRecord, sentence } from "../../core/base/index.ts";
 import { canonical, DroverError } from "../../engine/base/index.ts";
+import { type FileRef, readShape } from "../../protocol/index.ts";
+import { fileRefs } from "../../protocol/shapes/index.ts";
 import { asked, isAgain, present, RESULT_BYTES_MAX } from "../../std/index.ts";
 
 const ERROR_CHARACTERS = 1000;
@@ -36,7 +40,7 @@ export type PushAnswer = {
   readonly isWhole: boolean;
 };
 export type PushOutcome =
-  | { readonly outcome: "done"; readonly result?: unknown }
+  | { readonly outcome: "done"; readonly result?: unknown; readonly files?: readonly FileRef[] }
   | { readonly outcome: "again"; readonly note?: string }
   | { readonly outcome: "ask"; readonly question: string; readonly timeoutMs?: number }
   | { readonly outcome: "failed"; readonly error: string; readonly permanent?: true }
@@ -62,17 +66,31 @@ const tooLarge = (): PushOutcome => ({
 
 function resultOf({ bytes, contentType }: PushAnswer): PushOutcome {
   if (bytes.length === 0) return { outcome: "done" };
-  const result = readBody(bytes, contentType);
-  const question = asked(result);
+  const body = readBody(bytes, contentType);
+  const question = asked(body);
   if (question !== null) return { outcome: "ask", ...question };
-  if (isAgain(result)) return { outcome: "again", ...present({ note: result.note }) };
+  if (isAgain(body)) return { outcome: "again", ...present({ note: body.note }) };
+  const left = isLeft(body) ? readShape(fileRefs(), body.files) : null;
+  if (left?.ok === false)
+    return { outcome: "failed", error: `its files cannot be kept: ${sentence(left.failure)}`, permanent: true };
+  const result = isLeft(body) ? body.result : body;
+  const files = left === null ? {} : { files: left.value };
+  if (result === undefined) return { outcome: "done", ...files };
   try {
     if (Buffer.byteLength(canonical(result, "result")) > RESULT_BYTES_MAX) return tooLarge();
   } catch (error) {
     if (!(error instanceof DroverError)) throw error;
     return { outcome: "failed", error: `its result cannot be kept: ${error.message}`, permanent: true };
   }
-  return { outcome: "done", result };
+  return { outcome: "done", result, ...files };
+}
+
+/** Whether an answer lists files that were put. What has anything else in it is a result. */
+function isLeft(body: unknown): body is { readonly files: readonly unknown[]; readonly result?: unknown } {
+  if (!isRecord(body) || !Array.isArray(body.files) || body.files.length === 0) return false;
+  const isFile = (file: unknown): boolean =>
+    isRecord(file) && Object.keys(file).sort().join() === "hash,path,size" && typeof file.hash === "string";
+  return Object.keys(body).every((key) => key === "files" || key === "result") && body.files.every(isFile);
 }
 
 function readBody(bytes: Uint8Array, contentType: string): unknown {
