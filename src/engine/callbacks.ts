@@ -39,7 +39,7 @@ export type Callbacks = {
   /** A receiver was notified, or given up. */
   settle(seq: number, outcome: { ok: boolean; status?: number | null; attempts: number }): Promise<void>;
 };
-export type CallbackService = Callbacks & { onCommitted(batch: readonly Applied[]): void };
+type CallbackService = Callbacks & { onCommitted(batch: readonly Applied[]): void };
 
 export function createCallbacks(deps: {
   readonly writer: Writer;

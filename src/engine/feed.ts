@@ -52,7 +52,7 @@ export function readFeedOptions(given: unknown): Wanted {
   return { after: seq(after), follow, label, signal };
 }
 
-export type Feed = {
+type Feed = {
   /** Events behind `after`: those there are, or, with `follow`, also those to come until the signal fires. */
   read(options: Wanted): AsyncGenerator<FeedEvent>;
   /** Something was committed. */

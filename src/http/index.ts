@@ -14,7 +14,7 @@ export {
 export { badHeader, bug, forbidden, type Problem, problem, ServerRefusal } from "./problem.ts";
 export { type BodyLimits, readBody } from "./request-body.ts";
 export { createRequestCheck, type RequestCheck } from "./request-check.ts";
-export { createRequestTurns, type InTurn, type PipelineLimits } from "./request-turn.ts";
+export { createRequestTurns, type PipelineLimits } from "./request-turn.ts";
 export {
   cutOffSilent,
   headersOf,
@@ -27,17 +27,8 @@ export {
   sendProblem,
 } from "./send-answer.ts";
 export { createStreams, type StreamLimits, type StreamMessage, type Streams } from "./sse.ts";
-export {
-  type Access,
-  type Caller,
-  createAccess,
-  type Grant,
-  type Holder,
-  holderOf,
-  isScoped,
-  type KnownToken,
-} from "./tokens.ts";
+export { type Access, type Caller, createAccess, type Grant, holderOf, isScoped, type KnownToken } from "./tokens.ts";
 export { createTurnstile, inItsTurn, type Turnstile } from "./turnstile.ts";
 export { createUnfinishedBodies } from "./unfinished-bodies.ts";
-export { createUnreadAnswers, type UnreadAnswers } from "./unread-answers.ts";
+export { createUnreadAnswers } from "./unread-answers.ts";
 export { uploadOf } from "./upload.ts";

@@ -19,7 +19,7 @@ export type PipelineLimits = {
   /** Of all connections together. */
   readonly pipelinedInAllMax: number;
 };
-export type InTurn = (request: IncomingMessage, response: ServerResponse, begin: () => void) => void;
+type InTurn = (request: IncomingMessage, response: ServerResponse, begin: () => void) => void;
 /** Says no, as the last answer of its connection; the answer may have to wait for its turn. */
 type Refuse = (request: IncomingMessage, response: ServerResponse, why: ServerRefusal) => void;
 

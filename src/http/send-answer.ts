@@ -39,7 +39,7 @@ export type RequestContext = {
   readonly route: string;
   readonly startedAt: number;
 };
-export type Answer = {
+type Answer = {
   readonly status: number;
   /** Text is this answer's own; bytes are shared with other callers of the same. */
   readonly body: string | Buffer;

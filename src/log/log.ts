@@ -104,10 +104,10 @@ export type Head = Anchor & {
 
 export type Appended = { readonly type: "appended"; readonly head: Head };
 export type Conflict = { readonly type: "conflict"; readonly head: Head };
-export type Unknown = { readonly type: "unknown"; readonly cause: string };
+type Unknown = { readonly type: "unknown"; readonly cause: string };
 export type AppendResult = Appended | Conflict | Unknown;
 
-export type ReadOptions = {
+type ReadOptions = {
   /** Whether payloads are read too (default true). A recovery needs none and reads faster without. */
   readonly payloads?: boolean;
   /** Ends with the batch that brings the bytes of events to about so many; a mebibyte at most. Absent: reads on. */
@@ -117,7 +117,7 @@ export type ReadOptions = {
 export type SnapshotInput = Anchor & { readonly chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array> };
 export type Snapshot = Anchor & { readonly chunks: AsyncIterable<Uint8Array> };
 
-export type Lead = {
+type Lead = {
   readonly epoch: number;
   /** Gives the lead up early. Once or often, it is the same. */
   release(): Promise<void>;

@@ -10,7 +10,7 @@ import type { Schema } from "./schema/schema.ts";
 import { WIRE_CODES } from "./wire/codes.ts";
 import { BYTES, PROTOCOL_HEADER, PROTOCOL_VERSION } from "./wire/endpoints.ts";
 
-export type OpenApiOptions = {
+type OpenApiOptions = {
   /** The version of Drover. */
   readonly version: string;
   /** Where the server is, as its callers see it. */

@@ -42,7 +42,7 @@ export type CallParts = SendParts &
     readonly access: () => Access;
   };
 /** What path and query hold, as text. */
-export type Target = { readonly params: unknown; readonly query: RawQuery };
+type Target = { readonly params: unknown; readonly query: RawQuery };
 type AnswerCall = (request: IncomingMessage, response: ServerResponse, target: Target) => void;
 type Underway = Exchange & RequestContext & { readonly target: Target };
 type AnyHandler = (asked: unknown, exchange: Exchange) => unknown;

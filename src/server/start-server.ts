@@ -48,7 +48,7 @@ import { createPushDriver } from "./push/drivers.ts";
 import { createRoutes } from "./routes.ts";
 import { startWebhooks, type Webhooks } from "./webhooks/dispatcher.ts";
 
-export type ServerLimits = ConnectionLimits &
+type ServerLimits = ConnectionLimits &
   PipelineLimits &
   StreamLimits & {
     /** A caller that takes nothing of its answer for so long is gone. */

@@ -387,7 +387,7 @@ function payFor(shadow: Shadow, id: string, tokens: number): void {
 /**
  * A task that began after the block and ended well, while no call has or wants a permit: its provider answers again.
  */
-export function noteAnswered(shadow: Shadow, provider: string | null, assignedAt: number): void {
+function noteAnswered(shadow: Shadow, provider: string | null, assignedAt: number): void {
   const gate = provider === null ? undefined : shadow.gates.get(provider);
   if (gate === undefined || gate.out.size > 0 || gate.waiting.size > 0) return;
   if (gate.blockedUntil >= 0 && assignedAt >= gate.blockedUntil) gate.throttles = 0;

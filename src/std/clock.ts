@@ -17,7 +17,7 @@ export type Clock = {
   ringAt(at: number, ring: () => void, options?: AlarmOptions): CancelAlarm;
 };
 /** Whether the process stays alive until it has rung: by default it does. */
-export type AlarmOptions = { readonly keepAlive?: boolean };
+type AlarmOptions = { readonly keepAlive?: boolean };
 /** Calls an alarm off. Where a process can be kept alive, it also says anew whether this alarm does so. */
 export type CancelAlarm = { (): void; keepAlive?(isKept: boolean): void };
 type Alarms = Pick<Clock, "elapsed" | "ringAt">;

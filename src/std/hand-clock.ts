@@ -34,7 +34,7 @@ export type HandClock = Clock &
     /** In how many milliseconds each alarm rings that is set. */
     alarms(): number[];
   };
-export type HandClockOptions = {
+type HandClockOptions = {
   readonly at: number;
   readonly isAtRest?: () => Promise<boolean>;
   /** How far each reading moves the clock on, and how early alarms ring. */

@@ -3,7 +3,7 @@
 export { type Again, again, isAgain } from "./again.ts";
 export { type Ask, type AskOptions, ask, asked, TaskAsk } from "./ask.ts";
 export { remember } from "./bounded-map.ts";
-export type { AlarmOptions, CancelAlarm, Clock } from "./clock.ts";
+export type { CancelAlarm, Clock } from "./clock.ts";
 export { clockFrom, isoTime, isReading, nextTurn, realClock, ringAfter, ringEvery, withSteadyDate } from "./clock.ts";
 export {
   DATABASE_FILE,
@@ -14,9 +14,9 @@ export {
   makeOwnFile,
   OWN_FILE_MODE,
 } from "./data-directory.ts";
-export { createHandClock, type HandClock, type HandClockOptions, type Moves, type TestClock } from "./hand-clock.ts";
+export { createHandClock, type TestClock } from "./hand-clock.ts";
 export { isLoopback } from "./loopback.ts";
-export { type JsonFault, jsonFault, kindInWords, present, RESULT_BYTES_MAX } from "./plain-json.ts";
+export { jsonFault, present, RESULT_BYTES_MAX } from "./plain-json.ts";
 export { rateLimitOf, readRetryAfter, SPAN_MS_MAX, spanOf, TaskRequeue, TaskSkip } from "./retry-after.ts";
 export { isSafePath, PATH_LENGTH_MAX, patternTest } from "./safe-path.ts";
 export { unitAdvice } from "./span-text.ts";

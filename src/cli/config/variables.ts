@@ -29,7 +29,7 @@ import type { Environment } from "../shell/terminal.ts";
 import type { Setting } from "./file.ts";
 import { BadConfig, type ConfigProblem, type Origin } from "./problem.ts";
 
-export const PREFIX = "DROVER_";
+const PREFIX = "DROVER_";
 /** A variable without `__` is taken for a misspelt knob only if it is this near to one. */
 const SLIP_MAX = 2;
 
@@ -110,7 +110,7 @@ function hasAlias(document: Document): boolean {
 }
 
 /** Text as YAML means it; where only text will do, the text itself, so that a secret of digits stays a secret. */
-export function readValue(text: string, schema: JsonSchema, origin: Origin): unknown {
+function readValue(text: string, schema: JsonSchema, origin: Origin): unknown {
   const document = parseDocument(text, { stringKeys: true, prettyErrors: false, logLevel: "error" });
   const kinds = kindsOf(schema);
   const complaint = document.errors[0]?.message ?? (hasAlias(document) ? ALIAS : null);

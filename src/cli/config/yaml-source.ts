@@ -11,9 +11,9 @@ import { isRecord } from "../../core/base/index.ts";
 import type { FileOrigin } from "./problem.ts";
 import { type YamlComplaint, yamlComplaints } from "./yaml-complaint.ts";
 
-export type Path = readonly (string | number)[];
+type Path = readonly (string | number)[];
 /** Where something stands: its name, or what it is set to. */
-export type Spot = "key" | "value";
+type Spot = "key" | "value";
 
 export type YamlRules = {
   readonly words: { readonly DUPLICATE_KEY: string; readonly MULTIPLE_DOCS: string };

@@ -60,7 +60,7 @@ export function needsRestart(before: Settings, after: Settings): string[] {
   return knobs.filter(([, of]) => of(before) !== of(after)).map(([name]) => name);
 }
 
-export type Facts = {
+type Facts = {
   readonly url: string;
   readonly log: LogTarget;
   readonly config: ServerConfig;

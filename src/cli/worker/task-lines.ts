@@ -12,7 +12,7 @@ import type { GlobalFlags } from "../shell/verb.ts";
 import { span } from "../show/time.ts";
 
 export type QuietFlag = { readonly quiet?: boolean };
-export type TaskLines = (task: ExecTask, run: () => Promise<ExecOutcome>) => Promise<ExecOutcome>;
+type TaskLines = (task: ExecTask, run: () => Promise<ExecOutcome>) => Promise<ExecOutcome>;
 
 const WORDS: Readonly<Record<ExecOutcome["outcome"] | "start", readonly [word: string, tint: Tint]>> = {
   start: ["start", "dim"],

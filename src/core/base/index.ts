@@ -16,7 +16,7 @@ export { agentId, gateId, instant, milliseconds, projectId, seconds, seq, taskId
 export { cutError, ERROR_LENGTH_MAX, errorText } from "./error-text.ts";
 export { INSTANT_MAX, instantInWords, instantTextFault } from "./instant-text.ts";
 export { distanceOf, nearest } from "./nearest.ts";
-export { isPlainObject, THROWS } from "./plain-object.ts";
+export { isPlainObject } from "./plain-object.ts";
 export * from "./readers.ts";
 export { badField, brokenness, kindShown, type Refusal, sentence, shown } from "./refusal.ts";
 export { isKeptForOthers, keptOf } from "./reserve.ts";

@@ -9,7 +9,7 @@
 /** `items` has room for a power of two; `length` of them are there, from `head` on and round the end. */
 export type Fifo<Item> = { items: (Item | undefined)[]; head: number; length: number };
 
-export type ReadonlyFifo<Item> = Readonly<Omit<Fifo<Item>, "items">> & {
+type ReadonlyFifo<Item> = Readonly<Omit<Fifo<Item>, "items">> & {
   readonly items: readonly (Item | undefined)[];
 };
 

@@ -163,7 +163,7 @@ export type ProjectSettings = {
   readonly bytesPerMinute: number | null;
 };
 /** Who executes. */
-export type WorkerRules = {
+type WorkerRules = {
   /** A worker silent for so long is given up. */
   readonly lease: number;
   /** Worktrees an exec worker keeps at most. */
@@ -174,14 +174,14 @@ export type WorkerRules = {
   readonly artifactPoll: number;
 };
 /** The files that tasks wait for. */
-export type ArtifactRules = {
+type ArtifactRules = {
   /** The directory that input artifacts lie under; null: where the process runs. */
   readonly root: string | null;
   /** Whether an input artifact may be any path. */
   readonly anywhere: boolean;
 };
 /** Where everything is remembered. */
-export type LogRules = {
+type LogRules = {
   /** Events between two snapshots. */
   readonly snapshotEvery: number;
   /** How long events are kept. */

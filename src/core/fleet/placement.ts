@@ -29,7 +29,7 @@ import { firstFrom, indexFor, leastLoaded, tightest } from "./worker-tree.ts";
 const ONLY_WORKER: Reason = { type: "only-worker-available" };
 /** A strategy that has a choice for every task; affinity has none for a task that nothing draws to a worker. */
 type Ranking = Exclude<Strategy, "affinity">;
-export type Placement = { readonly worker: ReadonlyWorker; readonly reason: Reason };
+type Placement = { readonly worker: ReadonlyWorker; readonly reason: Reason };
 
 /** Where a task of an open shape goes. Null only if no worker has room, which its shape says already. */
 export function place(state: ReadonlyState, task: ReadonlyTask, demand: ReadonlyDemand): Placement | null {

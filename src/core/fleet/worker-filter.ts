@@ -68,7 +68,7 @@ const plainAction = (name: string): string => (isBrought(name) ? EXEC : name);
 
 export const keyOfTakes = ({ actions, types, projects }: Takes): string => JSON.stringify([actions, types, projects]);
 
-export type Taken = { readonly action: string; readonly type: string };
+type Taken = { readonly action: string; readonly type: string };
 
 /** Whether a worker with this filter takes such a task. */
 export const takesSuch = (takes: Takes, { action, type }: Taken, project: string): boolean =>

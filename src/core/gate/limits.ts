@@ -15,9 +15,9 @@ import type { GrantedPermit, ReadonlyGate, TokenLimit } from "./state.ts";
 import { TOKEN_LIMITS } from "./state.ts";
 import { bestTicket, nextAging, positionOf, type Ticket, ticketsInOrder } from "./waiting-line.ts";
 
-export type GateRateLimit = "blocked" | "requests" | `tokens-${TokenLimit}`;
-export type GateRoomLimit = "probe" | "slow-start" | "concurrency";
-export type GateLimit = GateRateLimit | GateRoomLimit;
+type GateRateLimit = "blocked" | "requests" | `tokens-${TokenLimit}`;
+type GateRoomLimit = "probe" | "slow-start" | "concurrency";
+type GateLimit = GateRateLimit | GateRoomLimit;
 
 /** How a gate stands at an instant. */
 export type GateStanding = {

@@ -41,7 +41,7 @@ export type RollingFacts = {
   readonly ends: readonly number[];
   readonly amounts: readonly number[];
 };
-export type FixedFacts = {
+type FixedFacts = {
   readonly kind: "fixed";
   readonly windowMs: number;
   readonly startedAt: number | null;

@@ -51,7 +51,7 @@ export type Share = {
 };
 
 /** One line: the tickets of one class of one project. */
-export type Lane = {
+type Lane = {
   readonly share: Share;
   readonly rank: number;
   entries: Entry[];
@@ -61,7 +61,7 @@ export type Lane = {
   slot: number;
 };
 
-export type Entry = { readonly ticket: Ticket; readonly lane: Lane; live: boolean };
+type Entry = { readonly ticket: Ticket; readonly lane: Lane; live: boolean };
 
 export type Queue = {
   readonly entries: SlotMap<Entry>;

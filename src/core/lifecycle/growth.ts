@@ -14,10 +14,10 @@ import type { State, Task } from "../model/state.ts";
 import { extraOf } from "./labels.ts";
 
 /** How deep below its outermost ancestor a child of a running task may be. */
-export const GROWN_DEPTH_MAX = 16;
+const GROWN_DEPTH_MAX = 16;
 /** Children of one task, and tasks that grow from one root. */
-export const GROWN_CHILDREN_MAX = 1000;
-export const GROWN_TREE_MAX = 100_000;
+const GROWN_CHILDREN_MAX = 1000;
+const GROWN_TREE_MAX = 100_000;
 
 /** The parent whose attempt submits a task; a refusal where that attempt is over, or the tree may not grow further. */
 export function growingParent(

@@ -120,7 +120,7 @@ function tie(state: State, task: Task, event: TaskSubmitted): void {
   if (event.artifact !== null) awaitArtifact(state, task, event.artifact);
 }
 
-export type Ties = Pick<Links, "parent" | "needs" | "ofRunning">;
+type Ties = Pick<Links, "parent" | "needs" | "ofRunning">;
 
 /** The parent and the needs that a task waits for, each once. */
 export const dependenciesOf = (links: Ties): TaskId[] => eachOnce(awaitedParent(links), links.needs);

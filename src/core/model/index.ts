@@ -12,17 +12,7 @@ export type {
   WorkerSettings,
 } from "./commands.ts";
 export { ADDED, FIELDS, RENAMED } from "./event-fields.ts";
-export type {
-  AffinityKind,
-  Event,
-  EventKind,
-  FileRef,
-  Rank,
-  Reason,
-  Takes,
-  TaskSubmitted,
-  UsageTotals,
-} from "./events.ts";
+export type { Event, EventKind, FileRef, Reason, Takes, TaskSubmitted, UsageTotals } from "./events.ts";
 export { taskOf } from "./events.ts";
 export type { Approval, AttemptUsage, End, Round } from "./extra.ts";
 export type {

@@ -468,7 +468,7 @@ export type Totals = Record<
 >;
 
 /** An end, and whose it is: of a task that ran again since it is not the last one. */
-export type EndedEntry = { readonly task: Task; readonly end: End };
+type EndedEntry = { readonly task: Task; readonly end: End };
 
 /** Everything the log says, and the indices that follow from it. Only `evolve` may change it. */
 export type State = {

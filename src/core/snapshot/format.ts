@@ -33,7 +33,7 @@ export type HeaderRow = [
   ...[origin: number, highest: number, totals: Numbers],
 ];
 export type ConfigRow = [tag: "config", base: Config, patch?: ConfigPatch | null];
-export type SpentRow = [tag: "spent", spent: RollingFacts];
+type SpentRow = [tag: "spent", spent: RollingFacts];
 export type ProjectRow = [
   ...[tag: "project", id: string, settings: Project["settings"], source: Project["source"], status: Project["status"]],
   ...[level: number, charged: number, spent: RollingFacts, recent: RollingFacts, starts: RollingFacts],
@@ -47,7 +47,7 @@ export type WorkerRow = [
   ...[offered?: number, endpoint?: string | null, path?: string | null, takes?: Takes | null, note?: string | null],
 ];
 export type GateRow = [tag: "gate", id: string, held: boolean, facts: GateFacts];
-export type TabRow = [tag: "tab", id: string, seq: number, ownerlessSince: number];
+type TabRow = [tag: "tab", id: string, seq: number, ownerlessSince: number];
 /** Its tag is that of the first format. */
 export type RequirementsRow = [
   ...[tag: "ask", type: string, capabilities: readonly string[], cpu: number, memory: number, provider: string | null],
@@ -109,8 +109,8 @@ export type AttemptRow = [
   ...[express: boolean, state: Attempt["state"], startedAt: number, reserve: number, reported: number],
   ...[permitted: number, known: boolean, stopCause: Attempt["stopCause"], stopBy: number],
 ];
-export type HoldRow = [tag: "hold", task: number, worker: string];
-export type ArtifactRow = [tag: "artifact", name: string, waiters: Numbers];
+type HoldRow = [tag: "hold", task: number, worker: string];
+type ArtifactRow = [tag: "artifact", name: string, waiters: Numbers];
 export type StoneRow = [
   ...[tag: "tombstone", id: string, bodyHash: string, phase: number, depth: number, priority: number],
   ...[parent: string | null, endedAt: number, seq: number, endSeq: number, children: number, due: boolean],
@@ -136,7 +136,7 @@ export type ScheduleRow = [
   ...[tag: "schedule", id: string, body: string, nextAt: number | null, lastAt: number | null],
   ...[lastTask: string | null],
 ];
-export type RejectedRow = [tag: "rejected", agent: string, count: number];
+type RejectedRow = [tag: "rejected", agent: string, count: number];
 export type EndOfFileRow = [tag: "end", lines: number];
 
 export type Row =

@@ -12,7 +12,7 @@ import { fail, ok } from "../base/result.ts";
 import { type FairnessRules, priority, STRATEGIES, type Strategy } from "../config/config.ts";
 import { objectOf, orThrow, readAmounts } from "./formulas.ts";
 
-export type RoundResources = { readonly cpuMillicores?: number; readonly memoryBytes?: number };
+type RoundResources = { readonly cpuMillicores?: number; readonly memoryBytes?: number };
 /** A project in a round. */
 export type RoundProject = {
   /** Its id. */

@@ -27,7 +27,7 @@ export type Question = {
 };
 
 /** How one task stands in the three lines it waits in: among projects, among agents, in its agent's queue. */
-export type Standing = {
+type Standing = {
   readonly rank: TaskRank;
   /** It goes before it is anybody's turn. */
   readonly express: boolean;

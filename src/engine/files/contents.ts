@@ -32,7 +32,7 @@ export type Parts = {
   readonly settled: () => Promise<void>;
   readonly onWarning: (message: string) => void;
 };
-export type Contents = {
+type Contents = {
   /** To be called first: what there is. Half of a content is removed. */
   load(): Promise<void>;
   find(hash: string): Kept | undefined;

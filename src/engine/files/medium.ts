@@ -12,7 +12,7 @@ import { OWN_FILE_MODE } from "../../std/index.ts";
 
 export type Content = { readonly hash: string; readonly size: number; readonly at: number };
 /** A content on its way in. */
-export type Arriving = {
+type Arriving = {
   write(chunk: Uint8Array): Promise<void>;
   /** It is whole, and durable under its hash when this resolves. */
   keep(hash: string): Promise<void>;

@@ -30,7 +30,7 @@ export type LocalPermits = {
   stop(error: DroverError): void;
 };
 /** The attempt on whose reservation a call draws. */
-export type Holder = { readonly task: TaskId; readonly attempt: number; readonly signal: AbortSignal };
+type Holder = { readonly task: TaskId; readonly attempt: number; readonly signal: AbortSignal };
 
 /** The position a call has in the queue, and keeps when it is put back after a 429. */
 type Position = { readonly askedAt: Instant; readonly order: number | null };

@@ -26,8 +26,8 @@ const OWN_ID = /^p\d+$/;
 
 /** A position in the queue of a gate: older calls go first. */
 type Position = { readonly gate: string; readonly project: string; readonly askedAt: Instant; readonly order: number };
-export type SettleOptions = { readonly retryAfterMsMax?: number };
-export type AskOptions = {
+type SettleOptions = { readonly retryAfterMsMax?: number };
+type AskOptions = {
   readonly signal?: AbortSignal;
   /** By default yes: a call takes the position it had before its 429. */
   readonly keepsPosition?: boolean;
@@ -41,7 +41,7 @@ export type RemotePermits = {
   /** Gives a ticket up, or a permit back unused. */
   drop(permit: string): Promise<void>;
 };
-export type RemotePermitsService = RemotePermits & { onApplied(event: Event): void; stop(error: DroverError): void };
+type RemotePermitsService = RemotePermits & { onApplied(event: Event): void; stop(error: DroverError): void };
 
 export function createRemotePermits(writer: Writer, clock: Clock): RemotePermitsService {
   const { state } = writer;

@@ -31,7 +31,7 @@ export type ScheduleFilter = {
 };
 
 /** What a schedule takes, and whose it is. */
-export type ScheduleFacts = { readonly bytes: number; readonly project: string; readonly agentId: string };
+type ScheduleFacts = { readonly bytes: number; readonly project: string; readonly agentId: string };
 
 /** To read a body costs much; a schedule put anew is a new one. */
 const known = new WeakMap<Schedule, ScheduleFacts>();
@@ -83,7 +83,7 @@ function readFilter(filter: ScheduleFilter) {
   return { size, after: cursor ?? "", isWanted };
 }
 
-export type ScheduleRoom = {
+type ScheduleRoom = {
   /** `facts` are of the schedule as it would be. One that is there already has its place, and its bytes. */
   refusalFor(id: ScheduleId, facts: ScheduleFacts): Refusal | null;
   /** So many bytes came, or went if it is negative. */

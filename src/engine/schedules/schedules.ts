@@ -34,7 +34,7 @@ export type Schedules = {
   /** Removes a recurring task; what it has submitted stays. */
   remove(id: string): Promise<void>;
 };
-export type ScheduleService = Schedules & { begin(): void; stop(): void };
+type ScheduleService = Schedules & { begin(): void; stop(): void };
 
 type Deps = {
   readonly writer: Writer;

@@ -20,7 +20,7 @@ const KEY_FILE = "attempt-key";
 const KEY_BYTES = 32;
 
 /** The attempt that a token is of, and whose it is. */
-export type TokenHolder = {
+type TokenHolder = {
   readonly task: string;
   readonly attempt: number;
   readonly project: string;

@@ -9,7 +9,7 @@ import { DroverError } from "../base/drover-error.ts";
 import type { Applied } from "../writer/group-commit.ts";
 
 const WAITERS_MAX = 1_000_000;
-export type EndKind = Extract<Event["kind"], "task-done" | "task-failed" | "task-cancelled" | "task-skipped">;
+type EndKind = Extract<Event["kind"], "task-done" | "task-failed" | "task-cancelled" | "task-skipped">;
 /** The events with which a task ends, and what it is from then on. */
 const ENDS: Readonly<Record<EndKind, EndPhase>> = {
   "task-done": "done",

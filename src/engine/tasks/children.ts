@@ -15,7 +15,7 @@ import { type ReadTask, readTaskBody, type TaskInput } from "./task-body.ts";
 /** What a running task submits: who it is of need not be said. */
 export type ChildInput = Omit<TaskInput, "agentId"> & { readonly agentId?: string };
 /** The same, many at once. */
-export type ChildBatch = Omit<BatchInput, "agentId"> & { readonly agentId?: string };
+type ChildBatch = Omit<BatchInput, "agentId"> & { readonly agentId?: string };
 
 export type ChildApi = {
   /**

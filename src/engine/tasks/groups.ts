@@ -18,7 +18,7 @@ import type { EndWatch } from "./await-end.ts";
 import { namesOf } from "./read-tasks.ts";
 
 /** Which tasks of a group. */
-export type GroupFilter = {
+type GroupFilter = {
   /** Only of this agent. */
   readonly agentId?: string;
   /** Only of this project, or these. */

@@ -187,7 +187,7 @@ type Listed = {
 };
 
 /** Which tasks a filter names: by group and labels, which are looked up, and by all else, which is asked of each. */
-export type Matcher = {
+type Matcher = {
   readonly labels: readonly string[];
   readonly group: string | null;
   readonly matches: (task: Listed) => boolean;

@@ -45,7 +45,7 @@ export function submitRead(
 }
 
 /** What a task is submitted with: its group, and the attempt of its parent that submits it. */
-export type Origin = { readonly group: string | null; readonly ofRunning: number | null };
+type Origin = { readonly group: string | null; readonly ofRunning: number | null };
 const ALONE: Origin = { group: null, ofRunning: null };
 
 const decideNow = (
@@ -67,7 +67,7 @@ function takeIn(
 }
 
 /** What found no room is remembered for a while, under an id to ask by. */
-export function turnAway(
+function turnAway(
   { writer, rejected, rejections }: SubmitParts,
   { submission, text }: ReadTask,
   failure: Refusal,

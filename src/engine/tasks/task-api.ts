@@ -72,12 +72,12 @@ export type TaskApi = Pick<SharedCalls, "approve" | "cancel" | "retry" | "task" 
     idOf(task: unknown): TaskId;
   };
 /** For those who submit by themselves, and try again: decided now, durable later; the answer, or why not. */
-export type SubmitNow = (body: unknown) => Submitted | DroverError;
+type SubmitNow = (body: unknown) => Submitted | DroverError;
 
 const SIGNAL = { signal: abortSignal };
 const readName = name();
 
-export type TaskApiParts = SubmitParts & { readonly ends: EndWatch };
+type TaskApiParts = SubmitParts & { readonly ends: EndWatch };
 
 export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; readonly submitNow: SubmitNow } {
   const { writer, ends } = parts;

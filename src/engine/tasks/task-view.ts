@@ -67,7 +67,7 @@ export function endedView(task: EndedTask, body: TaskInput | null): TaskView {
 }
 
 /** Where a task stands, without its body. */
-export function standing(state: State, task: Task, now: number): TaskView {
+function standing(state: State, task: Task, now: number): TaskView {
   return {
     ...known(task),
     ...(task.group === null ? {} : { position: countAhead(state, task, now) + 1 }),

@@ -16,7 +16,7 @@ import type { Clock } from "../../std/index.ts";
 const LOOKS_PER_LEASE = 8;
 const LATE_MS_MIN = 250;
 
-export type LeaseBook = {
+type LeaseBook = {
   /** Grants a full lease; answers how long it lasts: longer if it was longer. */
   renew(worker: WorkerId): number;
   end(worker: WorkerId): void;

@@ -52,7 +52,7 @@ export type LocalWorker = AsyncDisposable & {
    */
   close(): Promise<void>;
 };
-export type LocalWorkers = {
+type LocalWorkers = {
   join(options: WorkerOptions, handler: Handler): Promise<LocalWorker>;
   onCommitted(batch: readonly Applied[]): void;
   progressOf(task: string): unknown;

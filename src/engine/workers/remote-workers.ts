@@ -45,7 +45,7 @@ const FORGET_MS = 3_600_000;
 /** A poll lasts at most this part of a lease: a worker that hears nothing until its lease is over has lost it. */
 const POLL_PART = 2;
 
-export type LeaveOptions = { readonly session?: string };
+type LeaveOptions = { readonly session?: string };
 /** Workers in other processes. */
 export type RemoteWorkers = {
   /** A worker joins; under the same id a new session begins. */
@@ -68,7 +68,7 @@ export type LastWord = {
   readonly results: readonly ResultReport[];
   readonly unbegun: readonly AttemptRef[];
 };
-export type RemoteWorkersService = RemoteWorkers & {
+type RemoteWorkersService = RemoteWorkers & {
   /** A new life: every worker that the log has gets a full lease. */
   begin(): void;
   progressOf(task: string): unknown;

@@ -24,7 +24,7 @@ export type Applied = { readonly event: Event; readonly seq: Seq };
 /** Where the log ends after a batch, and how long it took to store it. */
 export type Commit = { readonly head: Head; readonly appendMs: number };
 
-export type GroupCommit = {
+type GroupCommit = {
   /** The number of the last event that is durable. */
   committed(): number;
   /** Adds the event that was just applied. If it `isAwaited`, `onCommitted` is called with it. */
@@ -165,7 +165,7 @@ function asStop(error: unknown): DroverError {
  * the writer: what it throws is a warning.
  */
 export type CommitListener = (batch: readonly Applied[], commit: Commit) => void;
-export type CommitWatch = {
+type CommitWatch = {
   /** Whether there is a listener. */
   isHeard(): boolean;
   /** Answers how to stop listening. */

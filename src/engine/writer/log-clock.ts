@@ -33,7 +33,7 @@ const SAME_MAX = 16;
 /** No alarm is further away than this: a wall clock that was set meanwhile is noticed then. */
 const LOOK_MS = 60_000;
 
-export type LogClock = {
+type LogClock = {
   /** Refuses a reading that is no instant. */
   now(): Instant;
   /** The last good time if the reading is no instant. */

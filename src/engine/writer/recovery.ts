@@ -43,7 +43,7 @@ async function* eventsBehind(log: Log, after: Seq): AsyncGenerator<ReadBatch> {
   }
 }
 
-export const stateOf = async (snapshot: Snapshot): Promise<MutableState> =>
+const stateOf = async (snapshot: Snapshot): Promise<MutableState> =>
   checked(snapshot, restore(await readLines(snapshot.chunks)));
 
 /** The same for an engine that has other things to do: after so many lines there is a turn for them. */

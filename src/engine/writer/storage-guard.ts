@@ -39,7 +39,7 @@ const AGENTS_PART = 2;
 const KEEPERS_MAX = 20_000;
 
 /** For whom something is stored; a call outside of tasks has no agent. */
-export type Keeper = { readonly project: ProjectId; readonly agent: AgentId | null };
+type Keeper = { readonly project: ProjectId; readonly agent: AgentId | null };
 export type StorageGuard = {
   /** Books what a command stores. Where it adds work and there is no room: why not, and nothing is booked. */
   weigh(command: Command, at: number): Refusal | null;

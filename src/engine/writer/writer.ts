@@ -74,7 +74,7 @@ const REPORTS: ReadonlySet<Command["type"]> = new Set<Command["type"]>([
   ...(["lose-attempt", "return-attempt", "settle-callback", "move-schedule"] as const),
 ]);
 
-export type WriterOptions = {
+type WriterOptions = {
   readonly state: MutableState;
   readonly log: Log;
   readonly epoch: number;

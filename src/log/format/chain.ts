@@ -33,7 +33,7 @@ export function postHash(prior: Uint8Array, bytes: Uint8Array): Uint8Array {
 export const batchLink = (prior: Uint8Array, { epoch, batchId }: BatchName): Uint8Array =>
   postHash(prior, Buffer.from(`drover batch 1 ${epoch} ${batchId}`, "utf8"));
 
-export type BatchName = { readonly epoch: number; readonly batchId: string };
+type BatchName = { readonly epoch: number; readonly batchId: string };
 
 /** The post hashes of a whole batch, 32 bytes each, one after the other. */
 export function chainBatch(prior: Uint8Array, bytes: Uint8Array, { starts, ends }: Spans): Uint8Array {

@@ -21,7 +21,7 @@ const FORMAT = 1;
 const FIRST_PRINTABLE = 32;
 const HEADER_LENGTH = 4;
 
-export type Told = { readonly event: Event; readonly cause: Seq | null };
+type Told = { readonly event: Event; readonly cause: Seq | null };
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
 

@@ -22,7 +22,7 @@ export type AppendAsk = {
   readonly bytes: Uint8Array;
 };
 
-export type Store = { readonly type: "store"; readonly row: BatchRow; readonly head: Head };
+type Store = { readonly type: "store"; readonly row: BatchRow; readonly head: Head };
 
 export function planAppend(source: RowSource, ask: AppendAsk): Appended | Conflict | Store {
   const { head } = source;

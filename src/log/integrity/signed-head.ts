@@ -23,7 +23,7 @@ export const headSeal: Seal<HeadClaim> = sealOf(
     `drover head 1 ${seq} ${hash} ${epoch} ${rule.events} ${rule.time} ${isClosed ? "closed" : "open"} ${batchId}`,
 );
 
-export type HeadPlace = {
+type HeadPlace = {
   readonly head: Head;
   readonly base: Anchor;
   /** The epoch of the last batch; 0 if there is none. */

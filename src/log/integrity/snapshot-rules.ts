@@ -22,7 +22,7 @@ export function checkSnapshotPlace({ seq, hash }: Anchor, found: string | null, 
   invariant(newest === undefined || newest.seq <= seq, `a snapshot is not older than the last one at ${newest?.seq}`);
 }
 
-export type CheckpointPlace = {
+type CheckpointPlace = {
   readonly head: Anchor;
   readonly base: Anchor;
   /** The chain's own hash at the checkpoint's seq. */

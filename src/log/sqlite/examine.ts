@@ -21,7 +21,7 @@ const FINDINGS_MAX = 20;
 /** Of no event. */
 const NOWHERE = seq(0);
 
-export type Examined = {
+type Examined = {
   readonly database: DatabaseSync;
   readonly path: string;
   readonly head: Head;

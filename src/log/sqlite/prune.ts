@@ -34,7 +34,7 @@ export type PruneAsk = {
 
 export type PruneStep = { readonly base: Anchor; readonly droppedBatches: number; readonly isDone: boolean };
 
-export type Pruning = { beginPrune(ask: PruneAsk): null; stepPrune(): PruneStep };
+type Pruning = { beginPrune(ask: PruneAsk): null; stepPrune(): PruneStep };
 
 export function createPruning(database: Database, signer: Signer): Pruning {
   let steps: Generator<PruneStep, PruneStep> | null = null;

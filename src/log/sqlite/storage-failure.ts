@@ -42,7 +42,7 @@ const REMEDY: Readonly<Record<LogFailureCode, string>> = {
   pruned: "Start from the snapshot.",
 };
 
-export type FailurePlace = {
+type FailurePlace = {
   /** What was being done, to which file: "append to /data/drover.db". */
   readonly doing: string;
   /** The event that could not be read, if that is known. */

@@ -45,7 +45,7 @@ type AppendInput = AppendAsk & {
 
 type PageInput = { readonly cursor: Cursor; readonly payloads: boolean; readonly bytesMax?: number | undefined };
 export type StoredPage = RowPage & { readonly blocks: readonly PayloadBlock[] };
-export type StoreState = {
+type StoreState = {
   readonly head: Head;
   readonly base: Anchor;
   readonly checkpoints: readonly Checkpoint[];

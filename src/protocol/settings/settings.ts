@@ -22,7 +22,7 @@ import { readShape } from "../schema/validate.ts";
 import { BODY_LIMIT, coreSections, DEFAULT_LOG_URL, serverSection, settingsSchema, webhooksSection } from "./schema.ts";
 import { type TokenSettings, tokenFaults } from "./tokens.ts";
 
-export type ServerSettings = {
+type ServerSettings = {
   readonly host: string;
   readonly port: number;
   /** In bytes. */

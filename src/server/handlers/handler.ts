@@ -10,7 +10,7 @@ import type { TurnedAway } from "../observe/event-log.ts";
 import type { PushDriver } from "../push/drivers.ts";
 import type { Snapshot } from "../webhooks/delivery.ts";
 
-export type LogTail = { readonly attempt: number; readonly text: string; readonly truncated: boolean };
+type LogTail = { readonly attempt: number; readonly text: string; readonly truncated: boolean };
 /** The end of what an attempt wrote; without a number, of the last attempt. Null if it is not here. */
 export type LogsOf = (
   taskId: string,
@@ -42,7 +42,7 @@ export type Exchange = Polled & {
   /** Further headers of the answer, each name followed by its value. */
   readonly headers: string[];
 };
-export type Handler<Name extends CallName> = (
+type Handler<Name extends CallName> = (
   asked: Asked<Name>,
   exchange: Exchange,
 ) => Promise<Answered<Name>> | Answered<Name>;

@@ -10,7 +10,7 @@ import type { Drover } from "../../engine/index.ts";
 import { LogFailure } from "../../engine/index.ts";
 import { ServerRefusal } from "../../http/index.ts";
 
-export const EVENTS_MAX = 200_000;
+const EVENTS_MAX = 200_000;
 
 /** Before `since` this attempt has written nothing. */
 export type RanBy = { readonly attempt: number; readonly worker: string; readonly since: number };

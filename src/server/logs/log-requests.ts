@@ -43,7 +43,7 @@ export type LogOutcome =
   | { readonly kind: "none" | "silent" | "gone" | "keeps-none" }
   | { readonly kind: "failed"; readonly error: string };
 type LogRequest = AttemptRef & { readonly worker: string; readonly lines: number; readonly taskAgeMs?: number };
-export type Keeper = { readonly worker: string } | { readonly anyOf: readonly string[] } | "gone" | "keeps-none";
+type Keeper = { readonly worker: string } | { readonly anyOf: readonly string[] } | "gone" | "keeps-none";
 export type LogRequests = {
   /** A worker has synced; a folder if it keeps logs. */
   heard(worker: string, session: string | undefined, folder: string | undefined): void;

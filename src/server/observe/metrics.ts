@@ -31,7 +31,7 @@ export type MetricsParts = {
   readonly streams: () => number;
   readonly polls: () => number;
 };
-export type Metrics = {
+type Metrics = {
   text(): Promise<string>;
   onCommitted(batch: readonly Applied[], commit: Commit): void;
   onWebhook(outcome: WebhookOutcome): void;

@@ -28,7 +28,7 @@ const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 const FLUSH_MS = 2000;
 
 /** A request that was answered; `route` is the pattern, never the path itself. */
-export type Answered = {
+type Answered = {
   readonly method: string;
   readonly route: string;
   readonly status: number;

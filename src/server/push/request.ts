@@ -89,7 +89,7 @@ export function pushRequest(
 }
 
 /** A path under the endpoint, which may have one of its own. */
-export const under = (endpoint: string, path: string): URL => new URL(`${endpoint.replace(/\/+$/, "")}${path}`);
+const under = (endpoint: string, path: string): URL => new URL(`${endpoint.replace(/\/+$/, "")}${path}`);
 
 function fill(template: string, task: PushTask): Result<string, string> {
   let problem = "";

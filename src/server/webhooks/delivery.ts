@@ -29,8 +29,8 @@ export type Snapshot = {
   readonly callbackUrl?: string;
   readonly completedAt?: string;
 };
-export type Webhook = { readonly snapshot: Snapshot; readonly url: string; readonly deliveryId: string };
-export type Resolve = (name: string) => Promise<readonly ResolvedAddress[]>;
+type Webhook = { readonly snapshot: Snapshot; readonly url: string; readonly deliveryId: string };
+type Resolve = (name: string) => Promise<readonly ResolvedAddress[]>;
 /** The world outside, which a test replaces. */
 export type Outside = {
   readonly clock: Clock;
@@ -52,7 +52,7 @@ export type Verdict =
       readonly retryAfterMs?: number;
     };
 
-export const resolveName: Resolve = (name) => lookup(name, { all: true });
+const resolveName: Resolve = (name) => lookup(name, { all: true });
 export const outside = (clock: Clock, version: string): Outside => ({ clock, version, resolve: resolveName, exchange });
 
 export async function deliver(

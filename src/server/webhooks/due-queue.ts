@@ -26,7 +26,7 @@ export type DueEnd = Ended & { readonly seq: number };
 export type DueSource = { pending(): Iterable<DueEnd>; onDue(listener: () => void): () => void };
 /** In no log: the end of a task that was rejected. */
 export type Unlogged = Ended & { readonly seq: null };
-export type Due = {
+type Due = {
   /** Hands on one that is not in the log, in its task's turn. */
   add(end: Unlogged): void;
   /** One that was handed on is over. */

@@ -14,7 +14,7 @@ import { type ProcessTable, systemProcessTable } from "../process/table.ts";
 import type { ExecTask } from "./contract.ts";
 import { PRESETS, type Preset } from "./presets.ts";
 
-export type Isolation = "none" | "worktree" | "by-task";
+type Isolation = "none" | "worktree" | "by-task";
 
 /** How commands are run. */
 export type ExecOptions = {

@@ -57,7 +57,7 @@ function reasonOf(reason: unknown): string {
  * between any two (from the start, if only that one is set). Output is noted by the clock alone; one timer is set for
  * the earliest instant at which a limit could be passed, and set again if it was not.
  */
-export type Watch = { noteOutput(): void; end(): void };
+type Watch = { noteOutput(): void; end(): void };
 
 export function createWatch(options: {
   readonly clock: Pick<Clock, "elapsed" | "ringAt">;

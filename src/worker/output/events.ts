@@ -32,7 +32,7 @@ export type Said = {
 /** The tool itself says that it went wrong, whatever its exit code. */
 export type Failure = { readonly error: string; readonly later?: Later };
 /** It is to come back later: because its provider said 429 or 529, or for another reason that passes. */
-export type Later = { readonly isRateLimited: boolean; readonly retryAfterMs?: number };
+type Later = { readonly isRateLimited: boolean; readonly retryAfterMs?: number };
 export type LineReader = (line: Line) => Said;
 
 export const NOTHING: Said = {};

@@ -9,7 +9,7 @@
 import type { EnvironmentAddition } from "../../plan/work/index.ts";
 import { RUN_PATH_TAG, RUN_TAG } from "./leftovers.ts";
 
-export type Environment = Readonly<Record<string, string>>;
+type Environment = Readonly<Record<string, string>>;
 export type Inherited = Readonly<Record<string, string | undefined>>;
 type RunFacts = {
   readonly runId: string;

@@ -41,7 +41,7 @@ export async function killLeftovers(table: ProcessTable, run: Run): Promise<Left
   }
 }
 
-export type Run = {
+type Run = {
   readonly id: string;
   /** Only if it is certain that its group's number has not passed to another. */
   readonly leader: Leader | null;

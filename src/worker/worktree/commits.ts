@@ -76,7 +76,7 @@ export async function commitOfTree(tree: string, message: string): Promise<strin
   }
 }
 
-export type Merged =
+type Merged =
   | { readonly kind: "merged"; readonly commit: string }
   | { readonly kind: "conflict"; readonly files: readonly string[] }
   | { readonly kind: "unrelated" };

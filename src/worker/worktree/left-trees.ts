@@ -24,7 +24,7 @@ import { BRANCH_PREFIX } from "./worktree.ts";
  * An attempt runs in it; it is of another machine; there is work in it; its work is on another branch too; there is no
  * work in it; its directory is gone.
  */
-export type Standing = "running" | "elsewhere" | "work" | "merged" | "empty" | "gone";
+type Standing = "running" | "elsewhere" | "work" | "merged" | "empty" | "gone";
 export type LeftTree = {
   readonly root: string;
   readonly note: TreeNote;
