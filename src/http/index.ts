@@ -27,7 +27,16 @@ export {
   sendProblem,
 } from "./send-answer.ts";
 export { createStreams, type StreamLimits, type StreamMessage, type Streams } from "./sse.ts";
-export { type Access, type Caller, createAccess, type Grant, holderOf, isScoped, type KnownToken } from "./tokens.ts";
+export {
+  type Access,
+  type Caller,
+  createAccess,
+  type Grant,
+  type Holder,
+  holderOf,
+  isScoped,
+  type KnownToken,
+} from "./tokens.ts";
 export { createTurnstile, inItsTurn, type Turnstile } from "./turnstile.ts";
 export { createUnfinishedBodies } from "./unfinished-bodies.ts";
 export { createUnreadAnswers } from "./unread-answers.ts";

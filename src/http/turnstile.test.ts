@@ -140,3 +140,26 @@ test("a line whose callers have all gone costs nobody a turn", async () => {
   await nextTurn();
   assert.deepEqual(begun, [0, 3, 5]);
 });
+
+test("where a holder may not have all slots, one that never ends stands in its own way alone", async () => {
+  const inTurn = createTurnstile(4, 100, 2);
+  const { begun, ends, visitor } = visitors();
+  for (const number of [0, 1, 2, 3, 4]) inTurn(visitor(number));
+  assert.deepEqual(begun, [0, 1]);
+  for (const number of [10, 11, 12]) inTurn(visitor(number, "bob"));
+  assert.deepEqual(begun, [0, 1, 10, 11], "others have the rest");
+  inTurn(visitor(20, "cid"));
+  ends[2]?.();
+  await nextTurn();
+  assert.deepEqual(begun, [0, 1, 10, 11, 12], "bob has been waiting, and has one slot again");
+  ends[3]?.();
+  await nextTurn();
+  assert.deepEqual(begun, [0, 1, 10, 11, 12, 20]);
+  ends[4]?.();
+  ends[5]?.();
+  await nextTurn();
+  assert.deepEqual(begun, [0, 1, 10, 11, 12, 20], "ann has as many as may be, though slots are free");
+  ends[0]?.();
+  await nextTurn();
+  assert.deepEqual(begun, [0, 1, 10, 11, 12, 20, 2], "one of hers ended, and her next begins");
+});

@@ -9,6 +9,9 @@
  * one page of each other holder, however many those want. All lines together have an end, and its last tenth is kept
  * for holders with few calls in it.
  *
+ * Where the caller says how long a visit takes, by reading what is sent, a holder has so many slots at most and not all
+ * of them: one that reads nothing stands in its own way.
+ *
  * Nothing is made for a caller that has hung up: it is passed over when its turn comes. Where the end of the lines is
  * reached those that have gone leave first, so they keep no other out.
  *
@@ -36,13 +39,29 @@ export type Turnstile = (visit: Visit) => void;
 
 const LINES_MAX = 1000;
 
-export function createTurnstile(atOnce: number, linesMax: number = LINES_MAX): Turnstile {
+export function createTurnstile(atOnce: number, linesMax: number = LINES_MAX, ofEachMax: number = atOnce): Turnstile {
   const lines = new Map<Holder, Fifo<Visit>>();
   /** Those with a line, the next first. */
   const turns: Fifo<Holder> = fifo();
   let waiting = 0;
   let room = atOnce;
+  /** Slots that a holder has; counted where it may not have all. */
+  const taken = new Map<Holder, number>();
   const over = (): void => void setImmediate(giveUpSlot);
+
+  function begin(visit: Visit): void {
+    if (ofEachMax >= atOnce) return visit.begin(over);
+    const { holder } = visit;
+    taken.set(holder, (taken.get(holder) ?? 0) + 1);
+    visit.begin(() => {
+      const left = (taken.get(holder) ?? 0) - 1;
+      if (left > 0) taken.set(holder, left);
+      else taken.delete(holder);
+      over();
+    });
+  }
+
+  const mayBegin = (holder: Holder): boolean => ofEachMax >= atOnce || (taken.get(holder) ?? 0) < ofEachMax;
 
   /** Answers whether it has gone, and then it has left. */
   function hasLeft(visit: Visit): boolean {
@@ -60,12 +79,13 @@ export function createTurnstile(atOnce: number, linesMax: number = LINES_MAX): T
   }
 
   function giveUpSlot(): void {
-    for (let holder = shift(turns); holder !== undefined; holder = shift(turns)) {
+    for (let left = turns.length; left > 0; left--) {
+      const holder = shift(turns) as Holder;
       const line = lines.get(holder) as Fifo<Visit>;
-      const next = nextOf(line);
+      const next = mayBegin(holder) ? nextOf(line) : undefined;
       if (line.length === 0) lines.delete(holder);
       else push(turns, holder);
-      if (next !== undefined) return next.begin(over);
+      if (next !== undefined) return begin(next);
     }
     room++;
   }
@@ -83,11 +103,11 @@ export function createTurnstile(atOnce: number, linesMax: number = LINES_MAX): T
     waiting >= linesMax || isKeptForOthers(linesMax, waiting, lines.get(holder)?.length ?? 0);
 
   return (visit) => {
-    if (room > 0) {
-      room--;
-      return visit.begin(over);
-    }
     const { holder } = visit;
+    if (room > 0 && mayBegin(holder)) {
+      room--;
+      return begin(visit);
+    }
     if (isFullFor(holder)) sendHomeGone();
     if (isFullFor(holder))
       throw new ServerRefusal(

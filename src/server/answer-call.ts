@@ -16,6 +16,7 @@ import {
   createTurnstile,
   cutOffSilent,
   forbidden,
+  type Holder,
   headersOf,
   holderOf,
   JSON_TYPE,
@@ -63,10 +64,16 @@ const AT_ONCE: Partial<Record<CallName, number>> = {
   file: 32,
   metrics: 1,
 };
+/** How many of these one caller has at once: how long each takes is up to who sends, or reads. */
+const OF_EACH: Partial<Record<CallName, number>> = { putFile: 8, file: 8 };
 const nothing = (): void => {};
 
 /** The caller of what needs no token. */
 const NOBODY: Caller = { role: "viewer", projects: null, agentId: null };
+
+/** All workers may have the same token: each connection of theirs counts as one. */
+const visitorOf = ({ caller, request }: Exchange): Holder =>
+  caller.role === "worker" ? request.socket : holderOf(caller, request);
 
 /** `/tasks/{id}` as the router writes it. */
 export const routePath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ":$1");
@@ -79,7 +86,7 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
   const admit = admitter(name, call, parts);
   const send = senderOf(call, parts);
   const atOnce = AT_ONCE[name];
-  const inTurn: Turnstile | null = atOnce === undefined ? null : createTurnstile(atOnce);
+  const inTurn: Turnstile | null = atOnce === undefined ? null : createTurnstile(atOnce, undefined, OF_EACH[name]);
 
   function fail(exchange: Underway, error: unknown): void {
     phase.end();
@@ -118,7 +125,7 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
     if (inTurn === null) return answer(exchange, body, nothing);
     try {
       inTurn({
-        holder: holderOf(exchange.caller, exchange.request),
+        holder: visitorOf(exchange),
         begin: (over) => answer(exchange, body, over),
         isGone: () => exchange.response.destroyed,
         leave: phase.end,

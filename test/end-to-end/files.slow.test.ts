@@ -8,7 +8,7 @@ import { after, before, test } from "node:test";
 import { createClient } from "../../src/client/index.ts";
 import type { FileRef, ResultReport } from "../../src/protocol/index.ts";
 import { openServer, type TestServer } from "../kits/test-server.ts";
-import { until } from "../kits/waits.ts";
+import { until, within } from "../kits/waits.ts";
 
 const tokenOf = (name: string): string => `token-of-${name}-0123456789`;
 const tokens = [
@@ -198,4 +198,45 @@ test("a file over a slow line arrives after the time that other requests have, a
   assert.match(metrics, /^drover_files 1$/m);
   assert.match(metrics, /^drover_files_bytes 100$/m);
   for (const { socket } of [file, other]) socket.destroy();
+});
+
+test("readers that read nothing keep no other caller from its files", async () => {
+  await using roomy = await openServer({ settings: { server: { tokens } } });
+  const [stalled, wanted] = ["z".repeat(32 * 1024 * 1024), "small"];
+  const joined = await roomy.ask("joinWorker", { body: { id: "w", slots: 2 } }, { token: tokenOf("worker") });
+  const results: ResultReport[] = [];
+  for (const [agentId, content] of [
+    ["ann", stalled],
+    ["bob", wanted],
+  ] as const) {
+    await roomy.ask("submit", { body: { id: agentId, agentId, action: "x" } }, admin);
+    await roomy.drover.files.put(content, { task: agentId, attempt: 1 });
+    results.push({ taskId: agentId, attempt: 1, outcome: "done", files: [refOf("f", content)] });
+  }
+  await until("both are assigned", () =>
+    [...roomy.drover.state.tasks.values()].every(({ attempt }) => attempt !== null),
+  );
+  const body = { session: joined.json.session, results };
+  const reported = await roomy.ask("sync", { params: { id: "w" }, body }, admin);
+  assert.deepEqual(
+    reported.json.results.map(({ accepted }) => accepted),
+    [true, true],
+  );
+  const head = `GET /files/${hashOf(stalled)} HTTP/1.1\r\nhost: 127.0.0.1:${roomy.server.port}\r\n`;
+  let begun = 0;
+  const readers = Array.from({ length: 40 }, () => {
+    const reader = connect(roomy.server.port, "127.0.0.1");
+    reader.once("data", () => {
+      begun++;
+      reader.pause();
+    });
+    reader.write(`${head}authorization: Bearer ${tokenOf("ann")}\r\n\r\n`);
+    return reader;
+  });
+  await until("some are answered", () => begun >= 8);
+  const bob = createClient({ url: roomy.url, token: tokenOf("bob"), retries: 0 });
+  const read = await within("another reads its file", bob.files.get(hashOf(wanted)));
+  assert.equal(Buffer.from(read).toString(), wanted);
+  assert.equal(begun, 8, "no others of the first have begun meanwhile");
+  for (const reader of readers) reader.destroy();
 });
