@@ -142,9 +142,12 @@ type Frame =
   | "braces"
   | "paren"
   | "arithmetic"
+  | "group"
   | "index"
   | "comment"
   | "escaped";
+
+const ARITHMETIC: ReadonlySet<Frame> = new Set<Frame>(["arithmetic", "group", "index"]);
 
 /** The contexts of the expressions of a line, in their order. */
 function contextsOf(template: Template): Context[] {
@@ -172,12 +175,16 @@ function contextsOf(template: Template): Context[] {
     if (char === '"') return top() === "double" ? closed(1) : opened("double", 1);
     if (top() === "double") return 1;
     if (top() === "braces") return char === "}" ? closed(1) : 1;
-    if (top() === "arithmetic") return two === "))" ? closed(2) : 1;
-    if (top() === "index") return char === "]" ? closed(1) : 1;
+    // Parentheses and brackets inside of it close nothing but themselves.
+    if (top() === "arithmetic") return char === "(" ? opened("group", 1) : two === "))" ? closed(2) : 1;
+    if (top() === "group") return char === "(" ? opened("group", 1) : char === ")" ? closed(1) : 1;
+    if (top() === "index") return char === "[" ? opened("index", 1) : char === "]" ? closed(1) : 1;
     if (char === "'") return opened("single", 1);
     if (char === "#" && /[\s;&|(]/.test(before)) return opened("comment", 1);
     if (two === "((") return opened("arithmetic", 2);
     if (char === "(") return opened("paren", 1);
+    // What stands in the brackets of `name[…]=1` is calculated.
+    if (char === "[" && /\w/.test(before)) return opened("index", 1);
     if (char === ")" && top() === "paren") return closed(1);
     if (two === "<<" && isBare()) lost ??= "document";
     // Its patterns end with parentheses that nothing has opened.
@@ -201,9 +208,12 @@ function contextsOf(template: Template): Context[] {
       return [context];
     }
     for (let at = 0; at < part.length; ) {
-      const length = step(part, at);
-      at += length;
-      before = part[Math.min(at, part.length) - 1] as string;
+      const isEscape = part[at] === "\\" && top() !== "single" && top() !== "comment";
+      at += step(part, at);
+      const last = part[Math.min(at, part.length) - 1] as string;
+      // What a backslash stands before is a part of a word, whatever it is; a line end goes with it.
+      if (!isEscape) before = last;
+      else if (last !== "\n") before = "x";
     }
     return [];
   });
@@ -215,6 +225,7 @@ function contextOf(frames: readonly Frame[], lost: "document" | "branches" | nul
   if (lost !== null) return lost;
   // A shell reads what is in backticks twice, so nothing inside them is safe from its quotes.
   if (frames.includes("backtick")) return "backtick";
-  if (top === "paren") return "bare";
-  return top === "index" ? "arithmetic" : top;
+  // In quotes, or printed by a command, a value is calculated all the same.
+  if (frames.some((frame) => ARITHMETIC.has(frame))) return "arithmetic";
+  return top === "paren" ? "bare" : (top as Context);
 }
