@@ -2,6 +2,7 @@
  * What a task sees of those it needs, in the process and over the wire.
  */
 import assert from "node:assert/strict";
+import { json } from "node:stream/consumers";
 import { test } from "node:test";
 import fc from "fast-check";
 import { holdsInTime } from "../../../test/kits/laws/cases.ts";
@@ -75,6 +76,21 @@ test("a result that does not fit is looked through once, however many names it h
       assert.deepEqual([branch, Object.keys(result as object)], ["b", ["file"]], "by its hash, with its branch");
     assert.equal(reads, counted);
   }
+});
+
+test("a result that looks like the name of one is named itself, and read as what it is", async () => {
+  await using kit = await createTestDrover();
+  const seen = await withWorker(kit);
+  const odd = { file: { hash: "0".repeat(64), size: 5 } };
+  await submit(kit, "odd", answering(odd));
+  await submit(kit, "after", { needs: ["odd"] });
+  await kit.settle();
+  const named = seen.get("after")?.odd?.result;
+  const { file } = named as { file: { hash: string; size: number } };
+  assert.notEqual(file.hash, odd.file.hash);
+  const { bytes, size } = await kit.drover.files.open(file.hash, { task: "after" });
+  assert.deepEqual(await json(bytes), odd);
+  assert.equal(file.size, size);
 });
 
 test("a task sees what its needs used, if they said so", async () => {

@@ -6,16 +6,17 @@
  * Records of needs are kept for this (core/lifecycle/transitions.ts). Of a need whose record was gone before the task
  * came the log may still have the end, and one that is forgotten altogether is left out.
  *
- * Results have a bound in all, in the order of needs. One that does not fit is named by its hash and size. The branch
- * on which a worker kept the work of a command travels in the result (`workspace`), and is shown beside it also where
- * that does not fit.
+ * Results have a bound in all, in the order of needs. One that does not fit is named by its hash and size; so is one
+ * that looks like such a name itself, since a need may answer anything, and a name is followed by who reads it. The
+ * branch on which a worker kept the work of a command travels in the result (`workspace`), and is shown beside it also
+ * where that does not fit.
  */
 import type { Seq, TaskId } from "../../core/base/index.ts";
 import { awaitedParent } from "../../core/fleet/index.ts";
 import type { State, Task } from "../../core/model/index.ts";
 import type { Log } from "../../log/index.ts";
 import type { Input, Inputs, TaskBody } from "../../protocol/index.ts";
-import { nextTurn, RESULT_BYTES_MAX, remember } from "../../std/index.ts";
+import { nextTurn, RESULT_BYTES_MAX, referenceIn, remember } from "../../std/index.ts";
 import { usageView } from "../base/charged-tokens.ts";
 import { DroverError } from "../base/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
@@ -95,7 +96,9 @@ export function createInputs({
       if (size <= room.left) {
         room.left -= size;
         const result = JSON.parse(text) as unknown;
-        return { result, ...branchOf(result) };
+        // One that looks like what stands for a result is named itself, so that it is read as what it is.
+        const isClear = hash === null || referenceIn(result) === null;
+        return isClear ? { result, ...branchOf(result) } : { result: { file: { hash, size } } };
       }
       const branch = text.includes('"workspace"') ? branchOf(JSON.parse(text)) : {};
       await pass(seq, { size, branch });
@@ -115,7 +118,7 @@ export function createInputs({
     const branch = branchOf(result);
     if (size <= room.left) {
       room.left -= size;
-      return { result, ...branch };
+      return referenceIn(result) === null ? { result, ...branch } : {};
     }
     await pass(seq, { size, branch });
     return branch;

@@ -9,12 +9,11 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { json } from "node:stream/consumers";
-import { isRecord } from "../../core/base/index.ts";
 import type { FileRef, Input, Inputs } from "../../protocol/index.ts";
-import { isSafePath, OWN_FILE_MODE } from "../../std/index.ts";
+import { isSafePath, OWN_FILE_MODE, referenceIn } from "../../std/index.ts";
 import { fileNameOf } from "../output/safe-name.ts";
 import type { RunPlace } from "../process/runs.ts";
-import type { FileCache, WantedFile } from "./file-cache.ts";
+import type { FileCache } from "./file-cache.ts";
 
 /** The content of a file that a need has left. */
 export type ReadFile = (hash: string) => AsyncIterable<Uint8Array>;
@@ -39,7 +38,7 @@ export async function layInputs(
     await mkdir(directory, { recursive: true, mode: 0o700 });
     const { files = [] } = input;
     for (const file of files) await cache.lay(file, pathOf(directory, file), readFile);
-    const elsewhere = elsewhereIn(input.result);
+    const elsewhere = referenceIn(input.result);
     if (elsewhere === null) return input;
     // A file of that name has the name.
     const isTaken = files.some(({ path }) => path.split("/")[0]?.toLowerCase() === RESULT);
@@ -53,7 +52,7 @@ export async function layInputs(
 export async function wholeInputs(inputs: Inputs, readFile: ReadFile = noFiles): Promise<Inputs> {
   const whole: [string, Input][] = [];
   for (const [key, input] of Object.entries(inputs)) {
-    const elsewhere = elsewhereIn(input.result);
+    const elsewhere = referenceIn(input.result);
     whole.push([key, elsewhere === null ? input : { ...input, result: await json(readFile(elsewhere.hash)) }]);
   }
   return Object.fromEntries(whole);
@@ -66,12 +65,4 @@ export function noFiles(): never {
 function pathOf(directory: string, { path }: FileRef): string {
   if (!isSafePath(path)) throw new Error(`the file ${path} cannot be laid: its path leads elsewhere`);
   return join(directory, ...path.split("/"));
-}
-
-/** What stands for a result that was too large: `{ file: { hash, size } }` and nothing else. */
-function elsewhereIn(result: unknown): WantedFile | null {
-  if (!isRecord(result) || Object.keys(result).join() !== "file" || !isRecord(result.file)) return null;
-  const { hash, size, ...more } = result.file;
-  const isOne = typeof hash === "string" && typeof size === "number" && Object.keys(more).length === 0;
-  return isOne ? { hash, size } : null;
 }
