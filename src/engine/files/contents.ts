@@ -2,7 +2,8 @@
  * Which contents are kept, how much they are together, and which of them nobody needs any more.
  *
  * What lies in the medium is counted here, so that a limit never asks the disk. A content stays while a task lists it,
- * while the attempt runs that it was put for, and for an hour after it came; then it goes.
+ * while an attempt runs that it was put for, and for an hour after it came; then it goes. Which attempts those are is
+ * known to the process alone, so what was there before it may be of any attempt that ran when it began.
  */
 import type { TaskId } from "../../core/base/index.ts";
 import type { State } from "../../core/model/index.ts";
@@ -23,7 +24,12 @@ export type FileTotals = {
   /** Their bytes. */
   readonly bytes: number;
 };
-type Kept = { readonly size: number; readonly at: number; readonly by: ForAttempt | null };
+type Kept = {
+  readonly size: number;
+  readonly at: number;
+  /** Attempts that may list it; those that are over go when they are met at its end. */
+  readonly by: ForAttempt[];
+};
 export type Parts = {
   readonly medium: Medium;
   readonly state: State;
@@ -36,8 +42,8 @@ type Contents = {
   /** To be called first: what there is. Half of a content is removed. */
   load(): Promise<void>;
   find(hash: string): Kept | undefined;
-  /** It is there, or was put again. */
-  note(hash: string, entry: Kept): void;
+  /** It is there, or was put again, for one attempt more. */
+  note(hash: string, size: number, by: ForAttempt | null): void;
   drop(hash: string): Promise<void>;
   /** Resolves when a content that is being removed is gone. */
   removed(hash: string): Promise<void>;
@@ -69,11 +75,20 @@ export function createContents({ medium, state, clock, settled, onWarning }: Par
 
   async function load(): Promise<void> {
     await medium.sweep();
-    for (const { hash, size, at } of await medium.list()) note(hash, { size, at, by: null });
+    const by = running(state);
+    for (const { hash, size, at } of await medium.list()) keep(hash, { size, at, by });
     if (kept.size > 0) again(0);
   }
 
-  function note(hash: string, entry: Kept): void {
+  const isLive = ({ task, attempt }: ForAttempt): boolean =>
+    state.tasks.get(task as TaskId)?.attempt?.number === attempt;
+
+  function note(hash: string, size: number, by: ForAttempt | null): void {
+    const others = kept.get(hash)?.by.filter(isLive) ?? [];
+    keep(hash, { size, at: clock.now(), by: by === null ? others : [...others, by] });
+  }
+
+  function keep(hash: string, entry: Kept): void {
     forget(hash);
     kept.set(hash, entry);
     bytes += entry.size;
@@ -98,7 +113,8 @@ export function createContents({ medium, state, clock, settled, onWarning }: Par
 
   function isNeeded(hash: string, { at, by }: Kept): boolean {
     if (state.files.has(hash) || at > clock.now() - GRACE_MS) return true;
-    return by !== null && state.tasks.get(by.task as TaskId)?.attempt?.number === by.attempt;
+    for (let last = by.at(-1); last !== undefined && !isLive(last); last = by.at(-1)) by.pop();
+    return by.length > 0;
   }
 
   /** One at a time. */
@@ -152,4 +168,11 @@ export function createContents({ medium, state, clock, settled, onWarning }: Par
       await pruning.catch(() => {});
     },
   };
+}
+
+/** What runs now. */
+function running({ fleet }: State): ForAttempt[] {
+  return fleet.order.flatMap(({ attempts }) =>
+    Array.from(attempts, ({ task, number }) => ({ task: task.id, attempt: number })),
+  );
 }

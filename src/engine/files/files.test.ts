@@ -3,16 +3,19 @@
  */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text as readText } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
+import { emptyState } from "../../core/index.ts";
+import { createHandClock } from "../../std/index.ts";
 import { createTestDrover } from "../../testing/index.ts";
 import { openDrover } from "../drover.ts";
 import { openSqliteLog } from "../index.ts";
 import { GRACE_MS } from "./contents.ts";
-import { verifyFiles } from "./files.ts";
+import { createFiles, verifyFiles } from "./files.ts";
+import { type Medium, memoryMedium } from "./medium.ts";
 
 const hashOf = (text: string): string => hash("sha256", text, "hex");
 const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });
@@ -130,6 +133,73 @@ test("a content goes an hour after no task lists it; while one does, or its atte
   await kit.settle();
   assert.deepEqual(drover.files.totals(), { count: 0, bytes: 0 });
   await drover.close();
+});
+
+test("a content that two attempts put stays while either runs, also if the other's task is forgotten", async () => {
+  const kit = await createTestDrover({ config: { scheduler: { resultTtl: 1000 } } });
+  const { drover } = kit;
+  const held = Promise.withResolvers<void>();
+  await drover.worker({ slots: 2 }, async ({ taskId }, { output }) => {
+    await output("f", "same");
+    if (taskId === "slow") await held.promise;
+  });
+  await drover.submit(task("slow"));
+  await kit.settle();
+  await drover.submit(task("quick"));
+  await kit.settle();
+  await kit.clock.advance(GRACE_MS * 3);
+  await kit.settle();
+  assert.equal(drover.state.tasks.has("quick" as never), false);
+  held.resolve();
+  await kit.settle();
+  assert.equal((await drover.task("slow")).state, "done");
+  assert.equal(String(await drover.files.get(hashOf("same"))), "same");
+  await drover.close();
+});
+
+test("a content that was put for an attempt stays while that runs, also after a restart", async (t) => {
+  const data = directory(t);
+  const config = { files: { maxTotal: 2048 }, workers: { lease: "1h" } } as const;
+  const first = await openDrover({ data, config });
+  const { session } = await first.remote.join({ id: "w", slots: 1 });
+  await first.submit(task("t"));
+  await first.files.put("early", { task: "t", attempt: 1 });
+  await first.close();
+  const hash = hashOf("early");
+  const long = new Date(Date.now() - 2 * GRACE_MS);
+  utimesSync(join(data, "files", hash.slice(0, 2), hash.slice(2)), long, long);
+  await using again = await openDrover({ data, config });
+  // What is not needed would make room for it.
+  await assert.rejects(again.files.put("x".repeat(2000)), { code: "over_capacity" });
+  const files = [{ path: "f", hash, size: 5 }];
+  const results = [{ taskId: "t", attempt: 1, outcome: "done", files }] as const;
+  const { results: answers } = await again.remote.sync("w", { session, results });
+  assert.deepEqual(answers, [{ taskId: "t", attempt: 1, accepted: true }]);
+  await again.files.put("y");
+});
+
+test("a content that is put again while it would go stays", async () => {
+  const clock = createHandClock({ at: 0 });
+  const memory = memoryMedium();
+  const [asked, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const receive: Medium["receive"] = async () => {
+    const drop = async (): Promise<void> => {
+      asked.resolve();
+      await gate.promise;
+    };
+    return { ...(await memory.receive()), drop };
+  };
+  const parts = { state: emptyState(), clock, settled: async () => undefined, onWarning: assert.fail };
+  const files = createFiles({ ...parts, medium: { ...memory, receive } });
+  await files.put("x");
+  clock.setWall(GRACE_MS * 2);
+  const again = files.put("x");
+  // The second copy is not needed. Before it is gone, what is old is looked for.
+  await asked.promise;
+  await clock.advance(GRACE_MS / 2);
+  gate.resolve();
+  assert.equal(String(await files.get((await again).hash)), "x");
+  await files.stop();
 });
 
 test("no content is kept that is not what it was said to be, or too large, or too much", async () => {

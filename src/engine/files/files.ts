@@ -97,13 +97,15 @@ export function createFiles(parts: Parts): FileRoom {
       if (wanted !== undefined && wanted !== hash)
         throw badInput("hash", wanted, `that of the content, which is ${hash}`);
       await contents.removed(hash);
-      const known = contents.find(hash);
-      if (known === undefined) await sink.keep(hash);
-      else {
-        await sink.drop();
-        await medium.touch(hash, clock.now()).catch(() => {});
+      if (contents.find(hash) === undefined) {
+        await sink.keep(hash);
+        contents.note(hash, size, by);
+        return { hash, size };
       }
-      contents.note(hash, { size, at: clock.now(), by: by ?? known?.by ?? null });
+      // At once: in a moment it may be so old that it goes.
+      contents.note(hash, size, by);
+      await sink.drop();
+      await medium.touch(hash, clock.now()).catch(() => {});
       return { hash, size };
     } catch (error) {
       await sink.drop().catch(() => {});
