@@ -40,4 +40,4 @@ export {
 export { createTurnstile, inItsTurn, type Turnstile } from "./turnstile.ts";
 export { createUnfinishedBodies } from "./unfinished-bodies.ts";
 export { createUnreadAnswers } from "./unread-answers.ts";
-export { uploadOf } from "./upload.ts";
+export { spare, uploadOf } from "./upload.ts";

@@ -5,7 +5,7 @@
  * than any such bound that still cuts off a caller which sends nothing. So a body that is read here is spared that
  * bound, and has to keep up a rate instead: so many bytes in every window of time, or its connection ends.
  */
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { type Clock, realClock, ringEvery } from "../std/index.ts";
 
@@ -15,6 +15,12 @@ const spared = new WeakSet<Duplex>();
 
 /** Whether the limit of time for a whole request does not hold for what this connection sends now. */
 export const isSpared = (socket: Duplex): boolean => spared.has(socket);
+
+/** A body that waits for its turn is not read, so it cannot arrive: until it is answered it is not hurried. */
+export function spare({ socket }: IncomingMessage, response: ServerResponse): void {
+  spared.add(socket);
+  response.once("close", () => spared.delete(socket));
+}
 
 /** The body as it comes. One that comes too slowly ends with its connection. */
 export async function* uploadOf(

@@ -27,6 +27,7 @@ import {
   type SendParts,
   sendAnswer,
   sendProblem,
+  spare,
   type Turnstile,
 } from "../http/index.ts";
 import { CALLS, type Call, type CallName, type RawQuery, readQuery, readShape } from "../protocol/index.ts";
@@ -144,6 +145,7 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
       return sendProblem(parts, exchange, error);
     }
     phase.begin();
+    if (name === "putFile") spare(request, response);
     if (call.body === null) return takeTurn(exchange, undefined);
     readBody(request, parts, (read) => {
       if (read.ok) takeTurn(exchange, read.value);

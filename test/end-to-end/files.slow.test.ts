@@ -200,6 +200,30 @@ test("a file over a slow line arrives after the time that other requests have, a
   for (const { socket } of [file, other]) socket.destroy();
 });
 
+test("a file that waits for its turn longer than a request may take is read when that comes", async () => {
+  const limits = { headersMs: 200, requestMs: 300, lookMs: 20 };
+  await using slow = await openServer({ server: { limits } });
+  function sent(path: string, type: string, text: string): { answer: string; socket: Socket } {
+    const one = { answer: "", socket: connect(slow.server.port, "127.0.0.1") };
+    one.socket.on("data", (data) => {
+      one.answer += data;
+    });
+    const head = `PUT ${path} HTTP/1.1\r\nhost: 127.0.0.1:${slow.server.port}\r\ncontent-length: 4\r\n`;
+    one.socket.write(`${head}content-type: application/${type}\r\n\r\n${text}`);
+    return one;
+  }
+  const put = (): ReturnType<typeof sent> => sent(`/files/${hashOf("text")}`, "octet-stream", "te");
+  const halves = Array.from({ length: 32 }, put);
+  await until("all are connected", () => halves.every(({ socket }) => socket.readyState === "open"));
+  const waiting = put();
+  const other = sent("/projects/default", "json", "te");
+  await until("another request has taken too long", () => /^HTTP\/1.1 408/.test(other.answer));
+  assert.equal(waiting.answer, "");
+  for (const { socket } of [...halves, waiting]) socket.write("xt");
+  await until("its turn has come", () => /^HTTP\/1.1 200/.test(waiting.answer));
+  for (const { socket } of [...halves, waiting, other]) socket.destroy();
+});
+
 test("readers that read nothing keep no other caller from its files", async () => {
   await using roomy = await openServer({ settings: { server: { tokens } } });
   const [stalled, wanted] = ["z".repeat(32 * 1024 * 1024), "small"];
