@@ -1,7 +1,7 @@
 /**
- * The two servers that `bench/http.ts` compares, each in a process of its own: Drover on a real disk, and a bare
- * `node:http` server that parses a JSON body and sends JSON back. The parent hears the port and, when it asks, the CPU
- * time that was used.
+ * The servers of `bench/http.ts`, `bench/wire.ts` and `bench/soak.ts`, each in a process of its own: Drover on a real
+ * disk, and a bare `node:http` server that parses a JSON body and sends JSON back. The parent hears the port and, when
+ * it asks, the CPU time that was used.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
@@ -17,6 +17,9 @@ const CONFIG = {
   // One project does it all here, and stores more than one should in a minute.
   projects: { default: { maxConcurrent: 100_000, bytesPerMinute: null } },
 };
+
+/** As the peers of `bench/wire.ts` are set: what is done is let go, but for those who still ask. */
+const WIRE = { ...CONFIG, scheduler: { ...CONFIG.scheduler, resultMax: 1000, remember: "1s" } };
 
 /** Results and tombstones go after seconds, so that a soak reaches its level early. */
 const SOAK = {
@@ -63,7 +66,8 @@ async function serveDrover(config: object): Promise<() => Promise<void>> {
 }
 
 const [, , kind] = process.argv;
-const close = kind === "echo" ? await serveEcho() : await serveDrover(kind === "soak" ? SOAK : CONFIG);
+const CONFIGS: Readonly<Record<string, object>> = { drover: CONFIG, wire: WIRE, soak: SOAK };
+const close = kind === "echo" ? await serveEcho() : await serveDrover(CONFIGS[kind ?? ""] ?? CONFIG);
 process.on("message", async (message: { readonly type: string }) => {
   if (message.type === "usage") {
     const [all, main] = [process.cpuUsage(), process.threadCpuUsage()];

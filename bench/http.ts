@@ -15,6 +15,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { type Crowd, gatherCrowd, type Line, openLine, requestOf } from "./http-load.ts";
+import { median } from "./peers/workload.ts";
 import { type Options, progress, type Report, type Row } from "./report.ts";
 
 const CONNECTIONS = 256;
@@ -22,11 +23,11 @@ const CONNECTIONS = 256;
 const WARM_UP_SLICES = 8;
 const SUBMIT = requestOf("POST", "/tasks", { agentId: "bench", action: "noop", params: { index: 1 } });
 
-type Served = { readonly port: number; usage(): Promise<Usage>; stop(): Promise<void> };
+type Served = { readonly port: number; readonly pid: number; usage(): Promise<Usage>; stop(): Promise<void> };
 /** CPU time of all threads and of the main one, and memory. */
 type Usage = { readonly cpuMs: number; readonly mainMs: number; readonly rss: number };
 
-export async function serve(kind: Kind): Promise<Served> {
+export async function serve(kind: Kind | "wire"): Promise<Served> {
   const child: ChildProcess = fork(join(import.meta.dirname, "http-served.ts"), [kind], {
     execArgv: ["--disable-warning=ExperimentalWarning"],
   });
@@ -34,6 +35,7 @@ export async function serve(kind: Kind): Promise<Served> {
   const { port } = await nextMessage<{ port: number }>();
   return {
     port,
+    pid: child.pid as number,
     usage() {
       const answer = nextMessage<Usage>();
       child.send({ type: "usage" });
@@ -107,9 +109,6 @@ function cpuNote(slices: readonly Slice[]): string {
   return `${main.toFixed(1)} µs of CPU each in the main thread, ${all.toFixed(1)} in all`;
 }
 
-const median = (values: readonly number[]): number =>
-  [...values].sort((left, right) => left - right)[values.length >> 1] ?? Number.NaN;
-
 type Sync = { readonly assignments: readonly { readonly taskId: string; readonly attempt: number }[] };
 
 function parse<Value>({ status, body }: { status: number; body: string }): Value {
@@ -157,7 +156,7 @@ async function startRows(options: Options): Promise<Row[]> {
 }
 
 /** Each worker has one slot and one connection; it says what it has done and hears what is next in one call. */
-async function fleetRows(options: Options): Promise<Row[]> {
+export async function fleetRows(options: Options): Promise<Row[]> {
   const workers = options.quick ? 100 : 1000;
   const count = options.quick ? 5000 : 50_000;
   progress(`${workers} pull workers, ${count} tasks`);

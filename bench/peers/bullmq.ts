@@ -7,7 +7,7 @@
 
 import { loadPeer } from "../load-peer.ts";
 import type { Server } from "./server-process.ts";
-import { type Mode, type Session, until } from "./workload.ts";
+import { type Mode, type Runner, type Session, type Submitter, until } from "./workload.ts";
 
 const QUEUE = "bench";
 const WORKERS = 2;
@@ -31,30 +31,49 @@ type BullMq = {
   readonly Worker: new (name: string, handler: () => Promise<void>, options: object) => Worker;
 };
 
+const connectionTo = (port: number): object => ({ host: "127.0.0.1", port });
+
+/** A completed job is counted by the worker that ran it: see above. */
+export async function bullMqSubmitter(port: number, mode: Mode): Promise<Submitter> {
+  const { Queue } = await loadPeer<BullMq>("bullmq");
+  const queue = new Queue(QUEUE, { connection: connectionTo(port), defaultJobOptions: { removeOnComplete: true } });
+  await queue.waitUntilReady();
+  return {
+    submit: (count) => {
+      if (mode === "singles") return queue.add("noop", {});
+      return queue.addBulk(Array.from({ length: count }, () => ({ name: "noop", data: {} })));
+    },
+    isDone: async () => true,
+    close: () => queue.close(),
+  };
+}
+
+export async function bullMqWorker(port: number, concurrency: number, onRan: (count: number) => void): Promise<Runner> {
+  const { Worker } = await loadPeer<BullMq>("bullmq");
+  const worker = new Worker(QUEUE, async () => {}, { connection: connectionTo(port), concurrency });
+  worker.on("completed", () => onRan(1));
+  await worker.waitUntilReady();
+  return worker;
+}
+
 export async function openBullMq({ port }: Server, mode: Mode): Promise<Session> {
-  const { Queue, Worker } = await loadPeer<BullMq>("bullmq");
-  const connection = { host: "127.0.0.1", port };
-  const queue = new Queue(QUEUE, { connection, defaultJobOptions: { removeOnComplete: true } });
-  const settings = { connection, concurrency: CONCURRENCY };
-  const workers = Array.from({ length: WORKERS }, () => new Worker(QUEUE, async () => {}, settings));
+  const submitter = await bullMqSubmitter(port, mode);
   let submitted = 0;
   let completed = 0;
-  for (const worker of workers)
-    worker.on("completed", () => {
-      completed += 1;
-    });
-  await Promise.all([queue, ...workers].map((end) => end.waitUntilReady()));
+  const onRan = (count: number): void => {
+    completed += count;
+  };
+  const workers = await Promise.all(Array.from({ length: WORKERS }, () => bullMqWorker(port, CONCURRENCY, onRan)));
   return {
     ...CALLS[mode],
     submit: (count) => {
       submitted += count;
-      if (mode === "singles") return queue.add("noop", {});
-      return queue.addBulk(Array.from({ length: count }, () => ({ name: "noop", data: {} })));
+      return submitter.submit(count);
     },
     ran: () => completed,
     completed: () => until(() => completed >= submitted),
     [Symbol.asyncDispose]: async () => {
-      for (const end of [...workers, queue]) await end.close();
+      for (const end of [...workers, submitter]) await end.close();
     },
   };
 }

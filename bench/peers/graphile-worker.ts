@@ -8,9 +8,9 @@
 
 import { loadPeer } from "../load-peer.ts";
 import type { Server } from "./server-process.ts";
-import { type Mode, type Session, until } from "./workload.ts";
+import { type Mode, type Runner, type Session, type Submitter, sessionOf } from "./workload.ts";
 
-const CALLS = { singles: { perCall: 1, inFlight: 4 }, batches: { perCall: 1000, inFlight: 2 } };
+export const GRAPHILE_CALLS = { singles: { perCall: 1, inFlight: 4 }, batches: { perCall: 1000, inFlight: 2 } };
 const SETTINGS = {
   concurrentJobs: 24,
   maxPoolSize: 26,
@@ -24,6 +24,7 @@ type JobSpec = { readonly identifier: string; readonly payload: unknown };
 type WorkerUtils = {
   addJob(identifier: string, payload: unknown): Promise<unknown>;
   addJobs(specs: readonly JobSpec[]): Promise<unknown>;
+  migrate(): Promise<void>;
   release(): Promise<void>;
 };
 type GraphileWorker = {
@@ -38,31 +39,44 @@ type Client = {
 };
 type Pg = { readonly default: { readonly Client: new (connectionString: string) => Client } };
 
-export async function openGraphileWorker({ port }: Server, mode: Mode): Promise<Session> {
-  const { run, makeWorkerUtils, Logger } = await loadPeer<GraphileWorker>("graphile-worker");
+const addressOf = (port: number): string => `postgres://bench@127.0.0.1:${port}/postgres`;
+
+function presetFor(port: number, { Logger }: GraphileWorker): object {
+  return { worker: { connectionString: addressOf(port), logger: new Logger(() => () => {}), ...SETTINGS } };
+}
+
+export async function graphileSubmitter(port: number, mode: Mode): Promise<Submitter> {
+  const library = await loadPeer<GraphileWorker>("graphile-worker");
   const pg = await loadPeer<Pg>("pg");
-  const connectionString = `postgres://bench@127.0.0.1:${port}/postgres`;
-  const preset = { worker: { connectionString, logger: new Logger(() => () => {}), ...SETTINGS } };
-  let ran = 0;
-  const noop = (): void => {
-    ran += 1;
-  };
-  const runner = await run({ preset, noHandleSignals: true, taskList: { noop } });
-  const producer = await makeWorkerUtils({ preset });
-  const observer = new pg.default.Client(connectionString);
+  const producer = await library.makeWorkerUtils({ preset: presetFor(port, library) });
+  await producer.migrate();
+  const observer = new pg.default.Client(addressOf(port));
   await observer.connect();
   return {
-    ...CALLS[mode],
     submit: (count) => {
       if (mode === "singles") return producer.addJob("noop", {});
       return producer.addJobs(Array.from({ length: count }, () => ({ identifier: "noop", payload: {} })));
     },
-    ran: () => ran,
-    completed: () => until(async () => (await observer.query(UNFINISHED)).rows.length === 0),
-    [Symbol.asyncDispose]: async () => {
+    isDone: async () => (await observer.query(UNFINISHED)).rows.length === 0,
+    async close() {
       await producer.release();
-      await runner.stop();
       await observer.end();
     },
   };
+}
+
+export async function graphileRunner(port: number, onRan: (count: number) => void): Promise<Runner> {
+  const library = await loadPeer<GraphileWorker>("graphile-worker");
+  const taskList = { noop: (): void => onRan(1) };
+  const runner = await library.run({ preset: presetFor(port, library), noHandleSignals: true, taskList });
+  return { close: () => runner.stop() };
+}
+
+export async function openGraphileWorker({ port }: Server, mode: Mode): Promise<Session> {
+  const submitter = await graphileSubmitter(port, mode);
+  let ran = 0;
+  const runner = await graphileRunner(port, (count) => {
+    ran += count;
+  });
+  return sessionOf(GRAPHILE_CALLS[mode], submitter, runner, () => ran);
 }

@@ -8,11 +8,11 @@
 
 import { loadPeer } from "../load-peer.ts";
 import type { Server } from "./server-process.ts";
-import { type Mode, type Session, until } from "./workload.ts";
+import { type Mode, type Runner, type Session, type Submitter, sessionOf } from "./workload.ts";
 
 const QUEUE = "bench";
 const CONNECTIONS = 20;
-const CALLS = { singles: { perCall: 1, inFlight: 100 }, batches: { perCall: 1000, inFlight: 2 } };
+export const PG_BOSS_CALLS = { singles: { perCall: 1, inFlight: 100 }, batches: { perCall: 1000, inFlight: 2 } };
 const FETCHING = {
   batchSize: 1000,
   localConcurrency: 4,
@@ -34,7 +34,7 @@ type Boss = {
 };
 type PgBoss = { readonly PgBoss: new (options: object) => Boss };
 
-export async function openPgBoss({ port }: Server, mode: Mode): Promise<Session> {
+async function startBoss(port: number, mode: Mode): Promise<Boss> {
   const { PgBoss } = await loadPeer<PgBoss>("pg-boss");
   const connectionString = `postgres://bench@127.0.0.1:${port}/postgres`;
   const notify = mode === "batches";
@@ -45,13 +45,15 @@ export async function openPgBoss({ port }: Server, mode: Mode): Promise<Session>
   });
   await boss.start();
   await boss.createQueue(QUEUE, { notify });
+  return boss;
+}
+
+const stopped = (boss: Boss): Promise<void> => boss.stop({ graceful: true, close: true });
+
+export async function pgBossSubmitter(port: number, mode: Mode): Promise<Submitter> {
+  const boss = await startBoss(port, mode);
   const db = boss.getDb();
-  let ran = 0;
-  await boss.work(QUEUE, FETCHING, async (jobs) => {
-    ran += jobs.length;
-  });
   return {
-    ...CALLS[mode],
     submit: (count) => {
       if (mode === "singles") return boss.send(QUEUE, {});
       return boss.insert(
@@ -60,8 +62,22 @@ export async function openPgBoss({ port }: Server, mode: Mode): Promise<Session>
         { returnId: false },
       );
     },
-    ran: () => ran,
-    completed: () => until(async () => (await db.executeSql(UNFINISHED)).rows.length === 0),
-    [Symbol.asyncDispose]: () => boss.stop({ graceful: true, close: true }),
+    isDone: async () => (await db.executeSql(UNFINISHED)).rows.length === 0,
+    close: () => stopped(boss),
   };
+}
+
+export async function pgBossRunner(port: number, mode: Mode, onRan: (count: number) => void): Promise<Runner> {
+  const boss = await startBoss(port, mode);
+  await boss.work(QUEUE, FETCHING, async (jobs) => onRan(jobs.length));
+  return { close: () => stopped(boss) };
+}
+
+export async function openPgBoss({ port }: Server, mode: Mode): Promise<Session> {
+  const submitter = await pgBossSubmitter(port, mode);
+  let ran = 0;
+  const runner = await pgBossRunner(port, mode, (count) => {
+    ran += count;
+  });
+  return sessionOf(PG_BOSS_CALLS[mode], submitter, runner, () => ran);
 }

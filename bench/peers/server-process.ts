@@ -22,6 +22,7 @@ const PLAIN_WORDS = { ...process.env, LC_ALL: "C" };
 
 export type Server = {
   readonly port: number;
+  readonly pid: number;
   readonly about: string;
   readonly [Symbol.asyncDispose]: () => Promise<void>;
 };
@@ -112,7 +113,7 @@ async function startServer(command: Command, { port, about }: Started): Promise<
     await stop();
     throw error;
   }
-  return { port, about, [Symbol.asyncDispose]: stop };
+  return { port, about, pid: child.pid as number, [Symbol.asyncDispose]: stop };
 }
 
 /** Both servers say so in the same words; an open port alone is too early for PostgreSQL. */

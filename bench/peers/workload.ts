@@ -25,6 +25,35 @@ export type Session = {
   readonly [Symbol.asyncDispose]: () => Promise<void>;
 };
 
+/** The half of a peer that submits; what it is connected to may be shared with its workers or not. */
+export type Submitter = {
+  submit(count: number): Promise<unknown>;
+  /** Whether nothing is left that was submitted and is not completed on disk. */
+  isDone(): Promise<boolean>;
+  close(): Promise<unknown>;
+};
+/** The half that runs jobs. */
+export type Runner = { close(): Promise<unknown> };
+
+/** Both halves in this process. */
+export function sessionOf(
+  calls: Pick<Session, "perCall" | "inFlight">,
+  { submit, isDone, close }: Submitter,
+  runner: Runner,
+  ran: () => number,
+): Session {
+  return {
+    ...calls,
+    submit,
+    ran,
+    completed: () => until(isDone),
+    [Symbol.asyncDispose]: async () => {
+      await runner.close();
+      await close();
+    },
+  };
+}
+
 /** Jobs per second, the median over the rounds. */
 export async function playAlone(session: Session, { seconds, rounds }: Workload): Promise<number> {
   const count = await warmUp(session, seconds);
@@ -53,7 +82,7 @@ export async function playInTurn(ours: Session, theirs: Session, { seconds, roun
   };
 }
 
-function median(values: readonly number[]): number {
+export function median(values: readonly number[]): number {
   const sorted = [...values].sort((left, right) => left - right);
   return sorted[sorted.length >> 1] as number;
 }
@@ -67,7 +96,7 @@ async function warmUp(session: Session, seconds: number): Promise<number> {
 }
 
 /** In whole calls of everybody who submits. */
-const jobsIn = (seconds: number, rate: number, few: number): number =>
+export const jobsIn = (seconds: number, rate: number, few: number): number =>
   Math.max(1, Math.round((rate * seconds) / few)) * few;
 
 async function playRound(session: Session, jobs: number): Promise<number> {
@@ -83,7 +112,10 @@ async function playRound(session: Session, jobs: number): Promise<number> {
   return jobs / seconds;
 }
 
-async function submitAll({ perCall, inFlight, submit }: Session, jobs: number): Promise<void> {
+export async function submitAll(
+  { perCall, inFlight, submit }: Pick<Session, "perCall" | "inFlight" | "submit">,
+  jobs: number,
+): Promise<void> {
   let left = jobs;
   async function submitter(): Promise<void> {
     while (left > 0) {

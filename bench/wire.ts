@@ -1,0 +1,325 @@
+/**
+ * The wire: a server, two worker processes and a submitter, as a team has them, next to the peers in the same
+ * arrangement.
+ *
+ * Drover is used by its SDK: 128 calls are in flight, of one task or of fifty each; two workers have 100 slots each; a
+ * task does nothing. BullMQ is given exactly that. pg-boss and graphile-worker are given as many calls in flight and as
+ * large batches as they do best with (bench/peers/), and workers as they recommend. All servers make a job durable before
+ * they answer. A round is over when the last job is completed on disk. Drover and a peer are up at once and play in turn,
+ * round by round, and the other idles; rates and CPU times are medians over rounds, a ratio the median over pairs of
+ * neighbouring rounds.
+ *
+ * CPU time is that of all threads of a process and, of PostgreSQL, of its children, as the kernel counts it in steps of
+ * 10 ms. By the clock a machine with other work to do says little: read the CPU time then.
+ */
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fleetRows, serve } from "./http.ts";
+import { installPeers, peerVersion } from "./load-peer.ts";
+import { GRAPHILE_CALLS } from "./peers/graphile-worker.ts";
+import { PG_BOSS_CALLS } from "./peers/pg-boss.ts";
+import { Skipped, startPostgres, startRedis } from "./peers/server-process.ts";
+import { jobsIn, type Mode, median, type Session, until, type Workload } from "./peers/workload.ts";
+import { type Options, progress, type Report, type Row, showNumber } from "./report.ts";
+import type { LoneSample, PartOrder, PartReport, Role, SystemName } from "./wire-part.ts";
+
+const FULL: Workload = { seconds: 3, rounds: 7 };
+const QUICK: Workload = { seconds: 0.3, rounds: 1 };
+const WORKERS = 2;
+/** Long enough for several snapshots. */
+const SUSTAINED_S = 20;
+const LONE = { full: 1000, quick: 50 };
+const MODES: readonly Mode[] = ["singles", "batches"];
+
+type Calls = Pick<Session, "perCall" | "inFlight">;
+const CALLS: Readonly<Record<Mode, Calls>> = {
+  singles: { perCall: 1, inFlight: 128 },
+  batches: { perCall: 50, inFlight: 128 },
+};
+
+type Backend = AsyncDisposable & { readonly port: number; readonly pid: number; readonly about: string };
+type System = {
+  readonly name: SystemName;
+  readonly start: () => Promise<Backend>;
+  readonly calls: Readonly<Record<Mode, Calls>>;
+};
+
+const DROVER: System = { name: "drover", start: startDrover, calls: CALLS };
+const PEERS: readonly System[] = [
+  { name: "bullmq", start: startRedis, calls: CALLS },
+  { name: "pg-boss", start: startPostgres, calls: PG_BOSS_CALLS },
+  { name: "graphile-worker", start: startPostgres, calls: GRAPHILE_CALLS },
+];
+
+async function startDrover(): Promise<Backend> {
+  const { port, pid, stop } = await serve("wire");
+  return { port, pid, about: "durable", [Symbol.asyncDispose]: stop };
+}
+
+// ------------------------------------------------------------- one arrangement of processes
+
+/** What a job took, in microseconds of CPU time. */
+type Micros = { readonly submitter: number; readonly server: number; readonly workers: number };
+type Round = { readonly perSecond: number; readonly micros: Micros };
+type Arrangement = AsyncDisposable & {
+  readonly calls: Calls;
+  readonly about: string;
+  play(jobs: number): Promise<Round>;
+  lone(count: number): Promise<readonly LoneSample[]>;
+};
+type Part = { readonly child: ChildProcess; readonly pid: number; order(order: PartOrder): void };
+
+async function startPart(system: SystemName, role: Role, port: number, mode: Mode): Promise<Part> {
+  const child = fork(join(import.meta.dirname, "wire-part.ts"), [system, role, String(port), mode], {
+    execArgv: ["--disable-warning=ExperimentalWarning"],
+  });
+  await reportOf(child, "ready");
+  return { child, pid: child.pid as number, order: (order) => void child.send(order) };
+}
+
+/** The next report of this kind; a part that ends first is an error. */
+function reportOf<Type extends PartReport["type"]>(
+  child: ChildProcess,
+  type: Type,
+): Promise<Extract<PartReport, { readonly type: Type }>> {
+  return new Promise((resolve, reject) => {
+    const onReport = (report: PartReport): void => {
+      if (report.type !== type) return;
+      over();
+      resolve(report as Extract<PartReport, { readonly type: Type }>);
+    };
+    const onExit = (code: number | null): void => {
+      over();
+      reject(new Error(`a process of the arrangement ended with ${code} before it was ${type}`));
+    };
+    const over = (): void => void child.off("message", onReport).off("exit", onExit);
+    child.on("message", onReport).on("exit", onExit);
+  });
+}
+
+async function arrange({ name, start, calls }: System, mode: Mode): Promise<Arrangement> {
+  const parts = new AsyncDisposableStack();
+  try {
+    const backend = parts.use(await start());
+    const { port } = backend;
+    const keep = async (role: Role): Promise<Part> => {
+      const part = await startPart(name, role, port, mode);
+      parts.defer(async () => {
+        const ended = once(part.child, "exit");
+        part.order({ type: "stop" });
+        await ended;
+      });
+      return part;
+    };
+    // The submitter comes first: it makes the tables where a peer has some.
+    const submitter = await keep("submitter");
+    const workers: Part[] = [];
+    for (let count = 0; count < WORKERS; count++) workers.push(await keep("worker"));
+    return arrangementOf({ backend, submitter, workers }, calls[mode], parts);
+  } catch (error) {
+    await parts.disposeAsync();
+    throw error;
+  }
+}
+
+type Parts = { readonly backend: Backend; readonly submitter: Part; readonly workers: readonly Part[] };
+
+function arrangementOf(parts: Parts, calls: Calls, owned: AsyncDisposableStack): Arrangement {
+  const { backend, submitter, workers } = parts;
+  let ran = 0;
+  for (const { child } of workers)
+    child.on("message", (report: PartReport) => {
+      if (report.type === "ran") ran += report.count;
+    });
+  const used = (): Micros => ({
+    submitter: cpuMicrosOf(submitter.pid),
+    server: cpuMicrosOf(backend.pid),
+    workers: workers.reduce((sum, { pid }) => sum + cpuMicrosOf(pid), 0),
+  });
+  async function isDone(): Promise<boolean> {
+    const looked = reportOf(submitter.child, "looked");
+    submitter.order({ type: "look" });
+    return (await looked).isDone;
+  }
+  return {
+    calls,
+    about: backend.about,
+    async play(jobs) {
+      const [ranBefore, before, startedAt] = [ran, used(), performance.now()];
+      const played = reportOf(submitter.child, "played");
+      submitter.order({ type: "play", jobs, ...calls });
+      await played;
+      await until(() => ran - ranBefore >= jobs);
+      await until(isDone);
+      const seconds = (performance.now() - startedAt) / 1000;
+      if (ran - ranBefore !== jobs) throw new Error(`${ran - ranBefore} jobs ran where ${jobs} were submitted`);
+      return { perSecond: jobs / seconds, micros: eachOf(jobs, before, used()) };
+    },
+    async lone(count) {
+      const report = reportOf(submitter.child, "lone");
+      submitter.order({ type: "lone", count });
+      return (await report).samples;
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+const eachOf = (jobs: number, before: Micros, after: Micros): Micros => ({
+  submitter: (after.submitter - before.submitter) / jobs,
+  server: (after.server - before.server) / jobs,
+  workers: (after.workers - before.workers) / jobs,
+});
+const allOf = ({ submitter, server, workers }: Micros): number => submitter + server + workers;
+
+const TICK_MICROS = 10_000;
+
+/** Of all its threads, and of its children, those that have ended too. */
+function cpuMicrosOf(pid: number): number {
+  const own = statOf(`/proc/${pid}/stat`);
+  const children = globSync("/proc/[0-9]*/stat")
+    .map(statOf)
+    .filter((stat) => stat?.parent === pid);
+  return [own, ...children].reduce((sum, stat) => sum + (stat?.ticks ?? 0), 0) * TICK_MICROS;
+}
+
+/** Null where it has ended meanwhile. See proc(5); a name may hold blanks, and ends with the last parenthesis. */
+function statOf(path: string): { readonly parent: number; readonly ticks: number } | null {
+  try {
+    const text = readFileSync(path, "utf8");
+    const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+    const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
+    return { parent: Number(fields[1]), ticks };
+  } catch {
+    return null;
+  }
+}
+
+// ------------------------------------------------------------- rounds
+
+async function warmUp({ play, calls }: Arrangement, seconds: number): Promise<number> {
+  const few = calls.perCall * calls.inFlight;
+  const { perSecond: guess } = await play(few);
+  const { perSecond } = await play(jobsIn(seconds / 2, guess, few));
+  return jobsIn(seconds, perSecond, few);
+}
+
+type Pair = { readonly ours: Round; readonly theirs: Round };
+
+async function playInTurn(ours: Arrangement, theirs: Arrangement, { seconds, rounds }: Workload): Promise<Pair[]> {
+  const ourJobs = await warmUp(ours, seconds);
+  const theirJobs = await warmUp(theirs, seconds);
+  const pairs: Pair[] = [];
+  for (let round = 0; round < rounds; round++) {
+    // Who goes first may find the machine in another mood: so it is one, then the other.
+    if (round % 2 === 0) pairs.push({ ours: await ours.play(ourJobs), theirs: await theirs.play(theirJobs) });
+    else {
+      const first = await theirs.play(theirJobs);
+      pairs.push({ ours: await ours.play(ourJobs), theirs: first });
+    }
+  }
+  return pairs;
+}
+
+async function besidePeer(peer: System, mode: Mode, workload: Workload): Promise<Row[]> {
+  const name = `${peer.name} ${peerVersion(peer.name)}`;
+  progress(`Drover next to ${name}, ${mode}`);
+  try {
+    await using theirs = await arrange(peer, mode);
+    await using ours = await arrange(DROVER, mode);
+    const pairs = await playInTurn(ours, theirs, workload);
+    return [
+      rateRow(
+        `Drover by its SDK, ${mode}, next to ${peer.name}`,
+        "tasks/s",
+        pairs.map(({ ours: round }) => round),
+      ),
+      rateRow(
+        `${name}, ${mode}`,
+        "jobs/s",
+        pairs.map(({ theirs: round }) => round),
+      ),
+      ...comparedRows(peer.name, mode, pairs),
+    ];
+    for (const { what, value, unit, note = "" } of rows) progress(`  ${what}: ${showNumber(value)} ${unit} ${note}`);
+    return rows;
+  } catch (error) {
+    if (!(error instanceof Skipped)) throw error;
+    return [{ what: `${name}, ${mode}`, value: 0, unit: "jobs/s", note: `skipped: ${error.message}` }];
+  }
+}
+
+function rateRow(what: string, unit: string, rounds: readonly Round[]): Row {
+  const middle = (part: keyof Micros): string => showNumber(median(rounds.map(({ micros }) => micros[part])));
+  const all = showNumber(median(rounds.map(({ micros }) => allOf(micros))));
+  const note = `CPU µs each: ${all} = submitter ${middle("submitter")}, server ${middle("server")}, workers ${middle("workers")}`;
+  return { what, value: median(rounds.map(({ perSecond }) => perSecond)), unit, note };
+}
+
+/** What is promised is promised next to BullMQ, which is arranged exactly alike. */
+function comparedRows(peer: SystemName, mode: Mode, pairs: readonly Pair[]): Row[] {
+  const ratio = median(pairs.map(({ ours, theirs }) => ours.perSecond / theirs.perSecond));
+  const byCpu = median(pairs.map(({ ours, theirs }) => allOf(theirs.micros) / allOf(ours.micros)));
+  const micros = median(pairs.map(({ ours }) => allOf(ours.micros)));
+  const isJudged = peer === "bullmq";
+  return [
+    {
+      what: `Drover ÷ ${peer}, ${mode}`,
+      value: ratio,
+      unit: "× by the clock",
+      ...(isJudged ? { target: "≥ 3 (aim 5)", met: ratio >= 3 } : {}),
+    },
+    { what: `Drover ÷ ${peer}, ${mode}`, value: byCpu, unit: "× by CPU time" },
+    ...(isJudged
+      ? [
+          {
+            what: `Drover, ${mode}: CPU time of all processes`,
+            value: micros,
+            unit: "µs a task",
+            target: "≤ 70 (aim 60)",
+            met: micros <= 70,
+          },
+        ]
+      : []),
+  ];
+}
+
+/** Without a rest, so that snapshots are made meanwhile. */
+async function sustainedRow(mode: Mode, seconds: number): Promise<Row> {
+  progress(`Drover alone, ${mode}, for ${seconds} s`);
+  await using ours = await arrange(DROVER, mode);
+  const jobs = await warmUp(ours, seconds);
+  return rateRow(`Drover, ${mode}, sustained for ${seconds} s, with snapshots`, "tasks/s", [await ours.play(jobs)]);
+}
+
+async function loneRows(count: number): Promise<Row[]> {
+  progress("a lone submit → start → finish");
+  await using ours = await arrange(DROVER, "singles");
+  await ours.lone(Math.ceil(count / 4));
+  const samples = await ours.lone(count);
+  const at = (key: keyof LoneSample, share: number): number =>
+    samples.map((sample) => sample[key]).sort((left, right) => left - right)[Math.floor(share * samples.length)] ?? 0;
+  const [p50, p99] = [at("endMs", 0.5), at("endMs", 0.99)];
+  return [
+    { what: "a lone submit → start, p50", value: at("startMs", 0.5), unit: "ms" },
+    { what: "a lone submit → start, p99", value: at("startMs", 0.99), unit: "ms" },
+    { what: "a lone submit → start → finish, p50", value: p50, unit: "ms", target: "≤ 2", met: p50 <= 2 },
+    { what: "a lone submit → start → finish, p99", value: p99, unit: "ms", target: "≤ 10", met: p99 <= 10 },
+  ];
+}
+
+const FLEET_PER_SECOND = 10_000;
+
+export async function run(options: Options): Promise<Report> {
+  installPeers();
+  const workload = options.quick ? QUICK : FULL;
+  const rows: Row[] = [];
+  for (const peer of PEERS) for (const mode of MODES) rows.push(...(await besidePeer(peer, mode, workload)));
+  for (const mode of MODES) rows.push(await sustainedRow(mode, options.quick ? 1 : SUSTAINED_S));
+  rows.push(...(await loneRows(options.quick ? LONE.quick : LONE.full)));
+  const [fleet, ...more] = await fleetRows(options);
+  if (fleet !== undefined)
+    rows.push({ ...fleet, target: `≥ ${showNumber(FLEET_PER_SECOND)}`, met: fleet.value >= FLEET_PER_SECOND }, ...more);
+  return { name: "wire: no-op tasks from submit to durably completed, in processes of their own", rows };
+}
