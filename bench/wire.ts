@@ -229,7 +229,7 @@ async function besidePeer(peer: System, mode: Mode, workload: Workload): Promise
     await using theirs = await arrange(peer, mode);
     await using ours = await arrange(DROVER, mode);
     const pairs = await playInTurn(ours, theirs, workload);
-    return [
+    const rows = [
       rateRow(
         `Drover by its SDK, ${mode}, next to ${peer.name}`,
         "tasks/s",
