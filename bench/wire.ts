@@ -3,11 +3,11 @@
  * arrangement.
  *
  * Drover is used by its SDK: 128 calls are in flight, of one task or of fifty each; two workers have 100 slots each; a
- * task does nothing. BullMQ is given exactly that. pg-boss and graphile-worker are given as many calls in flight and as
- * large batches as they do best with (bench/peers/), and workers as they recommend. All servers make a job durable before
- * they answer. A round is over when the last job is completed on disk. Drover and a peer are up at once and play in turn,
- * round by round, and the other idles; rates and CPU times are medians over rounds, a ratio the median over pairs of
- * neighbouring rounds.
+ * task does nothing. BullMQ is given exactly that. pg-boss and graphile-worker are given as many calls in flight and
+ * as large batches as they do best with (bench/peers/), and workers as they recommend. All servers make a job durable
+ * before they answer. A round is over when the last job is completed on disk. Drover and a peer are up at once and
+ * play in turn, round by round, and the other idles; rates and CPU times are medians over rounds, a ratio the median
+ * over pairs of neighbouring rounds.
  *
  * CPU time is that of all threads of a process and, of PostgreSQL, of its children, as the kernel counts it in steps of
  * 10 ms. By the clock a machine with other work to do says little: read the CPU time then.
@@ -253,7 +253,8 @@ async function besidePeer(peer: System, mode: Mode, workload: Workload): Promise
 function rateRow(what: string, unit: string, rounds: readonly Round[]): Row {
   const middle = (part: keyof Micros): string => showNumber(median(rounds.map(({ micros }) => micros[part])));
   const all = showNumber(median(rounds.map(({ micros }) => allOf(micros))));
-  const note = `CPU µs each: ${all} = submitter ${middle("submitter")}, server ${middle("server")}, workers ${middle("workers")}`;
+  const parts = `submitter ${middle("submitter")}, server ${middle("server")}, workers ${middle("workers")}`;
+  const note = `CPU µs each: ${all} = ${parts}`;
   return { what, value: median(rounds.map(({ perSecond }) => perSecond)), unit, note };
 }
 
