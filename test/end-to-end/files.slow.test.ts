@@ -224,6 +224,25 @@ test("a file that waits for its turn longer than a request may take is read when
   for (const { socket } of [...halves, waiting, other]) socket.destroy();
 });
 
+test("the token of an attempt puts as much as its task may list, and no more", async () => {
+  const files = { maxFile: 3000, maxTask: 5000, maxFilesPerTask: 3 };
+  await using small = await openServer({ settings: { server: { tokens }, files } });
+  await small.ask("joinWorker", { body: { id: "w", slots: 2 } }, { token: tokenOf("worker") });
+  async function putterOf(id: string): Promise<(content: string) => Promise<unknown>> {
+    await small.ask("submit", { body: { id, agentId: "ann", action: "x" } }, admin);
+    await until("it is assigned", () => small.drover.attemptTokens.of(id, 1) !== null);
+    const token = small.drover.attemptTokens.of(id, 1) as string;
+    return (content) => createClient({ url: small.url, token, retries: 0 }).files.put(content);
+  }
+  const many = await putterOf("many");
+  for (const content of ["a", "b", "a", "c", "b"]) await many(content);
+  await assert.rejects(many("d"), { code: "too_large", message: /maxFilesPerTask/ });
+  const large = await putterOf("large");
+  await large("x".repeat(3000));
+  await assert.rejects(large("y".repeat(2001)), { code: "too_large", message: /maxTask/ });
+  await large("z".repeat(2000));
+});
+
 test("readers that read nothing keep no other caller from its files", async () => {
   await using roomy = await openServer({ settings: { server: { tokens } } });
   const [stalled, wanted] = ["z".repeat(32 * 1024 * 1024), "small"];

@@ -10,6 +10,7 @@
  */
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import type { TaskId } from "../../core/base/index.ts";
 import { badInput, refused } from "../../engine/base/index.ts";
 import {
   type Caller,
@@ -33,6 +34,33 @@ const SILENCE_MS = 120_000;
 export function fileHandlers({ drover }: Pick<Deps, "drover">): Handlers<keyof FileCalls> {
   const { state, files } = drover;
 
+  /** What attempts have put by their own tokens, each content once. */
+  const putBy = new WeakMap<object, Map<string, number>>();
+
+  /**
+   * The token of an attempt puts as much as its task may list: what is kept is shared by all, and what no task lists
+   * stays for an hour. Answers how to say how large it was; 0 if it is not kept.
+   */
+  function takeRoom(hash: string, { caller, request }: Exchange): (size: number) => void {
+    const { attempt: own } = caller;
+    const live = own === undefined ? null : (state.tasks.get(own.task as TaskId)?.attempt ?? null);
+    const taken = live === null ? null : (putBy.get(live) ?? new Map<string, number>());
+    if (live === null || taken === null || taken.has(hash)) return () => {};
+    putBy.set(live, taken);
+    const { maxFile, maxTask, maxFilesPerTask } = state.config.files;
+    const length = Number(request.headers["content-length"] ?? maxFile);
+    const bytes = [...taken.values()].reduce((sum, size) => sum + size, length);
+    if (taken.size >= maxFilesPerTask || bytes > maxTask)
+      throw new ServerRefusal(
+        "too_large",
+        `an attempt may put ${maxFilesPerTask} files (files.maxFilesPerTask) of ${maxTask} bytes together ` +
+          "(files.maxTask), and this one is more",
+        { maxFilesPerTask, maxTask },
+      );
+    taken.set(hash, length);
+    return (size) => void (size === 0 ? taken.delete(hash) : taken.set(hash, size));
+  }
+
   /** What the token of an attempt says is what is meant; a query may repeat it. */
   function ownAttempt({ attempt: own }: Caller, query: PutFileQuery): PutFileQuery {
     if (own === undefined) return query;
@@ -49,7 +77,8 @@ export function fileHandlers({ drover }: Pick<Deps, "drover">): Handlers<keyof F
       checkCall(state, caller, present({ taskId: task, attempt, session }));
   }
 
-  async function put(hash: string, query: PutFileQuery, { caller, request }: Exchange): Promise<StoredFile> {
+  async function put(hash: string, query: PutFileQuery, exchange: Exchange): Promise<StoredFile> {
+    const { caller, request } = exchange;
     if (caller.role === "agent" && caller.attempt === undefined)
       throw forbidden("the role agent may not do this; it takes admin, worker, or the token of an attempt");
     checkAttempt(caller, query);
@@ -64,10 +93,14 @@ export function fileHandlers({ drover }: Pick<Deps, "drover">): Handlers<keyof F
       throw new ServerRefusal("too_large", `a file may have ${maxFile} bytes (files.maxFile), and this one has more`, {
         maxFile,
       });
+    const settle = takeRoom(hash, exchange);
     try {
       const by = task === undefined || attempt === undefined ? {} : { task, attempt };
-      return await files.put(uploadOf(request), { hash, ...by });
+      const stored = await files.put(uploadOf(request), { hash, ...by });
+      settle(stored.size);
+      return stored;
     } catch (error) {
+      settle(0);
       if (request.destroyed && !request.complete) throw new PollEnded("hung-up");
       throw error;
     }
