@@ -373,9 +373,9 @@ function applyToWorker(state: State, event: EventOf<"worker-joined" | "worker-ch
       });
     } else drop(state, worker);
   } else {
-    const { slots, capabilities, cpu, memory, zone, status } = event;
+    const { slots, capabilities, cpu, memory, worktrees, zone, status } = event;
     const note = event.kind === "worker-changed" ? event.note : null;
-    const offer = offerOf({ slots, capabilities, cpu, memory, zone, status, note });
+    const offer = offerOf({ slots, capabilities, cpu, memory, worktrees, zone, status, note });
     if (event.kind === "worker-joined") {
       if (known !== undefined) drop(state, known);
       const { worker: id, workerKind: kind, session, at: joinedAt, endpoint, path, takes } = event;

@@ -13,9 +13,16 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import { EXEC_COMMAND, EXEC_WORKTREE, takesSuch } from "../../core/fleet/index.ts";
-import type { WorkerView } from "../../protocol/index.ts";
-import { answerOf, type ExecContext, type ExecTask, type TaskCommandOptions } from "../../worker/exec/index.ts";
+import { actionName, EXEC_COMMAND, EXEC_WORKTREE, takesSuch } from "../../core/fleet/index.ts";
+import type { WorkerOptions, WorkerView } from "../../protocol/index.ts";
+import { realClock } from "../../std/index.ts";
+import {
+  answerOf,
+  type ExecContext,
+  type ExecTask,
+  type TaskCommandOptions,
+  watchRoom,
+} from "../../worker/exec/index.ts";
 import type { ExecHandler } from "../../worker/index.ts";
 import { createOutputDirectory, readTail } from "../../worker/output/index.ts";
 
@@ -45,7 +52,7 @@ const START_ONE = `start one with ${ownName()} worker --exec 'COMMAND'`;
 /** As much of the engine as a local worker needs. */
 type WorkerEngine = {
   worker(
-    options: { readonly id: string; readonly slots: number; readonly actions?: readonly string[] },
+    options: Pick<WorkerOptions, "actions" | "worktrees"> & { readonly id: string; readonly slots: number },
     handler: (task: ExecTask, context: ExecContext) => Promise<unknown>,
   ): Promise<JoinedWorker>;
   workers(): Promise<readonly OtherWorker[]>;
@@ -53,7 +60,11 @@ type WorkerEngine = {
   readonly state: { readonly seq: number };
 };
 type Kind = { readonly kind: string };
-type JoinedWorker = { drain(): Promise<void>; close(): Promise<void> };
+type JoinedWorker = {
+  drain(): Promise<void>;
+  close(): Promise<void>;
+  limitWorktrees(count: number, note: string | null): Promise<void>;
+};
 
 type LogSize = { readonly lines: number; readonly taskAgeMs?: number };
 type LogLines = { readonly attempt: number; readonly text: string; readonly truncated: boolean };
@@ -118,7 +129,10 @@ export async function startLocalWorker(options: LocalWorkerOptions): Promise<Loc
       return tail === null ? null : { attempt: tail.attempt, text: tail.text, truncated: tail.isCut };
     },
     drain: presence.leave,
-    limitWorktrees: exec.limitWorktrees,
+    limitWorktrees: (count) => {
+      exec.limitWorktrees(count);
+      presence.lookForRoom();
+    },
     withdraw: (why) => {
       if (isAskedFor(flags)) return;
       complain(`${why}: the local worker takes nothing more (${START_ONE}, or serve with --worker)`);
@@ -177,6 +191,8 @@ type Presence = {
   /** Takes nothing more, lets what runs end, and is gone then. */
   readonly stepAside: () => Promise<void>;
   readonly forget: () => void;
+  /** There may be more or fewer worktrees than before. */
+  readonly lookForRoom: () => void;
 };
 
 /** Joins, and, without --exec, makes room for other workers. */
@@ -187,8 +203,20 @@ async function keepPresent(options: LocalWorkerOptions, exec: ExecHandler): Prom
   const over = new AbortController();
   let here: (JoinedWorker & { readonly name: string }) | null = null;
 
-  const run = async (task: ExecTask, context: ExecContext): Promise<unknown> =>
-    answerOf(await lines(task, () => exec.run(task, context)));
+  const trees = watchRoom({
+    room: exec.room,
+    slots,
+    warn: complain,
+    clock: realClock,
+    // It may have left.
+    limit: (count, note) => void here?.limitWorktrees(count, note).catch(() => {}),
+  });
+  const run = async (task: ExecTask, context: ExecContext): Promise<unknown> => {
+    const outcome = await lines(task, () => exec.run(task, context));
+    // A tree that was kept leaves room for one fewer, and none is to be given one before that is known.
+    if (actionName(COMMAND_ACTION, task.params) === EXEC_WORKTREE) await trees.look();
+    return answerOf(outcome);
+  };
 
   async function leave(): Promise<void> {
     const leaving = here;
@@ -200,8 +228,10 @@ async function keepPresent(options: LocalWorkerOptions, exec: ExecHandler): Prom
   async function join(): Promise<void> {
     const isTaken = (await drover.workers()).some(({ id, kind }) => id === LOCAL_ID && kind !== "local");
     const name = isTaken ? `${LOCAL_ID}-${process.pid}` : LOCAL_ID;
-    const actions = flags.exec === undefined ? { actions: [EXEC_COMMAND, EXEC_WORKTREE] } : {};
-    here = { ...(await drover.worker({ id: name, slots, ...actions }, run)), name };
+    // None in a worktree until it is known how many there may be.
+    const what = flags.exec === undefined ? { actions: [EXEC_COMMAND, EXEC_WORKTREE], worktrees: 0 } : {};
+    here = { ...(await drover.worker({ id: name, slots, ...what }, run)), name };
+    await trees.look();
     // It may have been stopped meanwhile.
     if (over.signal.aborted) await stepAside();
   }
@@ -244,7 +274,11 @@ async function keepPresent(options: LocalWorkerOptions, exec: ExecHandler): Prom
     name: () => here?.name ?? null,
     leave: forGood(leave),
     stepAside: forGood(stepAside),
-    forget: () => over.abort(),
+    forget: () => {
+      over.abort();
+      trees.end();
+    },
+    lookForRoom: () => void trees.look(),
   };
 }
 

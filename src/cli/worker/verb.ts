@@ -16,6 +16,11 @@ export const EXEC_FLAGS: readonly FlagSpec[] = [
   },
   { flags: "--shell", about: "hand the command to /bin/sh, for pipes, variables and the like" },
   { flags: "--preset <agent>", about: "run a coding agent instead of --exec", choices: ["claude", "codex", "aider"] },
+  {
+    flags: "--commands",
+    about:
+      "run what tasks with the action exec bring, those of plans too; a caller who may submit runs anything as you",
+  },
   { flags: "--arg <word>", about: "a further word behind the command or preset; may be given again", read: each },
   {
     flags: "--env <name>",
@@ -55,6 +60,7 @@ export const workerVerb: VerbBody<WorkerFlags> = {
     { flags: "-d, --data <directory>", about: "where logs, sessions and worktrees lie (default: .drover/worker)" },
   ],
   examples: [
+    ["drover worker --commands --slots 4", "four at once of what plans and tasks bring, here and as you"],
     ["drover worker --exec './agent.sh' --slots 4 --capability git", "four commands at once, for tasks that need git"],
     ["drover worker --preset claude --worktree --base main", "Claude Code, each task in a branch of its own"],
     ["drover worker --exec 'jq .payload | ./build' --shell --id mac-1", "a line for the shell, under a lasting name"],

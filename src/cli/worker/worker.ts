@@ -10,14 +10,15 @@
 import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { addressFromEnv, ClientError, DEFAULT_URL } from "../../client/index.ts";
+import { EXEC_COMMAND, EXEC_WORKTREE } from "../../core/fleet/index.ts";
 import { realClock } from "../../std/index.ts";
-import { watchRoom } from "../../worker/exec/index.ts";
+import { type TaskCommandOptions, watchRoom } from "../../worker/exec/index.ts";
 import type { ExecHandler, ExecOptions, PresetName, PullWorker } from "../../worker/index.ts";
 import { execLogs, startWorkerWithOutcomes } from "../../worker/index.ts";
 import { asTyped, CliProblem, EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
 import { exitOf, type StopSignal, type Terminal } from "../shell/terminal.ts";
 import { type Call, given } from "../shell/verb.ts";
-import { checkProgram, checkWorktree, handlerFrom, makeWorkerData } from "./preflight.ts";
+import { checkProgram, checkWorktree, commandsFrom, handlerFrom, makeWorkerData } from "./preflight.ts";
 import { type QuietFlag, taskLines } from "./task-lines.ts";
 
 /** What an exec worker runs and where: the same for `drover worker` and `drover serve --exec`. */
@@ -25,6 +26,8 @@ export type ExecFlags = {
   readonly exec?: string;
   readonly shell?: boolean;
   readonly preset?: PresetName;
+  /** What tasks bring, and nothing else. */
+  readonly commands?: boolean;
   readonly arg?: readonly string[];
   readonly env?: readonly string[];
   readonly worktree?: boolean;
@@ -56,7 +59,8 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
   const url = flags.url ?? address.url ?? DEFAULT_URL;
   const data = resolve(terminal.cwd, flags.data ?? ".drover/worker");
   const warn = (text: string): void => terminal.err(`warning: ${asTyped(text)}\n`);
-  const options = { ...execOptionsFrom(flags), data, url, cwd: terminal.cwd };
+  const isByTask = flags.commands === true;
+  const options = { ...(isByTask ? commandOptionsFrom(flags) : execOptionsFrom(flags)), data, url, cwd: terminal.cwd };
   const exec = await prepare({ ...options, onWarning: warn }, call);
   const stop = stopper(terminal, exec);
   const slots = flags.slots ?? 1;
@@ -68,13 +72,12 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
     if (maxWorktrees !== null && options.maxWorktrees === undefined) exec.limitWorktrees(maxWorktrees);
     return exec;
   };
-  const trees = watchRoom({
-    room: async () => heed(await joined.promise).room(),
-    slots,
-    warn,
-    clock: realClock,
-    limit: (count, note) => void joined.promise.then((worker) => worker.limit(count, note)),
-  });
+  const limit = async (count: number, note: string | null): Promise<void> => {
+    const worker = await joined.promise;
+    return isByTask ? worker.limitWorktrees(count, note) : worker.limit(count, note);
+  };
+  const room: ExecHandler["room"] = async () => heed(await joined.promise).room();
+  const trees = watchRoom({ room, slots, warn, clock: realClock, limit: (...said) => void limit(...said) });
   try {
     const worker = await startWorkerWithOutcomes(
       {
@@ -85,7 +88,8 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
         killGraceMs: killGraceOf(options),
         ...given({ token: address.token }),
         // None until it is known how many worktrees there may be.
-        ...(options.isolation === "worktree" ? { limit: 0 } : {}),
+        ...(flags.worktree === true ? { limit: 0 } : {}),
+        ...(isByTask ? { worktrees: 0 } : {}),
         logs: execLogs(data, (...asked) => exec.tail(...asked)),
       },
       async (task, context) => {
@@ -97,8 +101,10 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
     );
     joined.resolve(worker);
     await trees.look();
+    const count = slots === 1 ? "1 task" : `${slots} tasks`;
+    const how = isByTask ? "at a time, as you, what tasks bring" : "at a time";
     const ready = { workerId: worker.id, url, slots, data };
-    output.line(ready, () => `${worker.id} has joined ${url}: ${slots === 1 ? "1 task" : `${slots} tasks`} at a time`);
+    output.line(ready, () => `${worker.id} has joined ${url}: ${count} ${how}`);
     return await stop.end(worker);
   } catch (error) {
     const heard = stop.heard();
@@ -117,7 +123,7 @@ function execOptionsFrom(flags: ExecFlags): Omit<ExecOptions, "data"> {
   const { exec, preset, arg, env, base, setup, cleanup, allowUntil, idleTimeout, killGrace, maxWorktrees } = flags;
   if ((exec === undefined) === (preset === undefined))
     throw usageProblem(
-      "say what to run: --exec COMMAND or --preset AGENT, and not both",
+      "say what to run: --exec COMMAND or --preset AGENT, and not both; or --commands, for what tasks bring",
       "drover help worker has examples",
     );
   if (base !== undefined && flags.worktree !== true)
@@ -130,12 +136,30 @@ function execOptionsFrom(flags: ExecFlags): Omit<ExecOptions, "data"> {
   };
 }
 
+/** What tasks say for themselves when they bring what is to be run. */
+const SAID_BY_TASKS: readonly (keyof WorkerFlags)[] = [
+  ...(["exec", "preset", "shell", "arg", "worktree", "base", "allowUntil", "action"] as const),
+];
+
+/** The same for a worker that runs what tasks bring. */
+function commandOptionsFrom(flags: WorkerFlags): Omit<TaskCommandOptions, "data"> {
+  const stray = SAID_BY_TASKS.find((name) => flags[name] !== undefined);
+  if (stray !== undefined) {
+    const flag = `--${stray.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+    throw usageProblem(`${flag} means nothing with --commands: tasks say that themselves`, `leave out one of the two`);
+  }
+  const { env, setup, cleanup, idleTimeout, killGrace, maxWorktrees } = flags;
+  return given({ env, setup, cleanup, idleTimeoutMs: idleTimeout, killGraceMs: killGrace, maxWorktrees });
+}
+
 /** The handler of the commands, once all that it needs is there. */
 async function prepare(base: ExecOptions, { flags, terminal }: Call<WorkerFlags>): Promise<ExecHandler> {
   const options: ExecOptions = { ...base, inherited: terminal.env, ...given({ workerId: flags.id }) };
-  const exec = handlerFrom(options, "worker");
-  checkProgram(options, terminal);
-  await checkWorktree(options, terminal.cwd);
+  const exec = flags.commands === true ? commandsFrom(options, "worker") : handlerFrom(options, "worker");
+  if (flags.commands !== true) {
+    checkProgram(options, terminal);
+    await checkWorktree(options, terminal.cwd);
+  }
   makeWorkerData(options.data);
   await sweep(exec, options.onWarning ?? (() => {}));
   return exec;
@@ -156,7 +180,19 @@ type Joining = Pick<
   "id" | "slots" | "capabilities" | "resources" | "zone" | "actions" | "types" | "projects"
 >;
 
-function joinFrom({ id, slots, capability, cpu, memory, zone, action, type, project }: WorkerFlags): Joining {
+function joinFrom({
+  id,
+  slots,
+  capability,
+  cpu,
+  memory,
+  zone,
+  commands,
+  type,
+  project,
+  ...flags
+}: WorkerFlags): Joining {
+  const action = commands === true ? [EXEC_COMMAND, EXEC_WORKTREE] : flags.action;
   const offered = given({ cpuMillicores: cpu, memoryBytes: memory });
   const resources = Object.keys(offered).length === 0 ? undefined : offered;
   return {

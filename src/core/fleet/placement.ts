@@ -148,9 +148,9 @@ const ranOn = ({ tasks, tombstones }: ReadonlyState, id: TaskId | null): WorkerI
 export const neededBy = (
   state: ReadonlyState,
   { requirements, project }: ReadonlyTask,
-): Needed & Pick<ReadonlyRequirements, "zone"> => {
-  const { capabilities, cpu, memory, zone } = requirements;
-  return { capabilities, cpu, memory, zone, refusedBy: refusalsOf(state.fleet, requirements, project.id) };
+): Needed & Pick<ReadonlyRequirements, "zone" | "worktrees"> => {
+  const { capabilities, cpu, memory, worktrees, zone } = requirements;
+  return { capabilities, cpu, memory, worktrees, zone, refusedBy: refusalsOf(state.fleet, requirements, project.id) };
 };
 
 /** What a task that is being queued will wait for, under the affinity strategy. */
@@ -177,7 +177,6 @@ export function heldPlacement(state: ReadonlyState, task: ReadonlyTask): Placeme
   const hold = task.project.hold;
   if (hold === null || hold.task !== task) return null;
   const { worker } = hold;
-  const { usedCpu, usedMemory } = worker;
-  const hasRoom = hasSlot(worker, state.fleet.room) && leavesEnough(worker, task.requirements, usedCpu, usedMemory);
+  const hasRoom = hasSlot(worker, state.fleet.room) && leavesEnough(worker, task.requirements, worker);
   return hasRoom ? { worker, reason: ONLY_WORKER } : null;
 }

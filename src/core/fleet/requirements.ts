@@ -7,6 +7,7 @@
  */
 import type { TaskSubmitted } from "../model/events.ts";
 import type { Agent, Requirements, State } from "../model/state.ts";
+import { EXEC_WORKTREE } from "./worker-filter.ts";
 
 /** The requirements of a new task of this agent. */
 export function requirementsFor(state: State, agent: Agent, event: TaskSubmitted): Requirements {
@@ -40,8 +41,10 @@ function areSame(left: readonly string[], right: readonly string[]): boolean {
   return true;
 }
 
+type Asked = Omit<Requirements, "key" | "users" | "shape" | "worktrees">;
+
 /** The requirements of a task, shared with all that have the same. */
-export function internRequirements(state: State, event: Omit<Requirements, "key" | "users" | "shape">): Requirements {
+export function internRequirements(state: State, event: Asked): Requirements {
   const { type, action, capabilities, cpu, memory, provider, locks, zone, tab } = event;
   const { maxAttempts, timeoutMs, onDependencyFailure, onLoss, prioritised } = event;
   // Names hold no blanks and no control characters, so these separators cannot be in them.
@@ -52,7 +55,7 @@ export function internRequirements(state: State, event: Omit<Requirements, "key"
   if (requirements === undefined) {
     const rules = { maxAttempts, timeoutMs, onDependencyFailure, onLoss, prioritised };
     const needs = { type, action, capabilities, cpu, memory, provider, locks, zone, tab };
-    requirements = { key, ...needs, ...rules, users: 0, shape: null };
+    requirements = { key, ...needs, ...rules, worktrees: action === EXEC_WORKTREE ? 1 : 0, users: 0, shape: null };
     state.requirements.set(key, requirements);
   }
   requirements.users++;

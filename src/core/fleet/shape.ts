@@ -17,6 +17,7 @@ import type { Pin } from "../base/brand.ts";
 import { bitSet, hasBit, setAll, setBit } from "../collections/bit-set.ts";
 import { addShape, dropShape, markAll, type ShapeSet, shapeSet, shapesIn } from "../collections/shape-set.ts";
 import type { ReadonlyDemand, ReadonlyWorker } from "../model/read-only.ts";
+import type { Room, UsedRoom } from "../model/room.ts";
 import type {
   Attempt,
   Demand,
@@ -51,16 +52,16 @@ export const newShapes = (): Shapes => ({
 });
 
 const demandKey = (
-  { capabilities, cpu, memory }: Requirements,
+  { capabilities, cpu, memory, worktrees }: Requirements,
   pin: Pin | null,
   refusedBy: readonly string[],
 ): string =>
-  `${cpu}|${memory}|${pin === null ? "" : JSON.stringify(pin)}|${JSON.stringify(capabilities)}` +
+  `${cpu}|${memory}|${worktrees}|${pin === null ? "" : JSON.stringify(pin)}|${JSON.stringify(capabilities)}` +
   (refusedBy.length === 0 ? "" : `|${JSON.stringify(refusedBy)}`);
 
 const shapeKey = (requirements: Requirements, pin: Pin | null, refusedBy: readonly string[]): string => {
-  const { type, capabilities, cpu, memory, provider, locks } = requirements;
-  return JSON.stringify([type, capabilities, cpu, memory, provider, locks, pin, ...refusedBy]);
+  const { type, capabilities, cpu, memory, worktrees, provider, locks } = requirements;
+  return JSON.stringify([type, capabilities, cpu, memory, worktrees, provider, locks, pin, ...refusedBy]);
 };
 
 /** All workers that are known, what may queue on one beyond its slots, and what refuses the task. */
@@ -128,6 +129,7 @@ function internDemand(shapes: Shapes, requirements: Requirements, pin: Pin | nul
     capabilities: requirements.capabilities,
     cpu: requirements.cpu,
     memory: requirements.memory,
+    worktrees: requirements.worktrees,
     pin,
     refusedBy,
     bloom: bloomOf(requirements.capabilities),
@@ -177,11 +179,11 @@ export function offers(worker: ReadonlyWorker, demand: Needed): boolean {
 }
 
 /** What a task takes from its worker while it runs. */
-type Amounts = { readonly cpu: number; readonly memory: number };
+type Amounts = Readonly<Room>;
 
 /** Whether a worker that could serve it has room now. `room` is what may queue on a worker beyond its slots. */
 export const hasRoomFor = (worker: ReadonlyWorker, demand: Amounts, room: number): boolean =>
-  isOpen(worker, room) && leavesEnough(worker, demand, worker.usedCpu, worker.usedMemory);
+  isOpen(worker, room) && leavesEnough(worker, demand, worker);
 
 /** Whether it has a slot for any task. */
 export const isOpen = (worker: ReadonlyWorker, room: number): boolean => worker.hold === null && hasSlot(worker, room);
@@ -191,8 +193,17 @@ export const hasSlot = (worker: ReadonlyWorker, room: number): boolean =>
   worker.status === "ready" && worker.attempts.size < worker.slots + room;
 
 /** Whether a worker of which so much is used has as much left as is asked for. */
-export const leavesEnough = (worker: Amounts, asked: Amounts, usedCpu: number, usedMemory: number): boolean =>
-  worker.cpu - usedCpu >= asked.cpu && worker.memory - usedMemory >= asked.memory;
+export const leavesEnough = (worker: Amounts, asked: Amounts, used: Readonly<UsedRoom>): boolean =>
+  worker.cpu - used.usedCpu >= asked.cpu &&
+  worker.memory - used.usedMemory >= asked.memory &&
+  hasTreeFor(worker, asked, used);
+
+/** A worker at its limit of worktrees has room for all that want none. That passes, so it counts as room alone. */
+export const hasTreeFor = (
+  worker: Pick<Amounts, "worktrees">,
+  asked: Pick<Amounts, "worktrees">,
+  used: Pick<UsedRoom, "usedWorktrees">,
+): boolean => asked.worktrees === 0 || worker.worktrees - used.usedWorktrees >= asked.worktrees;
 
 export function setDemandFeasible(shapes: Shapes, demand: Demand, feasible: number): void {
   const wasShut = demand.feasible === 0;

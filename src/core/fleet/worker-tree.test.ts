@@ -36,12 +36,13 @@ const someOf = (number: number): string[] => CAPABILITIES.filter((_, index) => (
 
 function settingsOf(
   number: number,
-): Pick<Worker, "slots" | "capabilities" | "capabilitySet" | "offers" | "cpu" | "memory" | "status"> {
+): Pick<Worker, "slots" | "capabilities" | "capabilitySet" | "offers" | "cpu" | "memory" | "worktrees" | "status"> {
   const capabilities = someOf(number);
   return {
     ...{ slots: 1 + (number % 3), capabilities, capabilitySet: new Set(capabilities) },
     offers: capabilities.join(" "),
     ...{ cpu: [1000, 2000, UNLIMITED][number % 3] as number, memory: [100, UNLIMITED][number % 2] as number },
+    worktrees: [0, 1, 2, UNLIMITED][(number >> 2) % 4] as number,
     status: STATUSES[number % STATUSES.length] as Worker["status"],
   };
 }
@@ -50,7 +51,7 @@ function newWorker(id: string, number: number): Worker {
   return {
     ...{ id: id as WorkerId, kind: "pull", session: "", zone: null, joinedAt: 0 as Instant, ...settingsOf(number) },
     ...{ target: null, takes: null, filter: null, note: null, offered: 1 },
-    ...{ attempts: new AttemptSet(), usedCpu: 0, usedMemory: 0, hold: null, demands: [], leaf: 0 },
+    ...{ attempts: new AttemptSet(), usedCpu: 0, usedMemory: 0, usedWorktrees: 0, hold: null, demands: [], leaf: 0 },
   };
 }
 
@@ -64,6 +65,7 @@ function demandsIn(shapes: Shapes): Demand[] {
       capabilities,
       cpu,
       memory: index % 2 === 0 ? 0 : 60,
+      worktrees: index % 4 < 2 ? 0 : 1,
       provider: null,
       locks: [],
     };
@@ -78,7 +80,7 @@ function make(world: World, { what, who, number }: Move): void {
   const { fleet, shapes } = world;
   const worker = fleet.byId.get(`w${who}` as WorkerId);
   if (worker === undefined) return addWorker(fleet, shapes, newWorker(`w${who}`, number));
-  const requirements = { cpu: (number % 3) * 400, memory: (number % 2) * 50 };
+  const requirements = { cpu: (number % 3) * 400, memory: (number % 2) * 50, worktrees: (number >> 1) % 2 };
   const attempt = { number, worker, task: { requirements } } as Attempt;
   switch (what) {
     case 0:
@@ -108,6 +110,8 @@ function check({ fleet, demands }: World): void {
   for (const demand of demands) {
     const capable = all.filter((worker) => couldServe(worker, demand));
     const feasible = capable.filter((worker) => hasRoomFor(worker, demand, fleet.room));
+    const withTree = feasible.filter(({ worktrees, usedWorktrees }) => worktrees > usedWorktrees);
+    if (demand.worktrees > 0) assert.deepEqual(feasible, withTree);
     assert.equal(demand.capable, capable.length);
     assert.equal(demand.feasible, feasible.length);
     const load = (worker: Worker): number => worker.attempts.size;

@@ -16,6 +16,7 @@ import { AttemptSet } from "../collections/attempt-set.ts";
 import type { ReadonlyNumbers } from "../collections/bit-set.ts";
 import { lowerBound } from "../collections/sorted-list.ts";
 import type { ReadonlyDemand, ReadonlyFleet, ReadonlyWorker } from "../model/read-only.ts";
+import type { UsedRoom } from "../model/room.ts";
 import type { Attempt, Fleet, Hold, Shapes, TreeArrays, Worker } from "../model/state.ts";
 import { workerOf } from "./pin.ts";
 import { bloomOf, couldServe, hasRoomFor, isOpen, leavesEnough, setDemandFeasible } from "./shape.ts";
@@ -52,12 +53,14 @@ export function emptyTree(width: number): TreeArrays {
 type Offered = Pick<Worker, "slots" | "capabilities" | "zone" | "status" | "note"> & {
   readonly cpu: number | null;
   readonly memory: number | null;
+  readonly worktrees: number | null;
 };
 type Offering = Pick<Worker, "capabilities" | "capabilitySet" | "offers">;
-type Offer = Offering & Pick<Worker, "slots" | "zone" | "status" | "note" | "cpu" | "memory">;
+type Offer = Offering & Pick<Worker, "slots" | "zone" | "status" | "note" | "cpu" | "memory" | "worktrees">;
 
-export function offerOf({ capabilities, cpu, memory, ...others }: Offered): Offer {
-  const room = { cpu: cpu ?? Number.POSITIVE_INFINITY, memory: memory ?? Number.POSITIVE_INFINITY };
+export function offerOf({ capabilities, cpu, memory, worktrees, ...others }: Offered): Offer {
+  const orAny = (room: number | null): number => room ?? Number.POSITIVE_INFINITY;
+  const room = { cpu: orAny(cpu), memory: orAny(memory), worktrees: orAny(worktrees) };
   return { ...others, ...offering(capabilities), ...room };
 }
 
@@ -70,7 +73,7 @@ type Joined = Pick<Worker, "id" | "kind" | "session" | "target" | "takes" | "off
 /** A worker that holds nothing yet. */
 export function newWorker(joined: Joined, offer: Offer): Worker {
   const filter = joined.takes === null ? null : keyOfTakes(joined.takes);
-  const held = { attempts: new AttemptSet<Attempt>(), usedCpu: 0, usedMemory: 0, hold: null };
+  const held = { attempts: new AttemptSet<Attempt>(), usedCpu: 0, usedMemory: 0, usedWorktrees: 0, hold: null };
   return { ...joined, filter, ...offer, ...held, demands: [], leaf: 0 };
 }
 
@@ -104,34 +107,28 @@ export function reshapeWorker(fleet: Fleet, shapes: Shapes, worker: Worker, chan
 export function carry(fleet: Fleet, shapes: Shapes, attempt: Attempt, by: 1 | -1): void {
   const { worker, task } = attempt;
   const wasOpen = isOpen(worker, fleet.room);
-  const { usedCpu, usedMemory } = worker;
+  const { usedCpu, usedMemory, usedWorktrees } = worker;
   if (by === 1) worker.attempts.add(attempt);
   else worker.attempts.delete(attempt);
   worker.usedCpu += by * task.requirements.cpu;
   worker.usedMemory += by * task.requirements.memory;
-  recount(fleet, shapes, worker, wasOpen, usedCpu, usedMemory);
+  worker.usedWorktrees += by * task.requirements.worktrees;
+  recount(fleet, shapes, worker, wasOpen, { usedCpu, usedMemory, usedWorktrees });
 }
 
 /** Gives a worker a hold, or takes it away. */
 export function setHold(fleet: Fleet, shapes: Shapes, worker: Worker, hold: Hold | null): void {
   const wasOpen = isOpen(worker, fleet.room);
   worker.hold = hold;
-  recount(fleet, shapes, worker, wasOpen, worker.usedCpu, worker.usedMemory);
+  recount(fleet, shapes, worker, wasOpen, worker);
 }
 
 /** Brings up to date whatever depends on what a worker holds, by what it held before. */
-function recount(
-  fleet: Fleet,
-  shapes: Shapes,
-  worker: Worker,
-  wasOpen: boolean,
-  usedCpu: number,
-  usedMemory: number,
-): void {
+function recount(fleet: Fleet, shapes: Shapes, worker: Worker, wasOpen: boolean, before: UsedRoom): void {
   const open = isOpen(worker, fleet.room);
   for (const demand of worker.demands) {
-    const did = wasOpen && leavesEnough(worker, demand, usedCpu, usedMemory);
-    const does = open && leavesEnough(worker, demand, worker.usedCpu, worker.usedMemory);
+    const did = wasOpen && leavesEnough(worker, demand, before);
+    const does = open && leavesEnough(worker, demand, worker);
     if (did !== does) setDemandFeasible(shapes, demand, demand.feasible + (does ? 1 : -1));
   }
   writeLeaf(fleet, worker);

@@ -168,12 +168,15 @@ function checkWorkers(state: ReadonlyState, complain: Check): void {
     const say = (claim: string) => () => `worker ${worker.id} ${claim}`;
     let cpu = 0;
     let memory = 0;
+    let worktrees = 0;
     for (const { task } of worker.attempts) {
       cpu += task.requirements.cpu;
       memory += task.requirements.memory;
+      worktrees += task.requirements.worktrees;
       complain(task.attempt?.worker === worker && state.tasks.get(task.id) === task, say(`runs ${task.id}`));
     }
     complain(worker.usedCpu === cpu && worker.usedMemory === memory, say("uses what its attempts asked for"));
+    complain(worker.usedWorktrees === worktrees, say("has a worktree for each attempt that wants one"));
     complain(worker.hold === null || worker.hold.worker === worker, say("is held for one task"));
     complain(worker.hold === null || worker.status === "ready", say("is held only while it can take work"));
   }

@@ -34,13 +34,13 @@ export function decideJoin(state: ReadonlyState, command: CommandOf<"join-worker
   if (takes !== null && filters.size >= FILTERS_MAX && !filters.has(keyOfTakes(takes))) {
     return fail({ type: "too-many", what: "different filters (takes) of workers", max: FILTERS_MAX });
   }
-  const { note: _, ...offered } = settings;
+  const { note: _, worktrees = null, ...offered } = settings;
   const where = { endpoint: target?.endpoint ?? null, path: target?.path ?? null };
   return ok({
     events: [
       ...(isTaken ? leave(state, known, true, now) : []),
       ...takeTabs(state, id, settings.capabilities.filter(isTab), now),
-      { kind: "worker-joined", at: now, worker: id, workerKind, session, ...offered, ...where, takes },
+      { kind: "worker-joined", at: now, worker: id, workerKind, session, ...offered, ...where, takes, worktrees },
     ],
     id,
   });
@@ -61,13 +61,13 @@ export function decideChange(state: ReadonlyState, command: CommandOf<"change-wo
   if (worker === undefined || worker.status === "unreachable")
     return fail({ type: "worker-unknown", worker: command.worker });
   const { settings } = command;
-  const { note = null, ...offered } = settings;
+  const { note = null, worktrees = null, ...offered } = settings;
   // What it alone has it need not take; mostly nothing is named at all. Older logs have tabs of two owners.
   const isNamed = settings.capabilities !== worker.capabilities;
   const isOwn = (tab: string): boolean => worker.capabilitySet.has(tab) && state.fleet.offered.get(tab) === 1;
   const tabs = isNamed ? settings.capabilities.filter((one) => isTab(one) && !isOwn(one)) : [];
   if (tabs.length === 0 && isSame(worker, settings)) return REPEATED;
-  const changed: Event = { kind: "worker-changed", at: now, worker: worker.id, ...offered, note };
+  const changed: Event = { kind: "worker-changed", at: now, worker: worker.id, ...offered, note, worktrees };
   return ok({ events: [...takeTabs(state, worker.id, tabs, now), changed] });
 }
 
@@ -79,6 +79,7 @@ function isSame(worker: ReadonlyWorker, settings: CommandOf<"change-worker">["se
     worker.note === (settings.note ?? null) &&
     worker.cpu === (settings.cpu ?? Number.POSITIVE_INFINITY) &&
     worker.memory === (settings.memory ?? Number.POSITIVE_INFINITY) &&
+    worker.worktrees === (settings.worktrees ?? Number.POSITIVE_INFINITY) &&
     worker.capabilities.length === settings.capabilities.length &&
     worker.capabilities.every((capability, index) => capability === settings.capabilities[index])
   );

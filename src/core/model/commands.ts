@@ -61,7 +61,9 @@ export type Submission = Pick<
 /** Where a push worker is posted its tasks. */
 export type PushTarget = { readonly endpoint: string; readonly path: string | null };
 /** What a worker offers, and whether it takes tasks. */
-export type WorkerSettings = Readonly<Omit<Offer, "worker"> & Partial<Of<"note">>>;
+export type WorkerSettings = Readonly<
+  Omit<Offer, "worker" | "worktrees"> & Partial<Of<"note"> & Pick<Offer, "worktrees">>
+>;
 
 /** How an attempt ended, in the words of its worker. */
 export type AttemptReport = Readonly<Of<"task" | "attempt">> & {

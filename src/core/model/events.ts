@@ -148,6 +148,8 @@ export type Offer = Of<"worker"> & {
   zone: string | null;
   /** Only a ready worker gets tasks. */
   status: "ready" | "overloaded" | "draining";
+  /** How many of its tasks may have a worktree at the same time; null if that is not limited. */
+  worktrees: number | null;
 };
 
 type Submitted = Of<"task" | "project" | "pin" | "runnable"> & {

@@ -38,6 +38,7 @@ import type { PushTarget } from "./commands.ts";
 import type { FileRef, OnLoss, StopCause, Takes, TaskSubmitted, UsageTotals, WorkerKind } from "./events.ts";
 import type { Approval, AttemptUsage, End, EndedExtra, Loop } from "./extra.ts";
 import type { Growth } from "./growth.ts";
+import type { Room, UsedRoom } from "./room.ts";
 
 /** Where a task is that has not ended. */
 export type LivePhase = "waiting" | "queued" | "assigned" | "running" | "parked";
@@ -54,11 +55,13 @@ export type Requirements = Pick<
 > & {
   readonly key: string;
   users: number;
+  /** How many worktrees it takes: one or none, as its action says. */
+  readonly worktrees: number;
   /** The shape of its tasks that are not pinned, once known; shapes may be swept. */
   shape: Shape | null;
 };
 
-export type Demand = Pick<Requirements, "capabilities" | "cpu" | "memory"> & {
+export type Demand = Pick<Requirements, "capabilities" | "cpu" | "memory" | "worktrees"> & {
   readonly key: string;
   readonly pin: Pin | null;
   /** What workers say of the tasks they take, and by which they refuse it (worker-filter.ts). */
@@ -330,37 +333,34 @@ export type Project = {
   readonly oversize: Set<Task>;
 };
 
-export type Worker = {
-  readonly id: WorkerId;
-  readonly kind: WorkerKind;
-  readonly session: string;
-  /** Where a push worker is posted its tasks. */
-  readonly target: PushTarget | null;
-  /** Which tasks it takes, and that as a key; null: all. */
-  readonly takes: Takes | null;
-  readonly filter: string | null;
-  /** The slots it joined with; it may want fewer for a while. */
-  readonly offered: number;
-  slots: number;
-  capabilities: readonly string[];
-  capabilitySet: ReadonlySet<string>;
-  /** Its capabilities as one text: workers that offer the same stand together. */
-  offers: string;
-  cpu: number;
-  memory: number;
-  zone: string | null;
-  status: "ready" | "overloaded" | "draining" | "unreachable";
-  /** In its own words: why it takes nothing. */
-  note: string | null;
-  readonly joinedAt: Instant;
-  readonly attempts: AttemptSet<Attempt>;
-  usedCpu: number;
-  usedMemory: number;
-  hold: Hold | null;
-  demands: Demand[];
-  /** Its index among the leaves of the tree. */
-  leaf: number;
-};
+export type Worker = Room &
+  UsedRoom & {
+    readonly id: WorkerId;
+    readonly kind: WorkerKind;
+    readonly session: string;
+    /** Where a push worker is posted its tasks. */
+    readonly target: PushTarget | null;
+    /** Which tasks it takes, and that as a key; null: all. */
+    readonly takes: Takes | null;
+    readonly filter: string | null;
+    /** The slots it joined with; it may want fewer for a while. */
+    readonly offered: number;
+    slots: number;
+    capabilities: readonly string[];
+    capabilitySet: ReadonlySet<string>;
+    /** Its capabilities as one text: workers that offer the same stand together. */
+    offers: string;
+    zone: string | null;
+    status: "ready" | "overloaded" | "draining" | "unreachable";
+    /** In its own words: why it takes nothing, or nothing with a worktree. */
+    note: string | null;
+    readonly joinedAt: Instant;
+    readonly attempts: AttemptSet<Attempt>;
+    hold: Hold | null;
+    demands: Demand[];
+    /** Its index among the leaves of the tree. */
+    leaf: number;
+  };
 
 /** A filter, and how many workers have it. */
 export type Filter = { readonly key: string; readonly takes: Takes; workers: number };

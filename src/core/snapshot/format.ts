@@ -44,7 +44,12 @@ export type AgentRow = [tag: "agent", id: string, lastServed: number, totals: Nu
 export type WorkerRow = [
   ...[tag: "worker", id: string, kind: Worker["kind"], session: string, slots: number, capabilities: readonly string[]],
   ...[cpu: number | null, memory: number | null, zone: string | null, status: Worker["status"], joinedAt: number],
+  ...WorkerRowEnd,
+];
+/** What older snapshots may not have. */
+export type WorkerRowEnd = [
   ...[offered?: number, endpoint?: string | null, path?: string | null, takes?: Takes | null, note?: string | null],
+  ...[worktrees?: number | null],
 ];
 export type GateRow = [tag: "gate", id: string, held: boolean, facts: GateFacts];
 type TabRow = [tag: "tab", id: string, seq: number, ownerlessSince: number];
@@ -162,7 +167,7 @@ export const LENGTHS: Readonly<Record<Row[0], readonly [least: number, most: num
   spent: [2, 2],
   project: [11, 12],
   agent: [4, 4],
-  worker: [11, 16],
+  worker: [11, 17],
   gate: [4, 4],
   tab: [4, 4],
   ask: [13, 15],

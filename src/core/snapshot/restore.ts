@@ -233,11 +233,13 @@ function loadAgent(loading: Loading, [, id, lastServed, totals]: format.AgentRow
 
 function loadWorker({ state }: Loading, row: format.WorkerRow): void {
   const [, id, kind, session, slots, capabilities, cpu, memory, zone, status, joinedAt] = row;
-  const [, , , , , , , , , , , offered = slots, endpoint = null, path = null, takes = null, note = null] = row;
+  const [offered = slots, endpoint = null, path = null, takes = null, note = null, worktrees = null] = row.slice(
+    11,
+  ) as format.WorkerRowEnd;
   countFilter(state.fleet, takes, 1);
   const target = endpoint === null ? null : { endpoint, path };
   const joined = { id: id as WorkerId, kind, session, target, takes, offered, joinedAt: joinedAt as Instant };
-  const offer = offerOf({ slots, capabilities, cpu, memory, zone, status, note });
+  const offer = offerOf({ slots, capabilities, cpu, memory, worktrees, zone, status, note });
   addWorker(state.fleet, state.shapes, newWorker(joined, offer));
 }
 

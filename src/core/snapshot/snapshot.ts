@@ -115,12 +115,13 @@ function projectRow(project: ReadonlyProject): format.ProjectRow {
 
 /** Unlimited room is written as null: JSON has no infinity. */
 function workerRow(worker: ReadonlyWorker): format.WorkerRow {
-  const { id, kind, session, slots, capabilities, cpu, memory, zone, status, joinedAt, offered, target, takes, note } =
-    worker;
+  const { id, kind, session, slots, capabilities, cpu, memory, zone, status, joinedAt, offered, target } = worker;
+  const { takes, note, worktrees } = worker;
   const orNull = (room: number): number | null => (room === Number.POSITIVE_INFINITY ? null : room);
   return [
     ...(["worker", id, kind, session, slots, capabilities, orNull(cpu), orNull(memory), zone, status] as const),
     ...([joinedAt, offered, target?.endpoint ?? null, target?.path ?? null, takes, note] as const),
+    orNull(worktrees),
   ];
 }
 

@@ -12,7 +12,7 @@
  */
 import { hasBit } from "../collections/bit-set.ts";
 import { first, items } from "../collections/sorted-list.ts";
-import { couldServe } from "../fleet/shape.ts";
+import { couldServe, hasTreeFor } from "../fleet/shape.ts";
 import { setHold } from "../fleet/worker-tree.ts";
 import type { ReadonlyGroup, ReadonlyHold, ReadonlyState, ReadonlyTask, ReadonlyWorker } from "../model/read-only.ts";
 import type { Hold, State, Task, Worker } from "../model/state.ts";
@@ -71,12 +71,16 @@ function isNextOfAgent(state: ReadonlyState, group: ReadonlyGroup, now: number):
 const fitsBudgets = (state: ReadonlyState, task: ReadonlyTask, now: number): boolean =>
   isAffordable(state, task.project, reserveFor(state, task), now);
 
-/** A hold whose task a gate, a budget or its own agent's limit keeps waiting by now: others may have the worker. */
+/**
+ * A hold whose task a gate, a budget, the limit of worktrees or its own agent's limit keeps waiting by now: others may
+ * have the worker.
+ */
 export function idleHold(state: ReadonlyState, now: number): ReadonlyHold | null {
   for (const hold of state.holds) {
     const { task } = hold;
     const isGated = task.group !== null && hasBit(state.shapes.shutByGate, task.group.shape.id);
-    if (isGated || task.agent.load.isFull || !fitsBudgets(state, task, now)) return hold;
+    const hasTree = hasTreeFor(hold.worker, task.requirements, hold.worker);
+    if (isGated || !hasTree || task.agent.load.isFull || !fitsBudgets(state, task, now)) return hold;
   }
   return null;
 }
@@ -90,6 +94,8 @@ function roomiest(state: ReadonlyState, group: ReadonlyGroup): ReadonlyWorker | 
   let isFragmented = false;
   for (const worker of state.fleet.order) {
     if (worker.status !== "ready" || worker.hold !== null || !couldServe(worker, group.shape.demand)) continue;
+    // A tree is no room that comes together as tasks end: it is there for one more, or it is waited for.
+    if (!hasTreeFor(worker, group.shape.demand, worker)) continue;
     if (worker.attempts.size < worker.slots + state.fleet.room) isFragmented = true;
     if (best === null || hasMoreRoom(worker, best)) best = worker;
   }

@@ -6,7 +6,7 @@
  */
 import { workerOf, zoneOf } from "../fleet/pin.ts";
 import { heldPlacement, neededBy } from "../fleet/placement.ts";
-import { couldServe, hasRoomFor } from "../fleet/shape.ts";
+import { couldServe, hasRoomFor, hasTreeFor } from "../fleet/shape.ts";
 import { refusedInWords, takesSuch } from "../fleet/worker-filter.ts";
 import { tabCapability } from "../lifecycle/browser-tab.ts";
 import type { ReadonlyState, ReadonlyTask, ReadonlyWorker } from "../model/read-only.ts";
@@ -23,6 +23,7 @@ const newCensus = () => ({
   slots: 0,
   cpu: 0,
   memory: 0,
+  worktrees: 0,
   capability: 0,
   /** Workers that say they do not take such a task. */
   refusing: 0,
@@ -62,10 +63,13 @@ function count(state: ReadonlyState, task: ReadonlyTask, worker: ReadonlyWorker,
   if (isCapable) census.capable++;
   if (isCapable && hasRoomFor(worker, demand, room)) census.feasible++;
   if (worker.status !== "ready") census.status++;
-  if (worker.note !== null && isCapable) census.notes.add(`worker ${worker.id}: ${worker.note}`);
+  const hasTree = hasTreeFor(worker, demand, worker);
+  if (worker.note !== null && isCapable && (worker.status !== "ready" || !hasTree))
+    census.notes.add(`worker ${worker.id}: ${worker.note}`);
   if (worker.attempts.size >= worker.slots + room) census.slots++;
   if (worker.cpu - worker.usedCpu < cpu) census.cpu++;
   if (worker.memory - worker.usedMemory < memory) census.memory++;
+  if (!hasTree) census.worktrees++;
   if (lacking.length > 0) census.capability++;
   if (worker.takes !== null && !takesSuch(worker.takes, task.requirements, task.project.id)) census.refusing++;
   for (const capability of lacking) census.missing.set(capability, (census.missing.get(capability) ?? 0) + 1);
@@ -111,14 +115,16 @@ const asked = (task: ReadonlyTask): { requiredCpu: number; requiredMemory: numbe
 });
 
 function roomCondition(state: ReadonlyState, task: ReadonlyTask, census: Census): WhyCondition {
-  const { known, capable, feasible, status, slots, cpu, memory, capability, refusing, held } = census;
+  const { known, capable, feasible, status, slots, cpu, memory, worktrees, capability, refusing, held } = census;
   const isHeldForIt = heldPlacement(state, task) !== null;
-  const numbers = { known, capable, feasible, status, slots, cpu, memory, capability, refusing, held, ...asked(task) };
+  const shortOf = { status, slots, cpu, memory, worktrees, capability, refusing, held };
+  const numbers = { known, capable, feasible, ...shortOf, ...asked(task) };
   const reasons = [
     [status, "not taking work"],
     [slots, "without a free slot"],
     [cpu, "short of CPU"],
     [memory, "short of memory"],
+    [worktrees, "without room for a worktree"],
     [capability, `lacking ${[...census.missing.keys()].slice(0, NAMED_MAX).join(", ")}`],
     [refusing, "not taking such tasks"],
     [held, "held for another task"],

@@ -89,10 +89,13 @@ const takesView = ({ takes }: Worker): Pick<WorkerView, "actions" | "types" | "p
   Object.fromEntries(Object.entries(takes ?? {}).filter(([, names]) => names !== null));
 
 /** What it has in all; what is unlimited is absent. */
-function roomOf({ cpu, memory }: Worker): Pick<WorkerView, "resources"> {
+function roomOf({ cpu, memory, worktrees }: Worker): Pick<WorkerView, "resources" | "worktrees"> {
   const resources = {
     ...(cpu === Number.POSITIVE_INFINITY ? {} : { cpuMillicores: cpu }),
     ...(memory === Number.POSITIVE_INFINITY ? {} : { memoryBytes: memory }),
   };
-  return Object.keys(resources).length === 0 ? {} : { resources };
+  return {
+    ...(Object.keys(resources).length === 0 ? {} : { resources }),
+    ...(worktrees === Number.POSITIVE_INFINITY ? {} : { worktrees }),
+  };
 }

@@ -44,6 +44,8 @@ export type LocalWorker = AsyncDisposable & {
   readonly id: string;
   /** Runs at most so many at once from now on; what runs goes on. The note says why. */
   limit(count: number, note?: string | null): Promise<void>;
+  /** At most so many of its tasks have a worktree from now on; null: any number. The note says why. */
+  limitWorktrees(count: number | null, note?: string | null): Promise<void>;
   /** Takes no more, and resolves when what it runs has ended. */
   drain(): Promise<void>;
   /**
@@ -93,6 +95,7 @@ export function createLocalWorkers(deps: LocalWorkersDeps): LocalWorkers {
     const { id: wanted, settings: all, takes } = readWorker(isRecord(options) ? given : options);
     const limit = first === undefined ? all.slots : readLimit(first, all);
     const settings = limitedTo(all, limit, null);
+    let { worktrees = null } = all;
     const worker = { worker: wanted as WorkerId | null, kind: "local", session: newId() } as const;
     const id = accepted(writer.execute({ type: "join-worker", ...worker, settings, takes })).id as WorkerId;
     const waiting = fifo<{ task: TaskId; attempt: number }>();
@@ -101,7 +104,11 @@ export function createLocalWorkers(deps: LocalWorkersDeps): LocalWorkers {
     await writer.settled();
     return {
       id,
-      limit: async (count, note = null) => await change(own, all, readLimit(count, all), note),
+      limit: async (count, note = null) => await change(own, { ...all, worktrees }, readLimit(count, all), note),
+      limitWorktrees: async (count, note = null) => {
+        worktrees = count === null ? null : readLimit(count, all);
+        await change(own, { ...all, worktrees }, own.limit, note);
+      },
       drain: () => drain(own),
       close: () => leave(own),
       [Symbol.asyncDispose]: () => leave(own),

@@ -46,7 +46,7 @@ export function readJoin(body: JoinBody): ReadWorker & { readonly target: PushTa
 }
 
 function toWorker(options: WorkerOptions): ReadWorker {
-  const { id = null, slots = 1, capabilities = [], resources, zone = null } = options;
+  const { id = null, slots = 1, capabilities = [], resources, zone = null, worktrees = null } = options;
   const takes = { actions: setOf(options.actions), types: setOf(options.types), projects: setOf(options.projects) };
   return {
     id,
@@ -58,6 +58,7 @@ function toWorker(options: WorkerOptions): ReadWorker {
       memory: resources?.memoryBytes ?? null,
       zone,
       status: "ready",
+      worktrees,
     },
   };
 }
@@ -237,7 +238,7 @@ export function endTimedOut(writer: Writer, worker: Worker): void {
 
 /** What it offers now. */
 export function applyOffer(writer: Writer, worker: Worker, sync: SyncBody): void {
-  const { want, capabilities, resources, note } = sync;
+  const { want, capabilities, resources, worktrees, note } = sync;
   const slots = want === undefined ? worker.offered : Math.min(worker.offered, worker.attempts.size + want);
   const room = { cpu: resources?.cpuMillicores ?? null, memory: resources?.memoryBytes ?? null };
   const settings: WorkerSettings = {
@@ -247,6 +248,7 @@ export function applyOffer(writer: Writer, worker: Worker, sync: SyncBody): void
     note: note === undefined || note === "" ? null : note.toWellFormed(),
     ...(capabilities === undefined ? {} : { capabilities }),
     ...(resources === undefined ? {} : room),
+    ...(worktrees === undefined ? {} : { worktrees }),
   };
   must(writer, { type: "change-worker", worker: worker.id, settings });
 }
@@ -267,8 +269,9 @@ export function comeBack(writer: Writer, worker: Worker, drained: ReadonlySet<Wo
 }
 
 export function settingsOf(worker: Worker): WorkerSettings {
-  const { slots, capabilities, cpu, memory, zone, status, note } = worker;
+  const { slots, capabilities, cpu, memory, worktrees, zone, status, note } = worker;
   const orNull = (room: number): number | null => (room === Number.POSITIVE_INFINITY ? null : room);
   const shown = status === "unreachable" ? "ready" : status;
-  return { slots, capabilities, cpu: orNull(cpu), memory: orNull(memory), zone, status: shown, note };
+  const room = { cpu: orNull(cpu), memory: orNull(memory), worktrees: orNull(worktrees) };
+  return { slots, capabilities, ...room, zone, status: shown, note };
 }

@@ -28,6 +28,11 @@ export type JoinBody = {
   readonly types?: readonly string[] | null;
   /** The same, by their project. */
   readonly projects?: readonly string[] | null;
+  /**
+   * How many of its tasks may have a worktree at the same time: those that bring what is to be run and
+   * want one. Absent or null: any number.
+   */
+  readonly worktrees?: number | null;
   /** A push worker: Drover posts each task to this address. */
   readonly endpoint?: string;
   /** The path under the endpoint; {tabId} and {taskId} in it are filled in. */
@@ -116,12 +121,17 @@ export type SyncBody = {
   readonly waitMs?: number;
   /** How it stands now. */
   readonly status?: "ready" | "overloaded" | "draining";
-  /** Why it takes nothing now, shown with the worker and by why. A sync without it takes it back. */
+  /**
+   * Why it takes nothing now, or nothing with a worktree; shown with the worker and by why. A sync
+   * without it takes it back.
+   */
   readonly note?: string;
   /** What it offers from now on. A tab:… that another worker owned is this one's now. */
   readonly capabilities?: readonly string[];
   /** CPU and memory. */
   readonly resources?: WorkerResources;
+  /** How many of its tasks may have a worktree from now on. */
+  readonly worktrees?: number | null;
   /** All attempts that run. One that ran and is missing is queued again; absent: all are renewed. */
   readonly running?: readonly RunningReport[];
   /** Attempts that have ended. Each is said again until an answer names it. */
@@ -176,6 +186,11 @@ export type WorkerOptions = {
   readonly types?: readonly string[] | null;
   /** The same, by their project. */
   readonly projects?: readonly string[] | null;
+  /**
+   * How many of its tasks may have a worktree at the same time: those that bring what is to be run and
+   * want one. Absent or null: any number.
+   */
+  readonly worktrees?: number | null;
 };
 
 /** A worker drains, or has left. */
@@ -318,7 +333,7 @@ export type WorkerView = {
   readonly inFlight: number;
   /** What it offers. */
   readonly capabilities: readonly string[];
-  /** In its own words: why it takes nothing. */
+  /** In its own words: why it takes nothing, or nothing with a worktree. */
   readonly note?: string;
   /** Where it is. */
   readonly zone?: string;
@@ -336,6 +351,8 @@ export type WorkerView = {
   readonly path?: string;
   /** What it offers; absent: as much as is asked for. */
   readonly resources?: Resources;
+  /** How many of its tasks may have a worktree at the same time; absent: any number. */
+  readonly worktrees?: number;
   /** When it joined. */
   readonly joinedAt: string;
 };

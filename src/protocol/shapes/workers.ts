@@ -60,6 +60,11 @@ const workerFields: s.Fields<wire.WorkerOptions> = {
   ),
   types: s.optional(s.nullable(patterns()), "The same, by their type."),
   projects: s.optional(s.nullable(patterns()), "The same, by their project."),
+  worktrees: s.optional(
+    s.nullable(s.whole(0, SLOTS_MAX)),
+    "How many of its tasks may have a worktree at the same time: those that bring what is to be run and want one. " +
+      "Absent or null: any number.",
+  ),
 };
 export const workerOptions: s.Schema<wire.WorkerOptions> = s.object(workerFields);
 export const joinBody: s.Schema<wire.JoinBody> = s.component(
@@ -96,13 +101,15 @@ export const syncBody: s.Schema<wire.SyncBody> = s.namedObject("SyncBody", {
   status: s.optional(s.oneOf("ready", "overloaded", "draining")),
   note: s.optional(
     s.text(0, NOTE_MAX),
-    "Why it takes nothing now, shown with the worker and by why. A sync without it takes it back.",
+    "Why it takes nothing now, or nothing with a worktree; shown with the worker and by why. A sync without it " +
+      "takes it back.",
   ),
   capabilities: s.optional(
     capabilities(),
     "What it offers from now on. A tab:… that another worker owned is this one's now.",
   ),
   resources: s.optional(workerResources),
+  worktrees: s.optional(s.nullable(s.whole(0, SLOTS_MAX)), "How many of its tasks may have a worktree from now on."),
   running: s.optional(
     s.list(
       s.object<wire.RunningReport>({
@@ -227,7 +234,7 @@ const workerView: s.Schema<wire.WorkerView> = s.namedAnswer("Worker", {
   slots: s.whole(0),
   inFlight: s.whole(0),
   capabilities: s.list(s.name(CAPABILITY_LENGTH_MAX)),
-  note: s.optional(s.text(0, NOTE_MAX), "In its own words: why it takes nothing."),
+  note: s.optional(s.text(0, NOTE_MAX), "In its own words: why it takes nothing, or nothing with a worktree."),
   zone: s.optional(s.name()),
   actions: s.optional(s.list(s.name()), "Which tasks it takes, by their action; absent: all."),
   types: s.optional(s.list(s.name()), "The same, by their type."),
@@ -236,6 +243,7 @@ const workerView: s.Schema<wire.WorkerView> = s.namedAnswer("Worker", {
   endpoint: s.optional(s.webUrl(), "Where a push worker is posted its tasks."),
   path: s.optional(s.text(1, 2048)),
   resources: s.optional(resources, "What it offers; absent: as much as is asked for."),
+  worktrees: s.optional(s.whole(0), "How many of its tasks may have a worktree at the same time; absent: any number."),
   joinedAt: s.instant(),
 });
 export const workerList: s.Schema<wire.WorkerList> = s.answer({ workers: s.list(workerView), count: s.whole(0) });

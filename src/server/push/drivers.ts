@@ -83,8 +83,9 @@ export function createPushDriver(options: PushOptions): PushDriver {
         actions = null,
         types = null,
         projects = null,
+        worktrees = null,
       } = known;
-      const worker = { id, endpoint, slots, capabilities, zone, actions, types, projects };
+      const worker = { id, endpoint, slots, capabilities, zone, actions, types, projects, worktrees };
       drive({ ...worker, ...present({ resources, path }) }, null);
     }
   }

@@ -365,6 +365,9 @@ function receive(state: State, message: FromHandlers): void {
     case "limit":
       pull.limit(state.session, message.count, message.note);
       break;
+    case "limit-worktrees":
+      pull.limitWorktrees(state.session, message.count, message.note);
+      break;
     case "drain":
       pull.drain(state.session);
       break;

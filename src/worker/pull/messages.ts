@@ -53,6 +53,8 @@ export type FromHandlers =
   | { readonly type: "progress"; readonly items: readonly (AttemptRef & Update)[] }
   /** Run at most so many at once from now on; with 0, the note says why. */
   | { readonly type: "limit"; readonly count: number; readonly note: string | null }
+  /** Take at most so many that want a worktree, or any number; the note says why. */
+  | { readonly type: "limit-worktrees"; readonly count: number | null; readonly note: string | null }
   /** Take no more, and leave when all has ended. */
   | { readonly type: "drain" }
   /** Take no more: handlers are being stopped. */

@@ -38,6 +38,8 @@ export type PullWorkerOptions = {
   readonly types?: readonly string[] | null;
   /** Which tasks it takes, by their project. */
   readonly projects?: readonly string[] | null;
+  /** How many of its tasks may have a worktree at once, until its `limitWorktrees` is called; any number if absent. */
+  readonly worktrees?: number | null;
   /** Closes the worker when it fires, also while it still tries to join. */
   readonly signal?: AbortSignal;
   /** How long a handler that was told to stop has for it; 10 s if absent. */
@@ -62,7 +64,7 @@ export type ReadOptions = PullWorkerOptions &
   };
 
 const OWN = ["url", "token", "signal", "killGraceMs", "giveUpMs", "limit", "logs", "onWarning", "fetch", "client"];
-const JOIN = ["id", "slots", "capabilities", "resources", "zone", "actions", "types", "projects"];
+const JOIN = ["id", "slots", "capabilities", "resources", "zone", "actions", "types", "projects", "worktrees"];
 
 export function readOptions(options: PullWorkerOptions): ReadOptions {
   if (typeof options !== "object" || options === null) throw bad("options must be an object");

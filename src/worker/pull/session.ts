@@ -61,6 +61,7 @@ type Flight = {
   readonly sentAt: number;
   readonly want: number;
   readonly limit: number;
+  readonly worktrees: number | null | undefined;
   readonly note: string | null;
   readonly isDraining: boolean;
   readonly running: readonly string[];
@@ -99,6 +100,8 @@ export type PullSession = {
   /** How many run at once; what runs goes on. The note says why. */
   limit: number;
   note: string | null;
+  /** How many may have a worktree; null: any number. Undefined: as it joined. */
+  worktrees: number | null | undefined;
   n: number;
   lastHeard: number;
   /** The last sync before the lease was over. */
@@ -136,6 +139,7 @@ export const createPullSession = ({ slots, limit = slots, logPlace }: SessionOpt
   isClosing: false,
   isCautious: false,
   note: null,
+  worktrees: undefined,
   wantedIds: new Set(),
   lost: new Set(),
 });
@@ -180,6 +184,11 @@ export function drain(state: PullSession): void {
 
 export function limit(state: PullSession, count: number, note: string | null): void {
   state.limit = count;
+  state.note = note === null ? null : shorten(note, NOTE_MAX);
+}
+
+export function limitWorktrees(state: PullSession, count: number | null, note: string | null): void {
+  state.worktrees = count;
   state.note = note === null ? null : shorten(note, NOTE_MAX);
 }
 
@@ -233,14 +242,15 @@ export function compose(state: PullSession, now: number, waitMs: number): SyncCa
   for (const one of packed.told) one.update = null;
   const n = ++state.n;
   const want = free(state, now);
-  const { isDraining, session, limit, note, logPlace } = state;
+  const { isDraining, session, limit, worktrees, note, logPlace } = state;
   const { running } = packed;
   const named = { running: running.map(keyOf), results: packed.results.map(keyOf) };
-  state.last = { n, sentAt: now, want, limit, note, isDraining, told, ...named };
+  state.last = { n, sentAt: now, want, limit, worktrees, note, isDraining, told, ...named };
   state.flights.set(n, state.last);
   const results = packed.results.length === 0 ? null : packed.results;
   const status = isDraining ? "draining" : null;
-  const body = { session, n, want, waitMs, running, ...present({ results, status, note, logPlace }) };
+  const trees = worktrees === undefined ? {} : { worktrees };
+  const body = { session, n, want, waitMs, running, ...trees, ...present({ results, status, note, logPlace }) };
   return { n, workerId: state.workerId ?? "", body };
 }
 
@@ -394,7 +404,7 @@ export function end(state: PullSession, attempt: AttemptRef, given: Report | nul
 export function unsaid(state: PullSession, now: number): "urgent" | "mild" | "nothing" {
   const { last, isDraining } = state;
   if (last === null || (isDraining && !last.isDraining) || free(state, now) > last.want) return "urgent";
-  if (state.limit !== last.limit || state.note !== last.note) return "urgent";
+  if (state.limit !== last.limit || state.worktrees !== last.worktrees || state.note !== last.note) return "urgent";
   const [results, running] = [new Set(last.results), new Set(last.running)];
   if (all(state).some((one) => one.stage === "ended" && !results.has(keyOf(one)))) return "urgent";
   const hasNew = (one: Held): boolean => one.update !== null || !running.has(keyOf(one));

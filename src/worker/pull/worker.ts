@@ -49,6 +49,8 @@ export type PullWorker = AsyncDisposable & {
   readonly maxWorktrees: number | null;
   /** Runs at most so many at once from now on; what runs goes on. The note says why. */
   limit(count: number, note?: string | null): void;
+  /** At most so many of its tasks have a worktree from now on; null: any number. The note says why. */
+  limitWorktrees(count: number | null, note?: string | null): void;
   /** Takes no more, lets what runs end, and leaves. May be called twice. */
   drain(): Promise<void>;
   /** Takes no more, tells what runs to stop, waits up to the kill grace, and leaves. May be called twice. */
@@ -194,6 +196,7 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
       return terms.maxWorktrees;
     },
     limit: (count, note = null) => link.post({ type: "limit", count, note }),
+    limitWorktrees: (count, note = null) => link.post({ type: "limit-worktrees", count, note }),
     async drain() {
       link.post({ type: "drain" });
       await end.promise;

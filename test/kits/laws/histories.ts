@@ -283,7 +283,7 @@ function submissionOf(dice: Dice, mood: Mood, now: Instant, state: State): Submi
     ...{ maxAttempts: dice.pick([null, null, 1, 2]), timeoutMs: sometimes(50) ? dice.pick([1, 2000]) : null },
     onDependencyFailure: dice.pick(["skip", "skip", "run"]),
     onLoss: dice.pick([null, null, "retry", "fail"]),
-    action: dice.pick(["", "exec", "exec", "click"]),
+    action: dice.pick(["", "exec", "exec", "exec(worktree)", "click"]),
     approval: sometimes(30) ? { question: dice.pick([null, "ship it?"]), timeoutMs: dice.pick([null, 900]) } : null,
     maxRounds: sometimes(40) ? 1 + dice.below(4) : 0,
     labels: someOf(dice, LABELS, sometimes(40) ? 50 : 0),
@@ -317,6 +317,7 @@ function workerSettings(dice: Dice): WorkerSettings {
   return {
     ...{ slots: dice.pick([1, 1, 2, 3]), capabilities },
     ...{ cpu: dice.pick([null, 1000, 2000, 4000]), memory: dice.pick([null, null, 400, 800]) },
+    worktrees: dice.pick([null, null, 0, 1, 2]),
     ...{
       zone: dice.pick([null, "north", "south"]),
       status: dice.chance(85) ? "ready" : dice.pick(["overloaded", "draining"]),

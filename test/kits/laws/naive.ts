@@ -190,6 +190,8 @@ const heldBy = (state: State, worker: Worker): Task[] =>
 const cpuLeft = (state: State, worker: Worker): number =>
   worker.cpu - sum(heldBy(state, worker), (task) => task.requirements.cpu);
 
+const isInTree = ({ requirements }: Task): boolean => requirements.action === "exec(worktree)";
+
 function hasRoom(state: State, worker: Worker, task: Task): boolean {
   const held = heldBy(state, worker);
   return (
@@ -197,6 +199,7 @@ function hasRoom(state: State, worker: Worker, task: Task): boolean {
     held.length < worker.slots + state.config.scheduler.placement.maxQueuePerWorker &&
     cpuLeft(state, worker) >= task.requirements.cpu &&
     worker.memory - sum(held, (other) => other.requirements.memory) >= task.requirements.memory &&
+    (!isInTree(task) || held.filter(isInTree).length < worker.worktrees) &&
     task.requirements.capabilities.every((capability) => worker.capabilities.includes(capability)) &&
     (task.pin === null || task.pin === worker.id || task.pin === `zone ${worker.zone}`) &&
     takes(worker, task)
@@ -211,7 +214,7 @@ export function takes(
   const isMeant = (patterns: readonly string[] | null | undefined, name: string): boolean =>
     patterns?.some((pattern) => new RegExp(`^${pattern.replaceAll("*", ".*")}$`).test(name)) ?? true;
   return (
-    isMeant(said?.actions, requirements.action) &&
+    isMeant(said?.actions, requirements.action.replace("(worktree)", "")) &&
     isMeant(said?.types, requirements.type) &&
     isMeant(said?.projects, project.id)
   );
