@@ -31,7 +31,10 @@ export const EXEC_FLAGS: readonly FlagSpec[] = [
   { flags: "--base <ref>", about: "the branch, tag or commit worktrees begin from (default: HEAD)" },
   { flags: "--setup <line>", about: "run in the workspace before each task, by a shell" },
   { flags: "--cleanup <line>", about: "run in the workspace after each task, by a shell" },
-  { flags: "--allow-until", about: "run loop.until of tasks, a line of theirs, by a shell" },
+  {
+    flags: "--allow-until",
+    about: "trust tasks: run their loop.until by a shell, and keep any file of the workspace as an output",
+  },
   { flags: "--idle-timeout <span>", about: "stop a command that has written nothing for so long", read: milliseconds },
   { flags: "--kill-grace <span>", about: "from the first signal to SIGKILL (default: 10s)", read: milliseconds },
   {

@@ -6,9 +6,9 @@
  * fault of the task. Nothing of a run outlives its outcome except its log, its session and a tree with work in it.
  */
 
-import { writeFile } from "node:fs/promises";
+import { stat, writeFile } from "node:fs/promises";
 import type { FileSource } from "../../protocol/index.ts";
-import { isDirectory, OWN_FILE_MODE, present, ringAfter } from "../../std/index.ts";
+import { isDirectory, OWN_FILE_MODE, present, remember, ringAfter } from "../../std/index.ts";
 import type { OutputDirectory } from "../output/directory.ts";
 import { createEventReader } from "../output/events.ts";
 import { createOutputLog, createRing, type OutputLog } from "../output/log.ts";
@@ -39,6 +39,8 @@ export type AttemptTools = {
   /** What was fetched for the tasks of this machine. */
   readonly files: FileCache;
   readonly worktrees: Worktrees | null;
+  /** When the first command of a task began whose files are kept, by the task. */
+  readonly begun: Map<string, number>;
 };
 export type Attempt = {
   readonly taskId: string;
@@ -52,6 +54,8 @@ export type Attempt = {
 const TROUBLE_RETRY_MS = 15_000;
 const NO_ROOM_RETRY_MS = 10_000;
 const CLEANUP_MS_MAX = 60_000;
+const DATE_TRIES_MAX = 10_000;
+const BEGUN_MAX = 10_000;
 /** Of what a check prints, the end. */
 const NOTE_MAX = 4096;
 
@@ -172,9 +176,10 @@ async function performIn(work: Work, place: RunPlace, workspace: Workspace | nul
     return { outcome: "failed", error: `the working directory ${scene.cwd} does not exist`, permanent: true };
   try {
     const failed = setup.setup === null ? null : await prepare(work, scene, setup.setup);
+    const since = failed === null ? await beginning(work, place) : null;
     const ended = failed ?? (await runCommand(work, scene));
     const outcome = until === undefined || ended.outcome !== "done" ? ended : await check(work, scene, until, ended);
-    return await withOutputs(work, scene.cwd, outcome);
+    return failed === null ? await withOutputs(work, scene.cwd, outcome, since) : outcome;
   } finally {
     if (setup.cleanup !== null) await cleanUp(work, scene, setup.cleanup);
   }
@@ -190,16 +195,44 @@ async function withInputs(work: Work, place: RunPlace): Promise<Work> {
 }
 
 /**
+ * From when on what changes in the workspace is the work of the command, as the system dates its files; null where
+ * all of it may be handed out. A task that goes on has what it did before.
+ */
+async function beginning({ tools, task }: Work, place: RunPlace): Promise<number | null> {
+  const { taskId, outputs = [] } = task;
+  if (outputs.length === 0 || tools.setup.allowUntil) return null;
+  const isGoingOn = (task.round?.number ?? 1) > 1 || task.approval?.at !== undefined;
+  const known = isGoingOn ? tools.begun.get(taskId) : undefined;
+  if (known !== undefined) return known;
+  const marker = `${place.taskFile}.began`;
+  const dated = async (): Promise<number> => {
+    await writeFile(marker, "", { mode: OWN_FILE_MODE });
+    return (await stat(marker)).ctimeMs;
+  };
+  // That time moves in steps, and what was laid in the same step is not the work of the command.
+  const before = await dated();
+  let since = before;
+  for (let tries = 0; since === before && tries < DATE_TRIES_MAX; tries++) since = await dated();
+  remember(tools.begun, taskId, since, BEGUN_MAX);
+  return since;
+}
+
+/**
  * What the command has left. It counts if the command ran to its end, well or not; and a failure stays what it was,
  * whatever becomes of its files.
  */
-async function withOutputs(work: Work, cwd: string, outcome: ExecOutcome): Promise<ExecOutcome> {
-  const { task, context, log } = work;
+async function withOutputs(
+  { task, context, log, tools }: Work,
+  cwd: string,
+  outcome: ExecOutcome,
+  since: number | null,
+): Promise<ExecOutcome> {
   const { outputs = [] } = task;
   if (outputs.length === 0 || (outcome.outcome !== "done" && outcome.outcome !== "failed")) return outcome;
   const note = (text: string): void => log.note(text);
   try {
-    await collectOutputs(outputs, cwd, { keep: (path, source) => keepOutput(context, path, source), note });
+    const keep = (path: string, source: FileSource): Promise<void> => keepOutput(context, path, source);
+    await collectOutputs(outputs, cwd, { keep, note, since, data: tools.setup.data });
     return outcome;
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);

@@ -115,6 +115,7 @@ export function createTools(setup: ExecSetup): AttemptTools {
     runs: createRuns({ directory: join(data, "runs"), owner: thisOwner(table), workerId, table }),
     outputs: createOutputDirectory(join(data, "logs"), setup.logBytesTotalMax),
     files: createFileCache(join(data, "inputs")),
+    begun: new Map(),
     ...ownTools(setup),
   };
 }

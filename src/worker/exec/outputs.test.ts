@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { hash } from "node:crypto";
-import { appendFileSync, mkdirSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
@@ -125,6 +125,58 @@ test("outputs are collected when a command has ended, also one that failed", asy
   const failed = contextWith();
   assert.equal((await failing.run({ ...whole, outputs: ["a.txt"] }, failed)).outcome, "failed");
   assert.deepEqual(failed.left, ["a.txt"]);
+});
+
+test("a worker that runs one program hands out what that has written, and nothing that was there before", async (t) => {
+  const script = "echo new > new.txt; echo more >> old.txt";
+  for (const [allowUntil, kept] of [
+    [false, ["new.txt", "old.txt"]],
+    [true, [".env", "new.txt", "old.txt", "unchanged.txt"]],
+  ] as const) {
+    const { handler, home: cwd } = createWorld(t, { script, allowUntil });
+    for (const name of [".env", "old.txt", "unchanged.txt"]) writeFileSync(join(cwd, name), "secret");
+    for (const name of [".env", "unchanged.txt"]) utimesSync(join(cwd, name), 4_000_000_000, 4_000_000_000);
+    const found = contextWith();
+    assert.equal((await handler.run({ ...whole, outputs: ["**"] }, found)).outcome, "done");
+    assert.deepEqual(found.left, kept);
+    const named = await handler.run({ ...whole, attempt: 2, outputs: [".env"] }, { ...contextWith(), attempt: 2 });
+    assert.equal(named.outcome, allowUntil ? "done" : "failed");
+    if (!allowUntil) assert.match(String(named.error), /\.env was there before the command began/);
+  }
+});
+
+test("what was written in an earlier round of a loop counts too", async (t) => {
+  const script = `[ -e a.txt ] && exit 0; echo a > a.txt; echo '{"again":true}'`;
+  const { handler } = createWorld(t, { script });
+  const loop = { ...whole, outputs: ["a.txt"], loop: { max: 3 } };
+  assert.equal((await handler.run({ ...loop, round: { number: 1, max: 3 } }, contextWith())).outcome, "again");
+  const last = contextWith();
+  const round = { ...loop, attempt: 2, round: { number: 2, max: 3 } };
+  assert.equal((await handler.run(round, { ...last, attempt: 2 })).outcome, "done");
+  assert.deepEqual(last.left, ["a.txt"]);
+});
+
+test("what Drover keeps in a workspace is never handed out, whoever asks", async (t) => {
+  const root = tree(t);
+  for (const name of [".drover", "data"]) {
+    mkdirSync(join(root, name));
+    writeFileSync(join(root, name, "key"), "secret");
+  }
+  const kept: string[] = [];
+  const keep = async (path: string): Promise<void> => void kept.push(path);
+  const collect = (pattern: string): Promise<void> =>
+    collectOutputs([pattern], root, { keep, note: () => {}, data: join(root, "data") });
+  await collect("**");
+  assert.deepEqual(
+    kept.filter((path) => path.endsWith("key")),
+    [],
+  );
+  assert.ok(kept.includes("spec.md"));
+  for (const path of [".drover/key", "data/key"]) await assert.rejects(collect(path), /is git's own, or Drover's/);
+  // A worktree lies in the data directory.
+  kept.length = 0;
+  await collectOutputs(["spec.md"], root, { keep, note: () => {}, data: join(root, "..") });
+  assert.deepEqual(kept, ["spec.md"]);
 });
 
 const refusals: readonly { readonly code: string; readonly details?: object; readonly expected: object }[] = [
