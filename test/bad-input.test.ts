@@ -245,6 +245,7 @@ const options: [name: string, options: unknown, field: string][] = [
   ["a date that is none", { now: 5 }, "now"],
   ["a clock that is none", { clock: "x" }, "clock"],
   ["a maker of names that is none", { newId: "x" }, "newId"],
+  ["a place of files that is none", { fileMedium: { list: () => [] } }, "fileMedium"],
   ["a look that is none", { artifactExists: true }, "artifactExists"],
   ["a config that is none", { config: 5 }, "config is 5"],
   ["a config with an unknown section", { config: { schedular: {} } }, "schedular"],

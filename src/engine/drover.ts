@@ -49,6 +49,7 @@ import { type Callbacks, createCallbacks } from "./callbacks.ts";
 import { beginLife, type ConfigApi, createConfigApi } from "./config-api.ts";
 import { createFeed, type FeedEvent, type FeedOptions, readFeedOptions } from "./feed.ts";
 import type { Files } from "./files/files.ts";
+import type { FileMedium } from "./files/medium.ts";
 import { openFiles } from "./files/open-file.ts";
 import { createLocalPermits, readGateName } from "./permits/local-permits.ts";
 import { createRemotePermits, type RemotePermits } from "./permits/remote-permits.ts";
@@ -73,10 +74,11 @@ import { createStorageGuard } from "./writer/storage-guard.ts";
 import { onceDurable, startWriter, type Writer, type WriterHooks } from "./writer/writer.ts";
 
 const LEAD_MS = 10_000;
-/** What a log or a clock must at least be able to do. */
+/** What a log, a clock or a medium must at least be able to do. */
 const METHODS = {
   log: ["append", "read", "readRecord", "head", "loadSnapshot", "acquireLead", "verify", "close"],
   clock: ["now", "elapsed", "defer", "ringAt"],
+  fileMedium: ["sweep", "list", "receive", "read", "touch", "remove"],
 } as const;
 
 /** How a Drover is opened. */
@@ -97,6 +99,8 @@ export type OpenOptions = {
   readonly clock?: Clock;
   /** Makes a name that no other batch or session has, for simulators and tests. */
   readonly newId?: () => string;
+  /** Where the contents of files lie, for simulators and tests. */
+  readonly fileMedium?: FileMedium;
 };
 
 /** What time it is in the log. */
@@ -193,14 +197,14 @@ export async function openDrover(options: OpenOptions = {}): Promise<Drover> {
 
 function checkOptions(options: OpenOptions): void {
   if (!isRecord(options)) throw badInput("options", options, "an object such as { data: …, config: … }");
-  const known = ["data", "log", "config", "now", "artifactExists", "onWarning", "clock", "newId"];
+  const known = ["data", "log", "config", "now", "artifactExists", "onWarning", "clock", "newId", "fileMedium"];
   for (const key of Object.keys(options)) {
     if (!known.includes(key)) throw refused({ type: "unknown-field", field: key, known });
   }
   if (options.data !== undefined) accepted(directoryPath(options.data, "data"));
   if (options.data !== undefined && options.log !== undefined)
     throw badInput("log", "a log", "absent where data names a directory: one or the other");
-  for (const key of ["log", "clock"] as const) {
+  for (const key of ["log", "clock", "fileMedium"] as const) {
     const given: unknown = options[key];
     const able = (typeof given === "object" && given !== null ? given : {}) as Readonly<Record<string, unknown>>;
     const missing = METHODS[key].filter((method) => typeof able[method] !== "function");
@@ -265,7 +269,7 @@ async function startParts(options: OpenOptions, log: Log, config: Config | null)
   const permits = createRemotePermits(writer, steady);
   const callbacks = createCallbacks({ writer, bodies, task: (id) => tasks.task(id) });
   const inputs = createInputs({ writer, log, bodies });
-  const files = openFiles(options.data, { state, bodies, clock: steady, settled: writer.settled, onWarning });
+  const files = openFiles(options, { state, bodies, clock: steady, settled: writer.settled, onWarning });
   const tokens = createAttemptTokens(state, options.data);
   const forWorkers = { writer, clock: steady, newId, bodies, inputs, files, tokens };
   const workers = createLocalWorkers({ ...forWorkers, permits: localPermits, tasks: () => tasks });

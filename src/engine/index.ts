@@ -23,6 +23,7 @@ export { type Drover, type LogTime, type OpenOptions, openDrover, openSqliteLog 
 export type { FeedEvent } from "./feed.ts";
 export type { FileTotals, ForAttempt } from "./files/contents.ts";
 export type { Files, OpenFile, OpenFileOptions } from "./files/files.ts";
+export type { ArrivingContent, FileMedium, KeptContent } from "./files/medium.ts";
 export type { RemotePermits } from "./permits/remote-permits.ts";
 export type { ScheduleInput } from "./schedules/schedule-body.ts";
 export type { ScheduleFilter } from "./schedules/schedule-list.ts";

@@ -58,7 +58,7 @@ function auditGrowth(shadow: Shadow, event: EventOf<"task-submitted">, complain:
 }
 
 /** What a task waits for: its needs, and its parent unless that ran when it submitted it. */
-const awaited = ({ parent, needs, ofRunning }: EventOf<"task-submitted">): EventOf<"task-submitted">["needs"] =>
+export const awaited = ({ parent, needs, ofRunning }: EventOf<"task-submitted">): EventOf<"task-submitted">["needs"] =>
   parent === null || ofRunning ? needs : [parent, ...needs];
 
 function auditStart(task: ShadowTask, event: EventOf<"task-assigned">, complain: Complain): void {

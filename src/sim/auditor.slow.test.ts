@@ -7,6 +7,7 @@ import { test } from "node:test";
 import type { Config } from "../core/config/config.ts";
 import type { Event, EventKind } from "../core/model/events.ts";
 import type { State } from "../core/model/state.ts";
+import type { Inputs } from "../engine/index.ts";
 import type { Log } from "../log/log.ts";
 import type { MemoryStore } from "../log/memory/memory-log.ts";
 import { writeHistory } from "./fleet-script.ts";
@@ -79,6 +80,13 @@ function damaged(): PlantedBug {
   };
 }
 
+/** Handlers are shown other inputs than they were given. */
+const seeing = (inputs: NonNullable<PlantedBug["inputs"]>) => (): PlantedBug => ({ inputs });
+const eachInput =
+  (change: Partial<Inputs[string]>) =>
+  (inputs: Inputs): Inputs =>
+    Object.fromEntries(Object.entries(inputs).map(([key, input]) => [key, { ...input, ...change }]));
+
 const NO_FAULTS: readonly Fault[] = [];
 /** Without changes of rules under way, with a budget where one is wanted. */
 function calm(history: History, budget: unknown): History {
@@ -89,7 +97,15 @@ function calm(history: History, budget: unknown): History {
 const FEW_TOKENS = { limit: 12_000, window: 3_600_000 };
 const isRoomy = { maxInFlight: 1000 };
 
-type Row = { name: string; rule: string; plant: () => PlantedBug; faults?: readonly Fault[]; budget?: unknown };
+type Row = {
+  name: string;
+  rule: string;
+  plant: () => PlantedBug;
+  faults?: readonly Fault[];
+  budget?: unknown;
+  /** How long time passes behind the last step. */
+  waitMs?: number;
+};
 const rows: Row[] = [
   { name: "an acknowledged batch was never stored", rule: "durable", plant: forgetful },
   { name: "the newest batch is gone after a crash", rule: "durable", plant: cutOff, faults: ["crash"] },
@@ -245,6 +261,58 @@ const rows: Row[] = [
     }),
   },
   {
+    name: "a round more is begun than a loop may have",
+    rule: "loop",
+    plant: shown("task-submitted", (event) => [{ ...event, maxRounds: Math.min(1, event.maxRounds) }]),
+  },
+  {
+    name: "a tree grows deeper than it may",
+    rule: "growth",
+    plant: shown("task-submitted", (event) => [event.ofRunning ? { ...event, depth: 17 } : event]),
+  },
+  {
+    name: "a task is approved after its deadline",
+    rule: "approval",
+    plant: shown("task-parked", (event) => [{ ...event, until: event.at }]),
+  },
+  {
+    name: "a parked task keeps its attempt",
+    rule: "parked",
+    plant: shown("task-parked", (event) => [{ ...event, attempt: null }]),
+  },
+  {
+    name: "a task is given what it does not need",
+    rule: "inputs",
+    plant: seeing((inputs) => ({ ...inputs, other: { taskId: "other", state: "done" } })),
+  },
+  { name: "a task is not given what it needs", rule: "inputs", plant: seeing(() => ({})) },
+  { name: "an input has another state", rule: "inputs", plant: seeing(eachInput({ state: "skipped" })) },
+  { name: "an input has another result", rule: "inputs", plant: seeing(eachInput({ result: { attempt: 99 } })) },
+  { name: "an input has other files", rule: "inputs", plant: seeing(eachInput({ files: [] })) },
+  {
+    name: "a file is listed that was not kept",
+    rule: "files",
+    plant: () => ({
+      files: (medium) => ({ ...medium, receive: async () => ({ ...(await medium.receive()), keep: async () => {} }) }),
+    }),
+  },
+  {
+    name: "a file is gone that a task lists",
+    rule: "files",
+    plant: () => ({ files: (medium) => ({ ...medium, touch: (hash) => medium.remove(hash) }) }),
+  },
+  {
+    name: "a file stays that no task lists",
+    rule: "files",
+    plant: () => ({ files: (medium) => ({ ...medium, remove: async () => {} }) }),
+    waitMs: 3 * 3_600_000,
+  },
+  {
+    name: "a task lists other files than were reported",
+    rule: "files",
+    plant: shown("attempt-files", (event) => [{ ...event, files: [] }]),
+  },
+  {
     name: "the live state is not what the log says",
     rule: "replay",
     plant: () => ({
@@ -266,12 +334,13 @@ const throttled = ({ gate, at }: { gate: string; at: number }): unknown => ({
   ...{ kind: "gate-throttled", at, gate, permit: null, retryAfterMs: 60_000 },
 });
 
-for (const { name, rule, plant, faults = NO_FAULTS, budget = null } of rows)
+for (const { name, rule, plant, faults = NO_FAULTS, budget = null, waitMs = 0 } of rows)
   test(`it is noticed when ${name}`, async () => {
     const heard = new Set<string>();
     for (let seed = 1; seed <= SEEDS && !heard.has(rule); seed++) {
       const history = calm(writeHistory({ seed, steps: STEPS, faults: new Set(faults) }), budget);
-      const { complaints } = await playHistory(history, plant());
+      const steps = [...history.steps, ...(waitMs === 0 ? [] : [{ do: "wait", ms: waitMs } as const])];
+      const { complaints } = await playHistory({ ...history, steps }, plant());
       for (const complaint of complaints) heard.add(complaint.rule);
     }
     assert.ok(heard.has(rule), `nobody said "${rule}"; heard: ${[...heard].join(", ") || "nothing"}`);

@@ -13,14 +13,17 @@ import { checkInvariants } from "../core/invariants/index.ts";
 import { type Event, hasEnded, type State } from "../core/model/index.ts";
 import { snapshotLines } from "../core/snapshot/index.ts";
 import { why } from "../core/why/index.ts";
+import type { Inputs } from "../engine/index.ts";
 import { recover } from "../engine/writer/index.ts";
 import { decodeEvent, unpackRow } from "../log/format/index.ts";
 import { createMemoryLog, type MemoryStore } from "../log/memory/index.ts";
+import { auditFiles, auditInputs, auditParked } from "./audit-flow.ts";
 import { auditLife } from "./audit-life.ts";
 import { auditGates, auditLimits } from "./audit-limits.ts";
 import { auditTurns } from "./audit-turns.ts";
 import { type Complain, newShadow, type Shadow, type ShadowTask, tick } from "./shadow.ts";
 import { note } from "./shadow-events.ts";
+import type { SimFiles } from "./sim-files.ts";
 
 export type Complaint = { readonly rule: string; readonly detail: string; readonly seq: number };
 /** What an answer promised: this has happened, and it is durable. */
@@ -36,8 +39,10 @@ export type Auditor = {
   /** A task was said to be over. */
   saidToBe(task: string, state: string): void;
   complain: Complain;
+  /** An attempt was given these inputs. */
+  sawInputs(task: string, attempt: number, inputs: Inputs): void;
   /** The engine has nothing to do and nothing under way. */
-  atRest(state: State, now: number): void;
+  atRest(state: State, now: number, files: SimFiles): void;
   /** The same, in passing: only whether it sleeps through something. */
   asleep(state: State, now: number): void;
   /** The log, replayed in two ways, against the live state. */
@@ -67,7 +72,8 @@ export function createAuditor(store: MemoryStore, blinkers: Blinkers = {}): Audi
     tick(shadow, event.at);
     const before = complaints.length;
     for (const rule of [auditLife, auditLimits, auditTurns, auditGates]) rule(shadow, event, complain);
-    counts.set(event.kind, (counts.get(event.kind) ?? 0) + 1);
+    const kind = event.kind === "task-submitted" && event.ofRunning ? "child-submitted" : event.kind;
+    counts.set(kind, (counts.get(kind) ?? 0) + 1);
     if ("task" in event && event.task !== null) seen.add(`${event.kind} ${event.task}`);
     const isNonsense = complaints.slice(before).some(({ rule }) => rule === "known-task");
     if (!isNonsense) note(shadow, event);
@@ -105,13 +111,19 @@ export function createAuditor(store: MemoryStore, blinkers: Blinkers = {}): Audi
       const outcome = shadow.tasks.get(task)?.outcome ?? null;
       if (outcome !== state) complain("durable", `${task} was said to be ${state}, but is ${outcome ?? "not over"}`);
     },
-    atRest(state, now) {
+    sawInputs(task, attempt, inputs) {
+      catchUp();
+      if (shadow.tasks.get(task)?.attempt?.number === attempt) auditInputs(shadow, task, inputs, complain);
+    },
+    atRest(state, now, files) {
       catchUp();
       for (const claim of checkInvariants(state)) complain("invariant", claim);
       if (state.seq === read) {
         compare(shadow, state, complain);
         auditRecords(shadow, state, complain);
         compareGates(shadow, state, complain);
+        auditFiles(shadow, state, files, now, complain);
+        auditParked(shadow, state, complain);
       }
       auditSleep(state, now, complain);
       auditReasons(state, now, complain);

@@ -10,6 +10,7 @@
  */
 import type { MutableState, State } from "../core/model/index.ts";
 import type { DroverError } from "../engine/base/index.ts";
+import type { FileMedium, Inputs } from "../engine/index.ts";
 import type { Log } from "../log/index.ts";
 import { createMemoryLog, createMemoryStore, type MemoryStore } from "../log/memory/index.ts";
 import { type Clock, nextTurn } from "../std/index.ts";
@@ -19,6 +20,7 @@ import type { Act, History } from "./history.ts";
 import { openEngine, type SimEngine } from "./open-engine.ts";
 import { createRandom } from "./random.ts";
 import { createSimWorld, type Life, type SimWorld } from "./sim-clock.ts";
+import { createSimFiles, type SimFiles } from "./sim-files.ts";
 import { createRemoteFleet, type RemoteFleet, type Surroundings } from "./workers.ts";
 
 /** Small, so that levels need no rescaling in a run; any instant would do. */
@@ -33,13 +35,17 @@ export type Plant = {
   readonly engine?: (state: MutableState) => void;
   readonly log?: (log: Log, store: MemoryStore) => Log;
   readonly clock?: (clock: Clock) => Clock;
+  readonly files?: (medium: FileMedium) => FileMedium;
+  /** What handlers are shown instead of their inputs. */
+  readonly inputs?: (inputs: Inputs) => Inputs;
 };
-type Tally = { crashes: number; openings: number; appends: number };
+type Tally = { crashes: number; openings: number; appends: number; refusedReports: number };
 type Switches = { faults: boolean; allArtifacts: boolean };
 export type SimContext = Pick<EngineLives, "engine" | "arm" | "crash" | "open" | "ensureOpen"> & {
   readonly auditor: Auditor;
   readonly world: SimWorld;
   readonly store: MemoryStore;
+  readonly files: SimFiles;
   readonly surroundings: Surroundings;
   readonly remoteFleet: RemoteFleet;
   /** Until when a gate's provider turns calls away. */
@@ -71,15 +77,18 @@ export function createContext(options: ContextOptions): SimContext {
   const storms = new Map<string, number>();
   const artifacts = new Set<string>();
   const bodies = new Map<string, readonly Act[]>();
-  const tally: Tally = { crashes: 0, openings: 0, appends: 0 };
+  const tally: Tally = { crashes: 0, openings: 0, appends: 0, refusedReports: 0 };
   const switches: Switches = { faults: true, allArtifacts: false };
   const surroundings: Surroundings = {
     world,
     isStorm: (gate) => world.elapsed() < (storms.get(gate) ?? -1),
     actsOf: (task) => bodies.get(task) ?? [],
     noteActs: (task, acts) => bodies.set(task, acts),
+    sawInputs: (task, attempt, inputs = {}) => auditor.sawInputs(task, attempt, plant.inputs?.(inputs) ?? inputs),
+    noteRefused: () => void tally.refusedReports++,
   };
-  const shared = { world, store, auditor, tally, switches, artifacts };
+  const files = createSimFiles(world, () => switches.faults);
+  const shared = { world, store, files, auditor, tally, switches, artifacts };
   const lives = createEngineLives({
     ...shared,
     history,
@@ -159,12 +168,12 @@ type EngineLives = {
   ensureOpen(): Promise<void>;
 };
 
-type LivesDeps = Pick<SimContext, "world" | "store" | "auditor" | "tally" | "switches" | "artifacts"> &
+type LivesDeps = Pick<SimContext, "world" | "store" | "files" | "auditor" | "tally" | "switches" | "artifacts"> &
   Pick<RemoteFleet, "onApplied" | "onCommitted"> &
   Pick<ContextOptions, "history" | "plant" | "onOpened">;
 
 function createEngineLives(deps: LivesDeps): EngineLives {
-  const { history, plant, world, store, auditor, tally, switches, artifacts } = deps;
+  const { history, plant, world, store, files, auditor, tally, switches, artifacts } = deps;
   const armed = new Map<number, AppendFault>(
     Object.entries(history.appends ?? {}).map(([append, fault]) => [Number(append), fault]),
   );
@@ -206,6 +215,7 @@ function createEngineLives(deps: LivesDeps): EngineLives {
       log: logFor(life),
       clock: plant.clock?.(life.clock) ?? life.clock,
       newId: life.newId,
+      fileMedium: plant.files?.(files.of(life)) ?? files.of(life),
       config: history.config,
       remote: history.remote,
       artifactExists: async (name) => switches.allArtifacts || artifacts.has(name),

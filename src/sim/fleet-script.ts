@@ -204,6 +204,10 @@ const roundsOf = ({ tasks }: Script, acts: readonly Act[]): Act[] =>
         : act,
   );
 
+/** Some leave files. */
+const leaving = ({ tasks }: Script, acts: readonly Act[]): readonly Act[] =>
+  tasks % 4 === 1 ? acts.map((act) => ({ ...act, leaves: 1 + (tasks % 3) })) : acts;
+
 /** Some submit children. By their number: one more draw would make other histories of the same seeds. */
 const growing = ({ tasks }: Script, acts: readonly Act[]): readonly Act[] =>
   tasks % 7 === 3 ? acts.map((act) => ({ ...act, grows: 2 })) : acts;
@@ -246,7 +250,7 @@ function writeTask(script: Script, mayTie: boolean): Extract<Step, { do: "submit
     ...maybe(ties ? 12 : 0, "parent", () => random.pick(ids.slice(-15))),
     ...maybe(ties ? 12 : 0, "needs", () => [random.pick(ids.slice(-15))]),
     params: {
-      acts: growing(script, roundsOf(script, writeActs(script))),
+      acts: leaving(script, growing(script, roundsOf(script, writeActs(script)))),
       ...maybe(12, "deadlineIn", () => writeSpan(random)),
       ...maybe(8, "notBeforeIn", () => writeSpan(random)),
     },

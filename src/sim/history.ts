@@ -29,6 +29,8 @@ export type Act = {
   readonly call?: Call;
   /** It submits so many children, each of which submits one less. */
   readonly grows?: number;
+  /** It leaves so many files; few contents for all, so that tasks share them. */
+  readonly leaves?: number;
 };
 
 type Task = { readonly task: string };

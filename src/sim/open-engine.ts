@@ -33,7 +33,9 @@ export type SimEngine = Pick<Drover, Shared> & {
   /** A command from another machine; null where nothing remote can be reached. */
   readonly command: ((command: Command) => Decided) | null;
 };
-type EngineOptions = Required<Pick<OpenOptions, "log" | "config" | "clock" | "newId" | "artifactExists">> & {
+type EngineOptions = Required<
+  Pick<OpenOptions, "log" | "config" | "clock" | "newId" | "artifactExists" | "fileMedium">
+> & {
   readonly remote: boolean;
   /** Nothing may go wrong on the side either. */
   readonly onWarning: (message: string) => void;
@@ -44,8 +46,8 @@ type EngineOptions = Required<Pick<OpenOptions, "log" | "config" | "clock" | "ne
 
 export async function openEngine(options: EngineOptions): Promise<SimEngine> {
   if (options.remote) return openByCommands(options);
-  const { log, config, clock, newId, artifactExists, onWarning } = options;
-  const drover = await openDrover({ log, config, clock, newId, artifactExists, onWarning });
+  const { log, config, clock, newId, artifactExists, fileMedium, onWarning } = options;
+  const drover = await openDrover({ log, config, clock, newId, artifactExists, fileMedium, onWarning });
   const stateOf = async (task: string): Promise<string> => (await drover.task(task)).state;
   return { ...drover, stateOf, drover, command: null };
 }

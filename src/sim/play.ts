@@ -7,6 +7,7 @@ import { type Callers, createCallers } from "./callers.ts";
 import type { SimContext } from "./context.ts";
 import type { History, Step } from "./history.ts";
 import type { SimEngine } from "./open-engine.ts";
+import { runWireWorker } from "./wire-worker.ts";
 import { answerCall, localHandler } from "./workers.ts";
 
 /** A week: what was put off by a wall clock that was days ahead comes too. */
@@ -120,6 +121,8 @@ export function createPlayers(history: History, context: SimContext): Players {
     clearUp: () => clearUp(history, context, callers, fleet),
     onOpened(engine) {
       fleet.joinAll(engine);
+      if (history.seed % 3 === 0 && engine.drover !== null)
+        void runWireWorker(engine.drover, context.surroundings, "wire");
       callers.submitAgain(engine);
     },
   };

@@ -69,6 +69,7 @@ function noteSubmitted(shadow: Shadow, event: TaskSubmitted): void {
     awaitsArtifact: event.artifact !== null,
     needsApproval: event.approval !== null,
     answerBy: null,
+    files: [],
     attempt: null,
   };
   shadow.tasks.set(event.task, task);
@@ -121,6 +122,9 @@ function noteTask(shadow: Shadow, task: ShadowTask, event: Event): void {
       if (attempt !== null) attempt.startedAt = event.at;
       return;
     case "attempt-usage":
+      return;
+    case "attempt-files":
+      task.files = event.files;
       return;
     case "attempt-used":
       return noteUsage(attempt, { reported: event.tokens });

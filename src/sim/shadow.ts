@@ -8,7 +8,7 @@
  */
 import { type Config, DEFAULT_CONFIG, type ProjectSettings } from "../core/config/index.ts";
 import type { GateSettings } from "../core/gate/index.ts";
-import type { Event, Takes, TaskSubmitted } from "../core/model/index.ts";
+import type { Event, FileRef, Takes, TaskSubmitted } from "../core/model/index.ts";
 
 export type EventOf<Kind extends Event["kind"]> = Extract<Event, { kind: Kind }>;
 /** Names the rule that was broken and says how. */
@@ -56,6 +56,8 @@ export type ShadowTask = {
   paused: boolean;
   pin: string | null;
   awaitsArtifact: boolean;
+  /** What its last attempt that left any has left. */
+  files: readonly FileRef[];
   attempt: ShadowAttempt | null;
 };
 export type Bookings = { readonly at: number; readonly tokens: number }[];

@@ -27,17 +27,19 @@ const isChoosyJoin = (step: Step): boolean =>
 
 test(`every rule holds with all faults at once, seeds ${FIRST_SEED} to ${FIRST_SEED + SEEDS - 1}`, async (context) => {
   const sums = { tasks: 0, attempts: 0, losses: 0, rateLimits: 0, crashes: 0, reopenings: 0, events: 0 };
-  const rare = { resets: 0, choosyWorkers: 0 };
+  const rare = { resets: 0, refusedReports: 0, choosyWorkers: 0 };
+  const flows = { children: 0, rounds: 0, parkings: 0, approvals: 0, reportsWithFiles: 0 };
   for (let seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++) {
     const report = await simulate({ seed, steps: STEPS });
     await assertFine(report);
     for (const key of Object.keys(sums) as (keyof typeof sums)[]) sums[key] += report.figures[key];
-    rare.resets += report.figures.resets;
+    for (const key of ["resets", "refusedReports"] as const) rare[key] += report.figures[key];
+    for (const key of Object.keys(flows) as (keyof typeof flows)[]) flows[key] += report.figures[key];
     rare.choosyWorkers += report.history.steps.filter(isChoosyJoin).length;
   }
-  context.diagnostic(JSON.stringify({ ...sums, ...rare }));
+  context.diagnostic(JSON.stringify({ ...sums, ...flows, ...rare }));
   // A simulation in which nothing goes wrong proves nothing.
-  for (const [what, count] of Object.entries(QUICK ? sums : { ...sums, ...rare }))
+  for (const [what, count] of Object.entries(QUICK ? sums : { ...sums, ...flows, ...rare }))
     assert.ok(count > 0, `there were no ${what}`);
 });
 
@@ -50,6 +52,16 @@ for (const fault of FAULTS)
 test("every rule holds when nothing goes wrong", async () => {
   for (let seed = 1; seed <= (QUICK ? 1 : 3); seed++)
     await assertFine(await simulate({ seed: FIRST_SEED + 6000 + seed, steps: FEW_STEPS, faults: new Set() }));
+});
+
+test("a crash before or after any append loses nothing of loops, trees, approvals and files", async () => {
+  for await (const report of everyCrash({ seed: 9, steps: 40, atMost: QUICK ? 5 : Number.POSITIVE_INFINITY })) {
+    await assertFine(report);
+    if (Object.keys(report.history.appends ?? {}).length > 0) continue;
+    const { children, rounds, parkings, approvals, reportsWithFiles, refusedReports } = report.figures;
+    const played = { children, rounds, parkings, approvals, reportsWithFiles, refusedReports };
+    for (const [what, count] of Object.entries(played)) assert.ok(count > 0, `there were no ${what}`);
+  }
 });
 
 test("a crash before or after any append loses nothing", async () => {

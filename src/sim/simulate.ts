@@ -17,7 +17,9 @@ import { createRandom } from "./random.ts";
 const DEEP_LOOK_EVERY = 60;
 const SHRINKING_RUNS_MAX = 250;
 
-type Counted = "tasks" | "attempts" | "losses" | "rateLimits" | "resets" | "permits" | "crashes" | "reopenings";
+type Counted =
+  | ("tasks" | "attempts" | "losses" | "rateLimits" | "resets" | "permits" | "crashes" | "reopenings")
+  | ("children" | "rounds" | "parkings" | "approvals" | "reportsWithFiles" | "refusedReports");
 export type Figures = Readonly<Record<Counted | "appends" | "events" | "simulatedMs", number>>;
 export type RunReport = {
   readonly seed: number;
@@ -60,20 +62,26 @@ export async function playHistory(history: History, plant: PlantedBug = {}): Pro
 
 async function look(context: SimContext, deep: boolean): Promise<void> {
   const resting = context.resting();
-  if (resting !== null) context.auditor.atRest(resting.state, resting.now);
+  if (resting !== null) context.auditor.atRest(resting.state, resting.now, context.files);
   if (deep) await context.auditor.replay(context.engine()?.state ?? null);
 }
 
 function report(history: History, { store, tally, world, auditor }: SimContext): RunReport {
   const { counts, complaints } = auditor;
-  const count = (kind: Event["kind"]): number => counts.get(kind) ?? 0;
+  const count = (kind: Event["kind"] | "child-submitted"): number => counts.get(kind) ?? 0;
   return {
     seed: history.seed,
     complaints,
     history,
     headHash: store.head.hash,
     figures: {
-      tasks: count("task-submitted"),
+      tasks: count("task-submitted") + count("child-submitted"),
+      children: count("child-submitted"),
+      rounds: count("round-ended"),
+      parkings: count("task-parked"),
+      approvals: count("task-approved"),
+      reportsWithFiles: count("attempt-files"),
+      refusedReports: tally.refusedReports,
       attempts: count("task-assigned"),
       losses: count("attempt-lost"),
       rateLimits: count("gate-throttled"),
@@ -92,12 +100,16 @@ function report(history: History, { store, tally, world, auditor }: SimContext):
 export async function* everyCrash(options: {
   readonly seed: number;
   readonly steps: number;
+  /** No more than so many of them, spread over all. */
+  readonly atMost?: number;
 }): AsyncGenerator<RunReport> {
   const history = writeHistory({ ...options, faults: new Set(["storm", "handlers", "workers"]) });
   const calm = await playHistory(history);
   yield calm;
   const random = createRandom(options.seed);
-  for (let append = 0; append < calm.figures.appends; append++) {
+  const { appends } = calm.figures;
+  const stride = Math.max(1, Math.ceil(appends / (options.atMost ?? appends)));
+  for (let append = 0; append < appends; append += stride) {
     const fault: AppendFault = random.percent(50) ? "crash-before" : "crash-after";
     yield await playHistory({ ...history, appends: { [append]: fault } });
   }

@@ -10,6 +10,7 @@
 import type { PermitId, TaskId } from "../core/base/index.ts";
 import type { Attempt, AttemptReport, Command, Event } from "../core/model/index.ts";
 import { DroverError } from "../engine/base/index.ts";
+import type { Inputs } from "../engine/index.ts";
 import { type Handler, TaskRequeue, TaskSkip } from "../engine/workers/index.ts";
 import type { Applied } from "../engine/writer/index.ts";
 import type { Act, Call } from "./history.ts";
@@ -29,6 +30,8 @@ const OUTCOMES: Readonly<Record<string, AttemptReport["outcome"]>> = {
   again: "again",
   ask: "ask",
 };
+/** So many contents there are of all that local workers leave. */
+const CONTENTS = 6;
 const FINISH: Act = { does: "finish", ms: 5 };
 /** Later attempts submit no children: a task that a storm gives back for hours would fill the history with them. */
 const GROWING_ATTEMPTS = 3;
@@ -40,6 +43,10 @@ export type Surroundings = {
   actsOf(task: string): readonly Act[];
   /** What a child that grew does. */
   noteActs(task: string, acts: readonly Act[]): void;
+  /** What an attempt was given of those that its task needs. */
+  sawInputs(task: string, attempt: number, inputs: Inputs | undefined): void;
+  /** A report was refused, because it lists what was not put. */
+  noteRefused(): void;
 };
 
 const actFor = ({ actsOf }: Surroundings, task: string, attempt: number): Act => {
@@ -84,9 +91,12 @@ export async function answerCall(call: Call, where: Surroundings, life: Life): P
 }
 
 export function localHandler(where: Surroundings, life: Life, sober: boolean): Handler {
-  return async ({ taskId, attempt }, { signal, usage, withPermit, submit, ask }) => {
+  return async ({ taskId, attempt, inputs }, { signal, usage, withPermit, submit, ask, output }) => {
     const act = sober ? FINISH : actFor(where, taskId, attempt);
+    where.sawInputs(taskId, attempt, inputs);
     await growChildren(where, act, submit);
+    for (let file = 0; file < (act.leaves ?? 0); file++)
+      await output(`out/${file}`, `content ${(taskId.length * 7 + attempt + file) % CONTENTS}`);
     const { call, used } = act;
     if (call !== undefined) {
       const ask = { tokens: call.tokens };

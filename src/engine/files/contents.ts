@@ -8,7 +8,7 @@
 import type { TaskId } from "../../core/base/index.ts";
 import type { State } from "../../core/model/index.ts";
 import { type Clock, nextTurn } from "../../std/index.ts";
-import type { Medium } from "./medium.ts";
+import type { FileMedium } from "./medium.ts";
 
 /** The attempt that leaves a file. */
 export type ForAttempt = {
@@ -31,7 +31,7 @@ type Kept = {
   readonly by: ForAttempt[];
 };
 export type Parts = {
-  readonly medium: Medium;
+  readonly medium: FileMedium;
   readonly state: State;
   readonly clock: Clock;
   /** Resolves when what has happened is durable. */

@@ -21,7 +21,7 @@ import { isSafePath } from "../../std/index.ts";
 import { badInput, DroverError } from "../base/drover-error.ts";
 import { recover } from "../writer/recovery.ts";
 import { countedSize, createContents, type FileTotals, type ForAttempt, type Parts } from "./contents.ts";
-import { type Content, directoryMedium, type Medium } from "./medium.ts";
+import { directoryMedium, type FileMedium, type KeptContent } from "./medium.ts";
 
 /** What may be kept, also as it comes, once. */
 type Given = FileContent | AsyncIterable<Uint8Array>;
@@ -162,7 +162,7 @@ export function createFiles(parts: Parts): FileRoom {
 }
 
 /** Whether what lies there is what its name says. */
-async function isSound(medium: Medium, { hash, size }: Pick<Content, "hash" | "size">): Promise<boolean> {
+async function isSound(medium: FileMedium, { hash, size }: Pick<KeptContent, "hash" | "size">): Promise<boolean> {
   const digest = createHash("sha256");
   let read = 0;
   try {

@@ -10,24 +10,37 @@ import { mkdir, open, readdir, rename, rm, stat, utimes } from "node:fs/promises
 import { join } from "node:path";
 import { OWN_FILE_MODE } from "../../std/index.ts";
 
-export type Content = { readonly hash: string; readonly size: number; readonly at: number };
+/** A content that is kept. */
+export type KeptContent = {
+  /** Its SHA-256, as 64 hex digits. */
+  readonly hash: string;
+  /** In bytes. */
+  readonly size: number;
+  /** When it came, or came again, in milliseconds since 1970. */
+  readonly at: number;
+};
 /** A content on its way in. */
-type Arriving = {
+export type ArrivingContent = {
+  /** The next bytes of it. */
   write(chunk: Uint8Array): Promise<void>;
   /** It is whole, and durable under its hash when this resolves. */
   keep(hash: string): Promise<void>;
+  /** It is not wanted after all. */
   drop(): Promise<void>;
 };
-export type Medium = {
+/** Where the contents of files lie. */
+export type FileMedium = {
   /** Removes what was half written. */
   sweep(): Promise<void>;
   /** All there is. */
-  list(): Promise<Content[]>;
-  receive(): Promise<Arriving>;
-  /** Fails with ENOENT if it is not there. */
+  list(): Promise<KeptContent[]>;
+  /** Takes a content in. */
+  receive(): Promise<ArrivingContent>;
+  /** The bytes of a content; fails with ENOENT if it is not there. */
   read(hash: string): AsyncIterable<Uint8Array>;
   /** It was put again. */
   touch(hash: string, at: number): Promise<void>;
+  /** It goes. */
   remove(hash: string): Promise<void>;
 };
 
@@ -36,14 +49,14 @@ const PREFIX = /^[0-9a-f]{2}$/;
 const REST = /^[0-9a-f]{62}$/;
 const CHUNK_BYTES = 256 * 1024;
 
-export function directoryMedium(root: string): Medium {
+export function directoryMedium(root: string): FileMedium {
   const temp = join(root, "tmp");
   const pathOf = (hash: string): string => join(root, hash.slice(0, 2), hash.slice(2));
 
-  async function listPart(prefix: string): Promise<Content[]> {
+  async function listPart(prefix: string): Promise<KeptContent[]> {
     const names = (await readdir(join(root, prefix))).filter((name) => REST.test(name));
     const found = await Promise.all(
-      names.map(async (name): Promise<Content[]> => {
+      names.map(async (name): Promise<KeptContent[]> => {
         const seen = await stat(join(root, prefix, name));
         return seen.isFile() ? [{ hash: prefix + name, size: seen.size, at: seen.mtimeMs }] : [];
       }),
@@ -55,7 +68,7 @@ export function directoryMedium(root: string): Medium {
     sweep: () => rm(temp, { recursive: true, force: true }),
     async list() {
       const prefixes = (await orNone(readdir(root))).filter((name) => PREFIX.test(name));
-      const all: Content[] = [];
+      const all: KeptContent[] = [];
       for (const prefix of prefixes) all.push(...(await listPart(prefix)));
       return all;
     },
@@ -113,7 +126,7 @@ async function syncDirectory(path: string): Promise<void> {
   await directory?.close();
 }
 
-export function memoryMedium(): Medium {
+export function memoryMedium(): FileMedium {
   const contents = new Map<string, Buffer>();
   return {
     sweep: async () => {},

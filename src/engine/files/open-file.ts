@@ -19,14 +19,15 @@ import {
   type OpenFileOptions,
   unknownFile,
 } from "./files.ts";
-import { directoryMedium, memoryMedium } from "./medium.ts";
+import { directoryMedium, type FileMedium, memoryMedium } from "./medium.ts";
 
 /** The files of a Drover: in its data directory, or in memory where there is none. */
 export function openFiles(
-  data: string | undefined,
+  { data, fileMedium }: { readonly data?: string; readonly fileMedium?: FileMedium },
   { bodies, ...parts }: Omit<Parts, "medium"> & { readonly bodies: BodyStore },
 ): Omit<FileRoom, "open"> & Pick<Files, "open"> {
-  const medium = data === undefined ? memoryMedium() : directoryMedium(join(data, FILES_DIRECTORY));
+  const inMemory = data === undefined ? memoryMedium : null;
+  const medium = fileMedium ?? inMemory?.() ?? directoryMedium(join(data ?? "", FILES_DIRECTORY));
   const files = createFiles({ ...parts, medium });
   return { ...files, open: createOpenFile({ state: parts.state, bodies, files }) };
 }
