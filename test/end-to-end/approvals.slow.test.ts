@@ -2,10 +2,18 @@
  * Approvals over HTTP: who may answer, what is answered, and who is called.
  */
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { test } from "node:test";
+import { answerOf } from "../../src/worker/exec/answer.ts";
+import { createExecHandler } from "../../src/worker/exec/handler.ts";
+import { startWorker } from "../../src/worker/index.ts";
+import { temporaryHome } from "../kits/faults/exec-world.ts";
 import { openServer } from "../kits/test-server.ts";
+import { until, within } from "../kits/waits.ts";
 
 const tokenOf = (name: string): string => `token-of-${name}-0123456789`;
 const tokens = [
@@ -55,4 +63,45 @@ test("an admin and a project may approve, an agent may not, and the callback tel
   assert.equal((await approve("b", "admin", { note: "x".repeat(1 << 20) })).status, 413);
   assert.equal((await approve("b", "admin", { note: "x".repeat(4097) })).status, 400);
   hook.close();
+});
+
+test("a command that asked goes on in its worktree and its session when it is approved, by its worker", {
+  timeout: 120_000,
+}, async (t) => {
+  const home = temporaryHome(t);
+  const [repo, data] = [join(home, "repo"), join(home, "data")];
+  const git = (...words: string[]): string =>
+    execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b", ...words], { encoding: "utf8" });
+  git("init", "-q", repo);
+  git("-C", repo, "commit", "-q", "--allow-empty", "-m", "first");
+  const command = `echo "$DROVER_ATTEMPT $PWD $DROVER_SESSION_ID" >> seen.txt
+if [ "$DROVER_ATTEMPT" = 1 ]; then
+  echo '{"type":"system","session_id":"s-1"}'
+  echo '{"question":"ship it?"}' > "$DROVER_RESULT_FILE"; exit 76
+fi
+cp "$DROVER_TASK_FILE" ${join(home, "task.json")}; cp seen.txt ${join(home, "seen.txt")}`;
+  await using at = await openServer();
+  const given = { command, shell: true, data, workerId: "p", url: at.url, cwd: repo };
+  const exec = createExecHandler({ ...given, isolation: "worktree" });
+  const worker = await startWorker({ url: at.url, id: "p" }, async (task, context) =>
+    answerOf(await exec.run(task, context)),
+  );
+  await using _ = {
+    async [Symbol.asyncDispose]() {
+      await worker.close();
+      await exec.close();
+    },
+  };
+  await at.drover.submit({ id: "t", agentId: "ann", action: "x" });
+  await until("it asks", async () => (await at.drover.task("t")).state === "parked");
+  assert.equal(at.drover.state.fleet.byId.get("p" as never)?.attempts.size, 0, "its slot is free");
+  assert.equal(git("-C", repo, "worktree", "list").trim().split("\n").length, 2, "its tree waits for it");
+  await at.drover.approve("t", { note: "yes" });
+  const { state, error, attempt } = await within("its end", at.drover.wait("t"));
+  assert.deepEqual([state, attempt], ["done", 2], error);
+  const [first = "", second = ""] = readFileSync(join(home, "seen.txt"), "utf8").split("\n");
+  const [, tree = ""] = first.split(" ");
+  assert.deepEqual([first, second], [`1 ${tree} `, `2 ${tree} s-1`]);
+  const { approval } = JSON.parse(readFileSync(join(home, "task.json"), "utf8"));
+  assert.deepEqual([approval.question, approval.note], ["ship it?", "yes"]);
 });

@@ -27,7 +27,12 @@ const task = {
   needs: ["a"],
   capabilities: ["b"],
   locks: ["c"],
+  outputs: ["d"],
+  labels: { e: "f" },
+  loop: { until: "g", max: 2 },
+  approval: { question: "h", timeoutMs: 1 },
 };
+const file = { path: "a", hash: "0".repeat(64), size: 1 };
 const usage = { inputTokens: 1 };
 /** A good body for each call that takes one, with something in every list and object, so that all of it is walked. */
 const GOOD: Partial<Record<CallName, unknown>> = {
@@ -35,6 +40,7 @@ const GOOD: Partial<Record<CallName, unknown>> = {
   submitBatch: { agentId: "ann", project: "p", tasks: [{ action: "x" }] },
   patch: { priority: 1, deadline: "2099-01-01T00:00:00Z" },
   cancel: { reason: "x" },
+  approve: { note: "x", deny: false },
   cancelGroup: { reason: "x" },
   cancelWhere: { filter: { agentId: "ann", state: ["queued"] } },
   putProject: { weight: 1, budget: { limit: 1, window: "1h" } },
@@ -42,7 +48,7 @@ const GOOD: Partial<Record<CallName, unknown>> = {
   sync: {
     ...{ session: "s", n: 1, want: 1, waitMs: 0, status: "ready", capabilities: ["a"], resources: { memoryBytes: 1 } },
     running: [{ taskId: "t", attempt: 1, usage }],
-    results: [{ taskId: "t", attempt: 1, outcome: "done", usage }],
+    results: [{ taskId: "t", attempt: 1, outcome: "done", usage, files: [file] }],
     logPlace: "p",
   },
   handInLog: { session: "s", id: "l", text: "x", truncated: true, error: "x" },

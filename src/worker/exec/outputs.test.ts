@@ -4,7 +4,9 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { hash } from "node:crypto";
-import { appendFileSync, mkdirSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { appendFileSync, linkSync, mkdirSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
@@ -62,6 +64,23 @@ const rows: readonly { readonly name: string; readonly patterns: readonly string
 ];
 for (const { name, patterns, kept } of rows)
   test(name, async (t) => assert.deepEqual(Object.fromEntries((await collected(tree(t), patterns)).kept), kept));
+
+test("a second name of a file of the workspace is that file, and one of a device or a socket is none", async (t) => {
+  const root = tree(t);
+  linkSync(join(root, "spec.md"), join(root, "second.md"));
+  const server = createServer().listen(join(root, "report", "socket.txt"));
+  t.after(() => server.close());
+  await once(server, "listening");
+  assert.deepEqual(
+    [...(await collected(root, ["*.md", "report/*.txt"])).kept],
+    [
+      ["report/a.txt", "a"],
+      ["second.md", "# spec"],
+      ["spec.md", "# spec"],
+    ],
+  );
+  await assert.rejects(collected(root, ["report/socket.txt"]), { message: /socket\.txt is not a plain file/ });
+});
 
 test("of a pattern, a link and a pipe that it names are passed over with a note", async (t) => {
   const { kept, notes } = await collected(tree(t), ["report/*.txt"]);
