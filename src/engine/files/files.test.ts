@@ -15,7 +15,7 @@ import { openDrover } from "../drover.ts";
 import { openSqliteLog } from "../index.ts";
 import { GRACE_MS } from "./contents.ts";
 import { createFiles, verifyFiles } from "./files.ts";
-import { type Medium, memoryMedium } from "./medium.ts";
+import { type FileMedium, memoryMedium } from "./medium.ts";
 
 const hashOf = (text: string): string => hash("sha256", text, "hex");
 const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });
@@ -182,7 +182,7 @@ test("a content that is put again while it would go stays", async () => {
   const clock = createHandClock({ at: 0 });
   const memory = memoryMedium();
   const [asked, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const receive: Medium["receive"] = async () => {
+  const receive: FileMedium["receive"] = async () => {
     const drop = async (): Promise<void> => {
       asked.resolve();
       await gate.promise;
