@@ -359,6 +359,7 @@ test("docs/reference/errors.md has every code, and every refusal with its code",
 
 const WHY_CODES: Record<WhyCode, true> = {
   approval: true,
+  children: true,
   ...{ ended: true, running: true, "fleet-paused": true, "project-paused": true, "task-paused": true },
   ...{ dependency: true, artifact: true, "not-before": true, "backing-off": true, stopping: true, deadline: true },
   ...{ "fleet-in-flight": true, "fleet-budget": true, "project-in-flight": true, "project-budget": true },

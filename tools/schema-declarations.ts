@@ -15,6 +15,7 @@ import * as approvals from "../src/protocol/shapes/approvals.ts";
 import * as events from "../src/protocol/shapes/events.ts";
 import * as files from "../src/protocol/shapes/files.ts";
 import * as groups from "../src/protocol/shapes/groups.ts";
+import * as loops from "../src/protocol/shapes/loops.ts";
 import * as permits from "../src/protocol/shapes/permits.ts";
 import * as projects from "../src/protocol/shapes/projects.ts";
 import * as scheduler from "../src/protocol/shapes/scheduler.ts";
@@ -160,6 +161,7 @@ const MODULES = {
   events,
   files,
   approvals,
+  loops,
   usage,
 } as const;
 type Module = keyof typeof MODULES;

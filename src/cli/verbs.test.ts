@@ -74,7 +74,7 @@ describe("submit", () => {
       ...["--tokens", "500", "--iteration", "2", "--max-attempts", "1", "--timeout", "10m", "--tab", "t1"],
       ...["--ref", "e5", "--selector", "#go", "--on-dependency-failure", "run", "--on-loss", "fail"],
       ...["--label", "team=web", "--label", "where=a=b", "--max-rounds", "3", "--until", "npm test"],
-      ...["--output", "report/**", "--approval", "ship it?"],
+      ...["--output", "report/**", "--approval", "ship it?", "--wait-children"],
     ];
     const { asked, err } = await drover(args, answers, { cwd: directory });
     assert.equal(err, "");
@@ -89,7 +89,7 @@ describe("submit", () => {
       ...{ selector: "#go", onDependencyFailure: "run", onLoss: "fail" },
       labels: { team: "web", where: "a=b" },
       loop: { until: "npm test", max: 3 },
-      ...{ outputs: ["report/**"], approval: { question: "ship it?" } },
+      ...{ outputs: ["report/**"], approval: { question: "ship it?" }, wait: "children" },
     });
     assert.deepEqual(Object.keys(asked[0]?.body as object).sort(), Object.keys(taskFields).sort());
   });
@@ -288,6 +288,25 @@ describe("tasks", () => {
       asked.map(({ call }) => call),
       ["GET /tasks?order=newest&limit=2"],
     );
+  });
+  test("is a tree with --tree, whole and from its root", async () => {
+    const child = { ...running, taskId: "tsk_13", parent: "tsk_12", state: "queued", action: "leaf", attempt: 0 };
+    const leaf = { ...child, taskId: "tsk_15", parent: "tsk_13" };
+    const tasks = [running, child, failed, leaf, { ...child, taskId: "tsk_16" }];
+    const { out, asked } = await drover(["tasks", "--tree", "tsk_12"], { "GET /tasks": { tasks, count: 5 } });
+    assert.deepEqual(
+      out.split("\n").map((line) => line.slice(0, 20).trimEnd()),
+      [
+        "ID          STATE",
+        "tsk_12      running",
+        "  tsk_13    queued",
+        "    tsk_15  queued",
+        "  tsk_16    queued",
+      ].concat(["tsk_7       failed", ""]),
+    );
+    assert.deepEqual(asked[0]?.call, "GET /tasks?root=tsk_12&order=oldest&limit=1000");
+    const newest = await drover(["tasks", "--tree"], { "GET /tasks": { tasks: tasks.toReversed(), count: 5 } });
+    assert.equal(newest.out, out, "the other way round it is the same tree");
   });
   test("in a narrow terminal keeps the ids whole", async () => {
     const { out } = await drover(["tasks", "-n", "2"], { "GET /tasks": page }, { width: 76 });

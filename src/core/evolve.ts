@@ -24,6 +24,7 @@ import { evolveSchedule } from "./lifecycle/schedule.ts";
 import { setTimer } from "./lifecycle/timers.ts";
 import {
   armWake,
+  awaitChildren,
   endTask,
   forget,
   letGo,
@@ -215,7 +216,7 @@ function assign(state: State, task: Task, event: EventOf<"task-assigned">): void
 
 type AttemptEvent = EventOf<
   | ("attempt-started" | "attempt-used" | "attempt-stopping" | "attempt-stopped" | "attempt-failed" | "attempt-lost")
-  | ("round-ended" | "attempt-files")
+  | ("round-ended" | "attempt-files" | "attempt-done")
 >;
 
 function applyToAttempt(state: State, attempt: Attempt, event: AttemptEvent): void {
@@ -250,6 +251,9 @@ function applyToAttempt(state: State, attempt: Attempt, event: AttemptEvent): vo
       return rest(state, attempt, event);
     case "round-ended":
       return goRound(state, attempt, event);
+    case "attempt-done":
+      awaitChildren(state, task, event);
+      return answer(state, attempt, event);
     default:
       return unreachable(event);
   }
@@ -303,6 +307,13 @@ function release(state: State, attempt: Attempt, tokens: number | null, at: Inst
   }
 }
 
+/** Its work is done. */
+function answer(state: State, attempt: Attempt, { tokens, at }: EventOf<"task-done" | "attempt-done">): void {
+  if (attempt.task.requirements.provider !== null) noteAnswered(state, attempt);
+  release(state, attempt, tokens, at);
+  noteRound(attempt, "done", null);
+}
+
 function applyEnd(
   state: State,
   task: Task,
@@ -312,10 +323,8 @@ function applyEnd(
   switch (event.kind) {
     case "task-done": {
       const { at, resultHash, resultSize } = event;
-      if (task.requirements.provider !== null) noteAnswered(state, attempt as Attempt);
-      release(state, attempt as Attempt, event.tokens, at);
-      noteRound(attempt as Attempt, "done", null);
-      const resultSeq = resultHash === null ? null : state.seq;
+      if (event.resultSeq === null) answer(state, attempt as Attempt, event);
+      const resultSeq = resultHash === null ? null : (event.resultSeq ?? state.seq);
       return endTask(state, task, "done", { at, seq: state.seq, error: null, resultHash, resultSize, resultSeq });
     }
     case "task-failed":

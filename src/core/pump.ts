@@ -3,10 +3,10 @@
  *
  *     fleet ─► express ─► project ─► agent ─► task ─► worker
  *
- * `pump` decides one step: what the clock has brought about, then dependents of what has ended, then a
- * permit, then one start, then a hold. The host applies it and asks again until nothing is left (in slices,
- * so that no turn lasts long). A start is charged and reserved in its own event before the next is
- * chosen, so one round never gives everything to one project or to one worker.
+ * `pump` decides one step: what the clock has brought about, then tasks whose last child has ended and dependents of
+ * what has ended, then a permit, then one start, then a hold. The host applies it and asks again until nothing is left
+ * (in slices, so that no turn lasts long). A start is charged and reserved in its own event before the next is chosen,
+ * so one round never gives everything to one project or to one worker.
  *
  * No step walks over tasks: projects and agents stand in the order of their turn, shapes say what can
  * start at all, and within an agent only the heads of its groups are compared.
@@ -18,6 +18,7 @@ import { beginningOf, front, items } from "./collections/sorted-list.ts";
 import { place } from "./fleet/placement.ts";
 import { due } from "./lifecycle/deadlines.ts";
 import { nextNotified, nextReady } from "./lifecycle/dependency.ts";
+import { nextClosed } from "./lifecycle/growth.ts";
 import { nextPermit } from "./lifecycle/permits.ts";
 import type { Event, Rank } from "./model/events.ts";
 import type { ReadonlyProject, ReadonlyState } from "./model/read-only.ts";
@@ -33,6 +34,8 @@ const NONE: readonly Event[] = [];
 export function pump(state: ReadonlyState, now: Instant): readonly Event[] {
   const events = due(state, now);
   if (events.length > 0) return events;
+  const closed = nextClosed(state, now);
+  if (closed.length > 0) return closed;
   const notified = nextNotified(state, now);
   if (notified.length > 0) return notified;
   const ready = nextReady(state, now);

@@ -9,7 +9,7 @@
 import { flag, type Seq, seq, whole } from "../core/base/index.ts";
 import { type Fifo, fifo, push, shift } from "../core/collections/index.ts";
 import { type Event, type State, taskOf } from "../core/model/index.ts";
-import { decodeEvent, toHex } from "../log/format/index.ts";
+import { decodeEvent, payloadHashOf, toHex } from "../log/format/index.ts";
 import { type Log, LogFailure, type LogRecord, type ReadBatch } from "../log/index.ts";
 import type { AnyEvent } from "../protocol/index.ts";
 import { abortSignal, readOptions } from "./base/call-options.ts";
@@ -192,7 +192,7 @@ function* eventsOf({ firstSeq, priorHash, hashes, records }: ReadBatch, after: S
 
 function envelope(event: Event, cause: Seq | null, at: Seq, priorHash: string, postHash: string): FeedEvent {
   const task = taskOf(event);
-  const hash = event.kind === "task-submitted" ? event.bodyHash : event.kind === "task-done" ? event.resultHash : null;
+  const hash = payloadHashOf(event);
   return {
     seq: at,
     at: event.at,

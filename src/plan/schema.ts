@@ -114,6 +114,10 @@ const own: Knobs = {
     ) as s.Schema,
     "Somebody must approve it before it starts.",
   ),
+  wait: said(
+    s.oneOf("children"),
+    "children: it is done only when all has ended that its command submits while it runs.",
+  ),
   loop: said(
     section({
       until: said(
@@ -251,6 +255,7 @@ export type RawTask = Omit<Shared, "worktree"> & {
   readonly locks?: OneOrMore;
   readonly approval?: true | { readonly question?: string; readonly timeout?: Span };
   readonly loop?: { readonly until?: string; readonly max?: number };
+  readonly wait?: "children";
   readonly outputs?: OneOrMore;
   readonly for?: Readonly<Record<string, readonly Scalar[]>>;
 };

@@ -38,6 +38,7 @@ export type Rules = {
   /** Of a loop: how many rounds it may have. */
   readonly maxRounds?: number;
   readonly approval?: { readonly question?: string; readonly timeoutMs?: number };
+  readonly wait?: "children";
 };
 export type PlanTask = {
   /** `build`, or with `for`, `build[a,x]`. */
@@ -200,6 +201,7 @@ function draft(definition: string, raw: RawTask, defaults: Shared, { name, value
       ...rulesOf(both, raw.preset === undefined ? "command" : "agent", listOf(raw.locks).map(fill)),
       ...(raw.approval === undefined ? {} : { approval: approvalOf(raw.approval === true ? {} : raw.approval, fill) }),
       ...(raw.loop?.max === undefined ? {} : { maxRounds: raw.loop.max }),
+      ...(raw.wait === undefined ? {} : { wait: raw.wait }),
     },
   };
 }

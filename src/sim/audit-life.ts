@@ -3,7 +3,7 @@
  * ARCHITECTURE.md.
  */
 import type { Event } from "../core/model/index.ts";
-import { type Complain, type EventOf, OUTCOMES, type Shadow, type ShadowTask } from "./shadow.ts";
+import { type Complain, type EventOf, OUTCOMES, openBelow, type Shadow, type ShadowTask } from "./shadow.ts";
 
 export function auditLife(shadow: Shadow, event: Event, complain: Complain): void {
   if (event.kind === "task-submitted") return auditSubmit(shadow, event, complain);
@@ -11,13 +11,15 @@ export function auditLife(shadow: Shadow, event: Event, complain: Complain): voi
   const task = shadow.tasks.get(event.task);
   if (task === undefined) return complain("known-task", `${event.kind} tells of ${event.task}, which nobody submitted`);
   if (event.kind === "task-assigned") return auditStart(task, event, complain);
-  if ("attempt" in event && event.attempt !== null) auditAttempt(task, event, event.attempt, complain);
+  const isLate = event.kind === "task-done" && event.resultSeq !== null;
+  if ("attempt" in event && event.attempt !== null && !isLate) auditAttempt(task, event, event.attempt, complain);
+  if (event.kind === "attempt-done" || event.kind === "task-done") auditWait(shadow, task, event, complain);
   if (event.kind === "attempt-lost") auditLoss(shadow, task, event, complain);
   if (event.kind in OUTCOMES) auditEnd(shadow, task, event, complain);
   if (event.kind === "task-queued" && task.needsApproval) complain("approval", `${event.task} is queued unapproved`);
   if (
     event.kind === "task-approved" &&
-    (task.phase !== "parked" || event.at >= (task.answerBy ?? Number.POSITIVE_INFINITY))
+    (task.phase !== "parked" || task.answeredBy !== null || event.at >= (task.answerBy ?? Number.POSITIVE_INFINITY))
   )
     complain("approval", `${event.task} is approved while ${task.phase}, to be answered by ${task.answerBy}`);
   if (event.kind === "round-ended" && task.rounds >= task.spec.maxRounds)
@@ -55,6 +57,39 @@ function auditGrowth(shadow: Shadow, event: EventOf<"task-submitted">, complain:
     ({ spec, seq }) => spec.ofRunning && spec.parent === event.parent && seq > parent.seq,
   );
   if (siblings.length >= GROWN_CHILDREN_MAX) say("is one too many");
+  const path = [parent, ...above(shadow, parent)];
+  const waiter = path.find(({ spec }) => spec.wait !== null);
+  const outside = event.needs.find((id) => waiter !== undefined && isOutside(shadow, waiter, id));
+  if (outside !== undefined) say(`needs ${outside}, which may wait for ${waiter?.spec.task}`);
+}
+
+function above(shadow: Shadow, task: ShadowTask): ShadowTask[] {
+  const parent = task.spec.ofRunning ? shadow.tasks.get(task.spec.parent ?? "") : undefined;
+  return parent === undefined || parent.seq > task.seq ? [] : [parent, ...above(shadow, parent)];
+}
+
+/** Whether a need of what grew below one that waits has not ended, and did not grow there. */
+function isOutside(shadow: Shadow, waiter: ShadowTask, id: string): boolean {
+  const need = shadow.tasks.get(id);
+  return need !== undefined && need.phase !== "ended" && !above(shadow, need).includes(waiter);
+}
+
+/** A task that waits for its children is done when all below it has ended, with what its attempt answered. */
+function auditWait(
+  shadow: Shadow,
+  task: ShadowTask,
+  event: EventOf<"attempt-done" | "task-done">,
+  complain: Complain,
+): void {
+  const say = (claim: string): void => complain("wait", `${event.task} ${claim}`);
+  const open = task.spec.wait === null ? [] : openBelow(shadow, task);
+  if (event.kind === "attempt-done") {
+    if (open.length === 0) say("waits for its children, and none is open");
+    return;
+  }
+  if (open.length > 0) say(`is done before ${open.join(", ")}`);
+  if (event.resultSeq !== task.answeredBy)
+    say(`is done by event ${event.resultSeq}, and answered by ${task.answeredBy}`);
 }
 
 /** What a task waits for: its needs, and its parent unless that ran when it submitted it. */
@@ -125,7 +160,8 @@ function auditGivenBack(shadow: Shadow, task: ShadowTask, event: EventOf<"attemp
 function auditEnd(shadow: Shadow, task: ShadowTask, event: Event, complain: Complain): void {
   const id = task.spec.task;
   if (task.phase === "ended") complain("ends-once", `${id} is ${task.outcome} and ends again by ${event.kind}`);
-  if (event.kind === "task-done" && task.phase !== "live") complain("ends-once", `${id} is done without having run`);
+  if (event.kind === "task-done" && task.phase !== "live" && task.answeredBy === null)
+    complain("ends-once", `${id} is done without having run`);
   if (event.kind === "task-failed") auditFailure(shadow, task, event, complain);
   if (event.kind === "task-skipped" && event.dependency === null) {
     if (event.attempt === null) complain("skip", `${id} is skipped for no dependency and by no attempt`);

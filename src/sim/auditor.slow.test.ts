@@ -131,6 +131,23 @@ const rows: Row[] = [
     rule: "time",
     plant: shown("task-done", (event) => [{ ...event, at: event.at - 9e6 }]),
   },
+  {
+    name: "a task that waits for its children does not wait",
+    rule: "wait",
+    plant: shown("attempt-done", (event) => [{ ...event, kind: "task-done", resultSeq: null }]),
+  },
+  {
+    name: "a task that waits for its children is done by another answer",
+    rule: "wait",
+    plant: shown("task-done", (event) => [
+      event.resultSeq === null ? event : { ...event, resultSeq: event.resultSeq - 1 },
+    ]),
+  },
+  {
+    name: "a task that waits for its children waits for ever",
+    rule: "ends",
+    plant: shown("task-done", (event) => (event.resultSeq === null ? [event] : [])),
+  },
   { name: "a cancel is forgotten", rule: "lost", plant: shown("task-cancelled", () => []) },
   { name: "the fleet's limit is ignored", rule: "maxInFlight", plant: believing(() => isRoomy) },
   {

@@ -246,6 +246,7 @@ function writeTask(script: Script, mayTie: boolean): Extract<Step, { do: "submit
     // By its number: one more draw would make other histories of the same seeds.
     ...(script.tasks % 5 > 0 ? {} : { labels: { team: script.tasks % 2 === 0 ? "web" : "ops" } }),
     ...loop,
+    ...(script.tasks % 7 === 3 && script.tasks % 2 === 0 ? { wait: "children" } : {}),
     ...(script.tasks % 11 > 0 ? {} : { approval: script.tasks % 2 === 0 ? true : { timeoutMs: 30 * SECOND } }),
     ...maybe(ties ? 12 : 0, "parent", () => random.pick(ids.slice(-15))),
     ...maybe(ties ? 12 : 0, "needs", () => [random.pick(ids.slice(-15))]),

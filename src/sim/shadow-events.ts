@@ -70,6 +70,7 @@ function noteSubmitted(shadow: Shadow, event: TaskSubmitted): void {
     needsApproval: event.approval !== null,
     answerBy: null,
     files: [],
+    answeredBy: null,
     attempt: null,
   };
   shadow.tasks.set(event.task, task);
@@ -144,6 +145,8 @@ function noteTask(shadow: Shadow, task: ShadowTask, event: Event): void {
       task.answerBy = event.until;
       if (event.attempt !== null) release(shadow, task, event.tokens);
       return;
+    case "attempt-done":
+      return noteDone(shadow, task, event);
     case "task-approved":
       task.needsApproval = false;
       task.pin = event.pin;
@@ -188,6 +191,12 @@ function noteRetry(shadow: Shadow, task: ShadowTask, event: EventOf<"task-retrie
   if (event.runnable) enqueue(shadow, task);
 }
 
+function noteDone(shadow: Shadow, task: ShadowTask, event: EventOf<"attempt-done">): void {
+  Object.assign(task, { phase: "parked", pin: null, answerBy: null, answeredBy: shadow.seq });
+  noteAnswered(shadow, task.spec.provider, task.attempt?.start.at ?? -1);
+  release(shadow, task, event.tokens);
+}
+
 function noteEnd(shadow: Shadow, task: ShadowTask, event: Event): void {
   const outcome = OUTCOMES[event.kind];
   if (outcome === undefined) return;
@@ -196,6 +205,7 @@ function noteEnd(shadow: Shadow, task: ShadowTask, event: Event): void {
   if ((event.kind === "task-failed" || event.kind === "task-skipped") && event.attempt !== null)
     release(shadow, task, event.tokens);
   task.phase = "ended";
+  task.answeredBy = null;
   task.outcome = outcome;
   task.endedAt = event.at;
   task.pin = null;

@@ -35,6 +35,8 @@ export type ShadowTask = {
   needsApproval: boolean;
   /** When it fails if nobody answers; null: never. */
   answerBy: number | null;
+  /** The event by which its attempt was done, while it waits for what grew below it. */
+  answeredBy: number | null;
   outcome: string | null;
   /** When it was submitted, or was last to run again. */
   openedAt: number;
@@ -138,6 +140,17 @@ export const newShadow = (): Shadow => ({
   countedFrom: 0,
   halvedUntil: 0,
 });
+
+/** What grew below a task and has not ended. */
+export function openBelow(shadow: Shadow, { spec: { task: id }, seq }: ShadowTask): string[] {
+  const children = [...shadow.tasks.values()].filter(
+    ({ spec, seq: later }) => spec.ofRunning && spec.parent === id && later > seq,
+  );
+  return children.flatMap((child) => [
+    ...(child.phase === "ended" ? [] : [child.spec.task]),
+    ...openBelow(shadow, child),
+  ]);
+}
 
 /** How a task ends by an event. */
 export const OUTCOMES: Readonly<Record<string, string>> = {

@@ -55,13 +55,16 @@ const actFor = ({ actsOf }: Surroundings, task: string, attempt: number): Act =>
   return attempt > GROWING_ATTEMPTS ? { ...act, grows: 0 } : act;
 };
 
-type SubmitChild = (body: { readonly action: string }) => Promise<{ readonly taskId: string }>;
+type SubmitChild = (body: {
+  readonly action: string;
+  readonly wait?: "children";
+}) => Promise<{ readonly taskId: string }>;
 
 /** An attempt submits the children of its act. Where there is no room, or its attempt is over, it goes on without. */
 async function growChildren(where: Surroundings, { grows = 0 }: Act, submit: SubmitChild): Promise<void> {
   for (let child = 0; child < grows; child++) {
     try {
-      const { taskId } = await submit({ action: "work" });
+      const { taskId } = await submit({ action: "work", ...(grows > 1 ? { wait: "children" } : {}) });
       where.noteActs(taskId, [{ ...FINISH, grows: grows - 1 }]);
     } catch (error) {
       if (!(error instanceof DroverError)) throw error;

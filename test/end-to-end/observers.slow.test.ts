@@ -56,6 +56,7 @@ const body = {
   ...{ action: SECRET, payload: { prompt: SECRET }, params: { key: SECRET }, ref: SECRET, selector: SECRET },
   ...{ locks: [SECRET], zone: SECRET, labels: { key: SECRET }, outputs: [SECRET], loop: { until: SECRET, max: 2 } },
   approval: { question: SECRET },
+  wait: "children",
   callbackUrl: `http://127.0.0.1:9/${SECRET}?key=${SECRET}`,
 } satisfies Omit<Required<TaskBody>, "parent" | "inputArtifact" | "tabId">;
 

@@ -40,9 +40,11 @@ function tell(told: Map<string, Told>, seq: number, event: Event): void {
     loop.usage = { inputTokens, outputTokens, cachedTokens, cost };
   }
   if (event.kind === "attempt-files") loop.usage = usage;
-  if (event.kind !== "round-ended" && event.kind !== "task-done") return;
-  const outcome = event.kind === "task-done" ? "done" : "again";
-  const note = event.kind === "task-done" ? null : event.note;
+  // One that waits for its children had its last round when its attempt was done.
+  const isDone = event.kind === "attempt-done" || (event.kind === "task-done" && event.resultSeq === null);
+  if (event.kind !== "round-ended" && !isDone) return;
+  const outcome = isDone ? "done" : "again";
+  const note = event.kind === "round-ended" ? event.note : null;
   loop.rounds.push({ iteration: loop.iteration + loop.failures, attempt: event.attempt, outcome, note, usage });
   if (event.kind === "round-ended" && loop.rounds.length < loop.max) loop.iteration++;
 }

@@ -8,6 +8,7 @@ import { taskId } from "../../src/core/base/brand.ts";
 import { instant, type Why, why } from "../../src/core/index.ts";
 import type { WhyCode } from "../../src/core/why/conditions.ts";
 import { createWorld, type World } from "../kits/conformance/world.ts";
+import { PLAIN } from "../kits/laws/histories.ts";
 
 const MINUTE = 60_000;
 type Shut = { readonly config?: unknown; readonly story: (world: World) => void };
@@ -17,6 +18,18 @@ const SHUT: Readonly<Record<WhyCode, Shut>> = {
   ended: { story: (world) => [world.submit("t"), world.finish("t")] },
   running: { story: (world) => world.submit("t") },
   approval: { story: (world) => world.submit("t", { approval: { question: "ship it?", timeoutMs: null } }) },
+  children: {
+    story: (world) => {
+      world.submit("t", { wait: "children" });
+      world.start("t");
+      world.must({
+        type: "submit-task",
+        submission: { ...PLAIN, id: taskId("child"), parent: taskId("t") },
+        ofRunning: 1,
+      });
+      world.finish("t");
+    },
+  },
   "fleet-paused": { story: (world) => [pause(world, "fleet", ""), world.submit("t")] },
   "project-paused": { story: (world) => [world.project("p"), pause(world, "project", "p"), world.submit("t")] },
   "task-paused": {
@@ -124,7 +137,7 @@ function askedAfter({ config, story }: Shut): Why["conditions"] {
 }
 
 /** A task that has ended or runs is told so, and nothing else: there is no such condition to be open. */
-const ONLY_SHUT: readonly WhyCode[] = ["ended", "running", "approval"];
+const ONLY_SHUT: readonly WhyCode[] = ["ended", "running", "approval", "children"];
 
 for (const [code, shut] of Object.entries(SHUT))
   test(`${code} is seen shut`, () => {

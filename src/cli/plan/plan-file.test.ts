@@ -50,6 +50,11 @@ describe("a plan", () => {
     });
   });
 
+  test("a task may wait for its children, and for nothing else", () => {
+    assert.equal(taskOf("tasks: { a: { run: a, wait: children } }", "a").rules.wait, "children");
+    assert.deepEqual(complaints("tasks: { a: { run: a, wait: parents } }").length, 1);
+  });
+
   test("defaults hold for every task that says nothing else, and env is merged by name", () => {
     const text = `
 defaults: { agent: ann, timeout: 30m, attempts: 2, env: { A: 1, B: two }, shell: false, worktree: { base: main } }

@@ -122,7 +122,8 @@ function warningText({ type, detail, asked, given }: Record<string, unknown>): s
 /** What the engine needs to know; what the command is stays in the plan. */
 function bodyOf({ task, id, needs }: Matched, plan: PlanFile): TaskBody {
   const { rules } = task;
-  const { agent, project, type, priority, locks, provider, timeoutMs, attempts, tokens, maxRounds, approval } = rules;
+  const { agent, project, type, priority, locks, provider, timeoutMs, attempts, tokens, maxRounds, approval, wait } =
+    rules;
   return {
     id,
     agentId: agent,
@@ -136,7 +137,7 @@ function bodyOf({ task, id, needs }: Matched, plan: PlanFile): TaskBody {
     maxAttempts: attempts,
     onDependencyFailure: rules.onDependencyFailure,
     ...present({ outputs: task.work.outputs, onLoss: rules.onLoss, estimatedTokens: tokens }),
-    ...present({ priority, provider, timeoutMs, approval }),
+    ...present({ priority, provider, timeoutMs, approval, wait }),
     ...(maxRounds === undefined ? {} : { loop: { ...present({ until: task.work.until }), max: maxRounds } }),
   };
 }

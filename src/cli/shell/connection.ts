@@ -33,11 +33,11 @@ export function clientFor({ flags, terminal }: Pick<Call, "flags" | "terminal">)
 /** What a verb does that makes one call and shows its answer. */
 export function answering<Flags, Answer>(
   ask: (client: Client, call: Call<Flags>) => Promise<Answer>,
-  shown: (answer: Answer, output: Output) => string,
+  shown: (answer: Answer, output: Output, call: Call<Flags>) => string,
 ): (call: Call<Flags>) => Promise<ExitCode> {
   return async (call) => {
     const answer = await ask(clientFor(call), call);
-    call.output.answer(answer, () => shown(answer, call.output));
+    call.output.answer(answer, () => shown(answer, call.output, call));
     return EXIT.ok;
   };
 }

@@ -93,6 +93,7 @@ const submitted: Required<Omit<TaskBody, "id" | "approval">> & Required<Pick<Tas
   onLoss: "fail",
   labels: { team: "web" },
   loop: { until: "npm test", max: 10 },
+  wait: "children",
   approval: { question: "ship it?" },
 };
 for (const field of Object.keys(taskFields).filter((key) => !NOT_SHOWN.includes(key)))

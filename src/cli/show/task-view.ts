@@ -47,6 +47,36 @@ function noteOf({ error, position, progress }: TaskView): string {
 export const taskTable = (tasks: readonly TaskView[], output: Output): string =>
   output.table(tasks, taskColumns(output.now()));
 
+/** Tasks under their parents, as far as those are among them, and what people compare of a tree. */
+export function taskTree(tasks: readonly TaskView[], output: Output): string {
+  const known = new Set(tasks.map(({ taskId }) => taskId));
+  const below = new Map<string | undefined, TaskView[]>();
+  for (const task of tasks) {
+    const parent = task.parent !== undefined && known.has(task.parent) ? task.parent : undefined;
+    below.set(parent, [...(below.get(parent) ?? []), task]);
+  }
+  const rows: Branch[] = [];
+  const open: Branch[] = (below.get(undefined) ?? []).map((task) => ({ task, level: 0 })).reverse();
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { task, level } = next;
+    rows.push(next);
+    open.push(...(below.get(task.taskId) ?? []).map((child) => ({ task: child, level: level + 1 })).reverse());
+  }
+  return output.table(rows, treeColumns(output.now()));
+}
+
+type Branch = { readonly task: TaskView; readonly level: number };
+
+const treeColumns = (now: number): readonly Column<Branch>[] => [
+  { title: "ID", of: ({ task, level }) => `${"  ".repeat(level)}${task.taskId}`, stays: true },
+  { title: "STATE", of: ({ task }) => task.state, tint: ({ task }) => tintOf(task.state), stays: true },
+  { title: "ACTION", of: ({ task }) => task.action ?? "", shrinks: true },
+  { title: "TRY", of: ({ task }) => (task.attempt > 1 ? String(task.attempt) : ""), align: "right" },
+  { title: "TOOK", of: ({ task }) => lasted(task.createdAt, task.completedAt, now), align: "right" },
+  { title: "TOKENS", of: ({ task }) => tokensOf(task.usage), align: "right" },
+  { title: "NOTE", of: ({ task }) => noteOf(task), shrinks: true },
+];
+
 const instant = (at: string | undefined, now: number): string | undefined =>
   at === undefined ? undefined : `${at} (${age(at, now)})`;
 
@@ -115,6 +145,7 @@ export function taskDetails(task: TaskView, output: Output): string {
     ["deadline", instant(task.deadline, now)],
     ["not before", instant(task.notBefore, now)],
     ["parent", task.parent],
+    ["children", childrenOf(task)],
     ["group", task.group],
     ["needs", needsOf(task)],
     ["artifact", task.inputArtifact],
@@ -147,6 +178,13 @@ export function taskDetails(task: TaskView, output: Output): string {
     .filter((key) => task[key] !== undefined)
     .map((key) => `${output.paint("dim", key)}\n${indented(shownValue(task[key]), output.width)}`);
   return head + values.join("");
+}
+
+function childrenOf({ children, wait }: TaskView): string | undefined {
+  const waits = wait === undefined ? "" : "it waits for all below it";
+  if (children === undefined) return waits === "" ? undefined : `none; ${waits}`;
+  const open = `${count(children.total)}; ${count(children.open)} below it have not ended`;
+  return waits === "" ? open : `${open}, and ${waits}`;
 }
 
 function approvalOf({ approval, state }: TaskView, now: number): string | undefined {

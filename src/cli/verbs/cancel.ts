@@ -25,6 +25,8 @@ const KEYS: ReadonlySet<string> = new Set([
   "state",
   "label",
   "group",
+  "parent",
+  "root",
 ] satisfies (keyof CancelFilter)[]);
 
 export const cancelVerb: VerbBody<Flags> = {
@@ -33,7 +35,9 @@ export const cancelVerb: VerbBody<Flags> = {
   flags: [
     {
       flags: "--where <filter>",
-      about: "project=, agent=, type=, label=KEY=VALUE, group= or state= (several with commas); given again; or all",
+      about:
+        "project=, agent=, type=, label=KEY=VALUE, group=, parent=, root= (a task and all below it) or state= " +
+        "(several with commas); given again; or all",
       read: each,
     },
     { flags: "--reason <text>", about: "for people; it becomes the task's error (not with --where)" },
@@ -42,6 +46,7 @@ export const cancelVerb: VerbBody<Flags> = {
     ["drover cancel tsk_12 tsk_13 --reason 'wrong branch'", "two of them"],
     ["drover cancel --where project=web --where state=waiting,queued", "whatever has not begun, of one project"],
     ["drover cancel --where label=run=7", "whatever has this label"],
+    ["drover cancel --where root=plan-7", "a task and all below it"],
     ["drover cancel --where all", "everything"],
   ],
   run: async (call) => {
@@ -103,7 +108,7 @@ function filterFrom(where: readonly string[]): CancelFilter {
       .replace(/^agent$/, "agentId");
     const value = text.slice(at + 1).trim();
     if (at < 0 || !KEYS.has(key) || value === "") {
-      const hint = `project=NAME, agent=NAME, type=NAME, label=KEY=VALUE, state=queued,running, or all, alone`;
+      const hint = `project=NAME, agent=NAME, type=NAME, label=KEY=VALUE, root=ID, state=queued,running, or all, alone`;
       throw usageProblem(`--where "${text}" is no filter`, hint);
     }
     return [key, key === "state" ? value.split(",").map((state) => state.trim()) : value];

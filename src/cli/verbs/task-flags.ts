@@ -22,9 +22,10 @@ type Field = (typeof ABOUT | typeof TRIES)[number];
 type TextFlag = "agent" | "command" | "params" | "payload" | "priority" | "notBefore" | "artifact" | "tab" | "until";
 type NumberFlag = "cpu" | "memory" | "tokens" | "timeout" | "maxRounds";
 type ListFlag = "capability" | "lock" | "label" | "needs" | "output";
-export type TaskFlags = Pick<TaskBody, Field> & { readonly approval?: string | true } & Readonly<
-    Partial<Record<TextFlag, string> & Record<NumberFlag, number> & Record<ListFlag, readonly string[]>>
-  >;
+type Switches = { readonly approval?: string | true; readonly waitChildren?: boolean };
+export type TaskFlags = Pick<TaskBody, Field> &
+  Switches &
+  Readonly<Partial<Record<TextFlag, string> & Record<NumberFlag, number> & Record<ListFlag, readonly string[]>>>;
 export type SubmitFlags = TaskFlags & { readonly id?: string; readonly deadline?: string };
 
 export const PRIORITIES: readonly string[] = ["critical", "high", "normal", "low"];
@@ -100,6 +101,7 @@ export const TASK_FLAGS: readonly FlagSpec[] = [
     choices: ["retry", "fail"],
   },
   { flags: "--approval [question]", about: "somebody must approve it before it starts: drover approve ID" },
+  { flags: "--wait-children", about: "it is done only when all has ended that it submits while it runs" },
   { flags: "--until <line>", about: "with --max-rounds: the check of its loop, a shell line for the exec worker" },
   {
     flags: "--max-rounds <n>",
@@ -151,6 +153,7 @@ export async function taskBodyFrom(
     needs: flags.needs === undefined ? undefined : needsFrom(flags.needs),
     loop: loopFrom(flags),
     approval: approvalFrom(flags.approval),
+    wait: flags.waitChildren === true ? "children" : undefined,
   };
   return given({ ...others, ...Object.fromEntries(same) }) as TaskBody;
 }

@@ -9,7 +9,7 @@ import { TASK_STATES } from "../../protocol/wire/index.ts";
 import { answering } from "../shell/connection.ts";
 import { usageProblem } from "../shell/problem.ts";
 import { type FlagSpec, given, label, milliseconds, several, type VerbBody } from "../shell/verb.ts";
-import { taskTable } from "../show/task-view.ts";
+import { taskTable, taskTree } from "../show/task-view.ts";
 import { PAGE_FLAGS, type PageFlags, readPages } from "./pages.ts";
 
 type Flags = PageFlags & {
@@ -19,6 +19,8 @@ type Flags = PageFlags & {
   readonly state?: readonly string[];
   readonly label?: readonly string[];
   readonly group?: string;
+  readonly parent?: string;
+  readonly tree?: string | true;
   readonly since?: string;
   readonly order?: "newest" | "oldest";
 };
@@ -40,6 +42,8 @@ const FILTER_FLAGS: readonly FlagSpec[] = [
   },
   { flags: "--order <order>", about: "which come first (default: newest)", choices: ["newest", "oldest"] },
   { flags: "--group <id>", about: "only of this group: the tasks of one batch" },
+  { flags: "--parent <id>", about: "only tasks that name this one as parent" },
+  { flags: "--tree [id]", about: "each task under its parent; with an id, that task and all below it" },
 ];
 
 export const tasksVerb: VerbBody<Flags> = {
@@ -52,27 +56,50 @@ export const tasksVerb: VerbBody<Flags> = {
     ["drover tasks --project web --state queued,running", "what is under way for one project"],
     ["drover tasks --label team=web --label run=7", "with both of these labels"],
     ["drover tasks --state failed --since 8h", "what failed overnight"],
+    ["drover tasks --tree plan-7", "a task and all that came of it"],
     ["drover tasks --state failed --all --json", "every failed task, for a program"],
   ],
   run: answering(
     (client, { flags, terminal }) => readTasks(client, flags, terminal.now()),
-    ({ count, tasks, nextCursor }, output) => {
+    ({ count, tasks, nextCursor }, output, { flags }) => {
       if (count === 0)
         return "No tasks here. Ended ones leave the list after scheduler.resultTtl, failed ones after failedTtl.\n";
       const more = nextCursor === undefined ? "" : `\nThere are more: --cursor ${nextCursor}, or --all.\n`;
-      return taskTable(tasks, output) + more;
+      return (flags.tree === undefined ? taskTable(tasks, output) : taskTree(inOrder(tasks, flags), output)) + more;
     },
   ),
 };
 
+/** A tree is read from its root: whole, and children in the order in which they came. */
+const orderOf = ({ order, tree }: Flags): "newest" | "oldest" =>
+  order ?? (typeof tree === "string" ? "oldest" : "newest");
+const inOrder = (tasks: TaskPage["tasks"], flags: Flags): TaskPage["tasks"] =>
+  orderOf(flags) === "oldest" ? tasks : tasks.toReversed();
+
 async function readTasks(client: Client, flags: Flags, now: number): Promise<TaskPage> {
-  const { project, agent, type, state, label: labels, group, order = "newest", since: span } = flags;
+  const { project, agent, type, state, label: labels, group, parent, since: span } = flags;
+  const root = typeof flags.tree === "string" ? flags.tree : undefined;
   const since = span === undefined ? undefined : pastFrom("--since", span, now);
   // An unknown state is refused by the server, which names those there are.
   const states = state as readonly TaskState[] | undefined;
-  const filter = given({ project, agentId: agent, type, state: states, label: labels, group, order, since });
+  const filter = given({
+    project,
+    agentId: agent,
+    type,
+    state: states,
+    label: labels,
+    group,
+    parent,
+    root,
+    order: orderOf(flags),
+    since,
+  });
   const read = (query: PageFlags): Promise<TaskPage> => client.tasks({ ...filter, ...query });
-  const { items, ...more } = await readPages(flags, read, ({ tasks }) => tasks);
+  const { items, ...more } = await readPages(
+    root === undefined ? flags : { all: flags.limit === undefined, ...flags },
+    read,
+    ({ tasks }) => tasks,
+  );
   return { tasks: items, count: items.length, ...more };
 }
 

@@ -254,7 +254,7 @@ const SENTENCES: { readonly [Type in Refusal["type"]]: (refusal: RefusalOf<Type>
   "task-not-ended": ({ task, state }) =>
     `task ${task} is ${state}; only a failed, cancelled or skipped task can run again`,
   "task-not-parked": ({ task, state }) =>
-    `task ${task} is ${state}; only a parked task waits for an approval, and the first answer counts`,
+    `task ${task} is ${state}; only a task that is parked for an approval can have one, and the first answer counts`,
   "approval-late": ({ task, deadline, now }) =>
     `task ${task} was to be approved by ${instantText(deadline)}, and it is ${instantText(now)}: it has failed`,
   "queue-full": aboutQueue,

@@ -54,7 +54,7 @@ const groupsOf = (state: ReadonlyState): ReadonlyGroup[] =>
   [...state.projects.values()].flatMap(({ agents }) => [...agents.values()].flatMap(({ groups }) => groups));
 
 /** In strict order, complete, nothing twice, no empty chunk. */
-function checkList<Item>(
+export function checkList<Item>(
   name: string,
   list: ReadonlySortedList<Item>,
   expected: readonly Item[],

@@ -16,7 +16,7 @@ import { dependenciesOf, namedIn } from "../lifecycle/transitions.ts";
 import type { ReadonlyAttempt, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
 import { endedBadly, hasEnded } from "../model/state.ts";
 import { isOversize, isRunnable } from "../turn/queue.ts";
-import { type Check, checkIndices } from "./indices.ts";
+import { type Check, checkIndices, checkList } from "./indices.ts";
 
 export function checkInvariants(state: ReadonlyState): string[] {
   const complaints: string[] = [];
@@ -32,6 +32,7 @@ export function checkInvariants(state: ReadonlyState): string[] {
   checkWorkers(state, complain);
   checkTies(state, complain);
   checkGrowth(state, complain);
+  checkChildren(state, complain);
   checkEnds(state, complain);
   checkTombstones(state, complain);
   checkGates(state, complain);
@@ -194,10 +195,11 @@ function checkWorkers(state: ReadonlyState, complain: Check): void {
   }
 }
 
-/** The tasks that are there and that this one names, while its own time is not up. */
+/** The tasks that are there and that this one names; while its own time is up, the one it grew on. */
 function namedBy(state: ReadonlyState, { links, seq }: ReadonlyTask): ReadonlyTask[] {
-  if (links === null || links.due) return [];
-  const found = namedIn(links).map((id) => state.tasks.get(id));
+  if (links === null) return [];
+  const names = links.due ? [links.ofRunning ? (links.parent as TaskId) : []].flat() : namedIn(links);
+  const found = names.map((id) => state.tasks.get(id));
   // A later task may have taken the id of one that was forgotten.
   return found.filter((task) => task !== undefined && task.seq < seq) as ReadonlyTask[];
 }
@@ -250,7 +252,7 @@ function checkTies(state: ReadonlyState, complain: Check): void {
 
 /** What grew while its parent ran. */
 function checkGrowth(state: ReadonlyState, complain: Check): void {
-  const children = new Map<ReadonlyTask, { all: number; open: number }>();
+  const children = new Map<ReadonlyTask, ReadonlyTask[]>();
   for (const task of state.tasks.values()) {
     const growth = task.extra?.growth ?? null;
     if (task.links?.ofRunning !== true) continue;
@@ -259,17 +261,33 @@ function checkGrowth(state: ReadonlyState, complain: Check): void {
     // A later task may have taken the id of one that was forgotten.
     if (parent === undefined || parent.seq > task.seq) continue;
     complain(parent.extra?.growth?.tree === growth?.tree, () => `${task.id} is of the tree of its parent`);
-    const { all, open } = children.get(parent) ?? { all: 0, open: 0 };
-    children.set(parent, { all: all + 1, open: open + (hasEnded(task) ? 0 : 1) });
+    children.set(parent, [...(children.get(parent) ?? []), task]);
   }
+  const openBelow = (task: ReadonlyTask): number =>
+    (children.get(task) ?? []).reduce((sum, child) => sum + (hasEnded(child) ? 0 : 1) + openBelow(child), 0);
   for (const task of state.tasks.values()) {
     const growth = task.extra?.growth ?? null;
-    const { all, open } = children.get(task) ?? { all: 0, open: 0 };
     const say = (claim: string) => () => `${task.id} (${task.phase}) ${claim}`;
-    complain((growth?.open ?? 0) === open, say("counts the children it submitted that have not ended"));
-    complain((growth?.children ?? 0) >= all, say("counts the children it submitted"));
+    const open = openBelow(task);
+    complain((growth?.open ?? 0) === open, say("counts what grew below it and has not ended"));
+    complain((growth?.children ?? 0) >= (children.get(task)?.length ?? 0), say("counts the children it submitted"));
+    const answer = task.extra?.wait?.answer ?? null;
+    complain(answer === null || task.phase === "parked", say("waits for its children, so it is parked"));
+    complain(state.closing.has(task) === (answer !== null && open === 0), say("is done once its children have ended"));
     complain((growth?.tree.grown ?? 0) >= (growth?.children ?? 0), say("has no more children than its tree has tasks"));
   }
+}
+
+/** Which tasks name which as parent. */
+function checkChildren(state: ReadonlyState, complain: Check): void {
+  const known = new Map<TaskId, ReadonlyTask[]>();
+  for (const task of state.tasks.values()) {
+    const parent = task.links?.parent ?? null;
+    if (parent !== null) known.set(parent, [...(known.get(parent) ?? []), task]);
+  }
+  complain(state.children.size === known.size, "children are known of tasks that have some");
+  for (const [parent, tasks] of state.children)
+    checkList(`the children of ${parent}`, tasks, known.get(parent) ?? [], complain);
 }
 
 function checkEnds(state: ReadonlyState, complain: Check): void {

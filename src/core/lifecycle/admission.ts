@@ -362,6 +362,7 @@ function submittedEvent(state: ReadonlyState, task: Submission, admitted: Admitt
     maxRounds: task.maxRounds ?? 0,
     ofRunning: ties.ofRunning,
     approval,
+    wait: task.wait ?? null,
   };
 }
 

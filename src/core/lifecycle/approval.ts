@@ -14,6 +14,7 @@ import type { Event, EventOf } from "../model/events.ts";
 import type { Approval } from "../model/extra.ts";
 import type { ReadonlyAttempt, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
 import type { Task } from "../model/state.ts";
+import { isAwaiting } from "./growth.ts";
 import { extraOf } from "./labels.ts";
 import { pinToLast } from "./loop.ts";
 
@@ -40,8 +41,10 @@ export function decideApproval(state: ReadonlyState, command: CommandOf<"approve
   const phase = task?.phase ?? state.tombstones.get(id)?.phase;
   if (phase === undefined) return fail({ type: "task-unknown", task: id });
   const approval = task?.extra?.approval ?? null;
-  if (task === undefined || phase !== "parked" || approval === null)
-    return fail({ type: "task-not-parked", task: id, state: phase });
+  if (task === undefined || phase !== "parked" || approval === null || isAwaiting(task)) {
+    const state = phase === "parked" ? "parked until its children have ended" : phase;
+    return fail({ type: "task-not-parked", task: id, state });
+  }
   if (approval.until >= 0 && approval.until <= now)
     return fail({ type: "approval-late", task: id, deadline: approval.until, now });
   const said = note === null || note === "" ? null : cutError(note);

@@ -12,6 +12,7 @@ import type { Event } from "../model/events.ts";
 import type { ReadonlyAttempt, ReadonlyState } from "../model/read-only.ts";
 import { usedBy } from "../turn/budget.ts";
 import { askFor } from "./approval.ts";
+import { endDone } from "./growth.ts";
 import { endRound } from "./loop.ts";
 import { requeueAttempt, returnAttempt, throttleAttempt } from "./loss.ts";
 import { endOfStop, failAttempt, giveUpAttempt, stopForBudget } from "./stop.ts";
@@ -74,10 +75,7 @@ function leftFiles({ task, state, number }: ReadonlyAttempt, report: AttemptRepo
 function finish(state: ReadonlyState, attempt: ReadonlyAttempt, report: AttemptReport, now: Instant): Event[] {
   const { task, attempt: number, tokens } = report;
   const hasTaskEnded = attempt.stopCause === "cancelled" || attempt.stopCause === "deadline";
-  if (report.outcome === "done" && !hasTaskEnded) {
-    const { resultHash, resultSize } = report;
-    return [{ kind: "task-done", at: now, task, attempt: number, tokens, resultHash, resultSize }];
-  }
+  if (report.outcome === "done" && !hasTaskEnded) return [endDone(attempt, report, now)];
   if (attempt.state === "stopping") return [endOfStop(state, attempt, tokens, now)];
   if (report.outcome === "requeue") {
     const reason = report.error === null ? null : cutError(report.error);

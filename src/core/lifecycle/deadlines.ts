@@ -23,6 +23,7 @@ import { overdueAt } from "../turn/priority.ts";
 import { nextRankChange } from "../turn/rank-change.ts";
 import { unanswered } from "./approval.ts";
 import { queued } from "./dependency.ts";
+import { isAwaiting } from "./growth.ts";
 import { dueAtGates, nextInstantAtGates } from "./permits.ts";
 import { endOfStop, stopByFor, stopping } from "./stop.ts";
 
@@ -75,7 +76,7 @@ function dueTimer(state: ReadonlyState, timer: ReadonlyTimer, now: Instant): Eve
 
 function deadlineEvent(state: ReadonlyState, task: ReadonlyTask, now: Instant): Event {
   const runs = task.phase === "assigned" || task.phase === "running";
-  const where = task.phase === "parked" ? "parked" : "queued";
+  const where = isAwaiting(task) ? "its children had not ended" : task.phase === "parked" ? "parked" : "queued";
   const reason = runs ? "deadline exceeded" : `deadline exceeded while ${where}`;
   const stopBy = runs && task.attempt !== null ? stopByFor(state, task.attempt, now) : null;
   return { kind: "task-failed", at: now, task: task.id, attempt: null, tokens: null, reason, expired: !runs, stopBy };

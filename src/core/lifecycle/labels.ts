@@ -16,6 +16,7 @@ export const newExtra = (): TaskExtra => ({
   attempts: null,
   loop: null,
   growth: null,
+  wait: null,
   files: null,
   approval: null,
 });

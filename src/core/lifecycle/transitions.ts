@@ -29,7 +29,7 @@ import { joinTab, leaveTab } from "./browser-tab.ts";
 import { noteEnd, noteParked } from "./callbacks.ts";
 import { dropFiles, hasLeft } from "./files.ts";
 import { joinGroup, leaveGroup, moveInGroup } from "./groups.ts";
-import { countOpen, grow } from "./growth.ts";
+import { countOpen, grow, listChild, noteDone, stopAwaiting, unlistChild } from "./growth.ts";
 import { dropLabels, extraOf, putLabels } from "./labels.ts";
 import { setTimer } from "./timers.ts";
 
@@ -84,6 +84,7 @@ export function submitTask(state: State, event: TaskSubmitted): void {
   if (event.labels.length > 0) putLabels(state, task, event.labels);
   if (event.group !== null) joinGroup(state, task, event.group);
   if (event.approval !== null) requireApproval(task, event.approval);
+  if (event.wait !== null) extraOf(task).wait = { answer: null };
   if (event.maxRounds > 0) extraOf(task).loop = { max: event.maxRounds, rounds: [] };
   tie(state, task, event);
   if (event.runnable) queueTask(state, task, event.at, event.pin);
@@ -113,9 +114,12 @@ const newLinks = ({ parent, needs, artifact, ofRunning }: Ties & Pick<Links, "ar
 function tie(state: State, task: Task, event: TaskSubmitted): void {
   if (event.parent === null && event.needs.length === 0 && event.artifact === null) return;
   task.links = newLinks(event);
-  if (event.parent !== null) countChild(state, event.parent, 1);
+  if (event.parent !== null) {
+    countChild(state, event.parent, 1);
+    listChild(state, task, event.parent);
+  }
   if (event.ofRunning) grow(state, task);
-  nameAll(state, task, 1);
+  nameAll(state, task, 1, keptBy(task.links));
   for (const id of dependenciesOf(event)) waitForTask(state, task, id);
   if (event.artifact !== null) awaitArtifact(state, task, event.artifact);
 }
@@ -262,6 +266,15 @@ export function parkTask(state: State, task: Task, event: EventOf<"task-parked">
   noteParked(state, task);
 }
 
+/** An attempt of it is done; it waits for what grew below it, and holds nothing meanwhile. */
+export function awaitChildren(state: State, task: Task, event: EventOf<"attempt-done">): void {
+  const { startedAt } = task;
+  setPhase(state, task, "parked");
+  // It waits for no other attempt: this one was its last.
+  task.startedAt = startedAt;
+  noteDone(state, task, event);
+}
+
 export function setPin(state: State, task: Task, pin: Pin | null, at: number): void {
   if (task.pin !== null) {
     const pinned = state.pins.get(task.pin);
@@ -332,6 +345,7 @@ export function endTask(state: State, task: Task, phase: EndPhase, end: End): vo
   dropHold(state, task);
   task.restUntil = -1;
   task.end = end;
+  if (task.extra !== null) stopAwaiting(state, task);
   if (task.links?.ofRunning === true) countOpen(state, task, -1);
   push(endsOf(state, phase), { task, end });
   countEnd(state, phase, 1);
@@ -355,10 +369,16 @@ function tally(state: State, task: Task, phase: EndPhase): void {
   if (key !== "skipped") task.agent.totals[key]++;
 }
 
-/** Counts a task among those that name its parent and its needs, or no longer. */
-export function nameAll(state: State, task: Task, by: 1 | -1): void {
-  if (task.links === null) return;
-  for (const id of namedIn(task.links)) {
+/**
+ * What a task keeps the records of: its parent and its needs while its own time is not up. After that, as long as a
+ * task that has time keeps its own record: the task that it grew on, so that no tree has a gap above what lives.
+ */
+export const keptBy = ({ parent, needs, ofRunning, due }: Ties & Pick<Links, "due">): TaskId[] =>
+  due ? (ofRunning && parent !== null ? [parent] : []) : namedIn({ parent, needs, ofRunning });
+
+/** Counts a task among those that keep the records of these, or no longer. */
+export function nameAll(state: State, task: Task, by: 1 | -1, ids: readonly TaskId[]): void {
+  for (const id of ids) {
     const named = state.tasks.get(id);
     // A later task may have taken the id of one that was forgotten.
     if (named === undefined || named.seq > task.seq) continue;
@@ -371,10 +391,16 @@ export function nameAll(state: State, task: Task, by: 1 | -1): void {
 /** An ended task's time is up: it names no other any longer. Its record goes, unless a task that has time names it. */
 export function letGo(state: State, task: Task, mayStay: boolean): void {
   countEnd(state, task.phase, -1);
-  nameAll(state, task, -1);
-  if (mayStay && task.links !== null && task.links.namedBy > 0) task.links.due = true;
-  else bury(state, task);
+  const { links } = task;
+  if (mayStay && links !== null && links.namedBy > 0) {
+    const before = keptBy(links);
+    links.due = true;
+    nameAll(state, task, -1, without(before, keptBy(links)));
+  } else bury(state, task);
 }
+
+const without = (ids: readonly TaskId[], others: readonly TaskId[]): TaskId[] =>
+  ids.filter((id) => !others.includes(id));
 
 /** A task that ended runs again: a new iteration with a clean slate. */
 export function reviveTask(state: State, task: Task, waitFor: readonly TaskId[], at: Instant): void {
@@ -388,8 +414,9 @@ export function reviveTask(state: State, task: Task, waitFor: readonly TaskId[],
   task.end = null;
   if (task.links?.ofRunning === true) countOpen(state, task, 1);
   if (task.links?.due === true) {
+    const before = keptBy(task.links);
     task.links.due = false;
-    nameAll(state, task, 1);
+    nameAll(state, task, 1, without(keptBy(task.links), before));
   } else countEnd(state, task.phase, -1);
   dropStale(endsOf(state, task.phase), endedBadly(task.phase) ? state.failures : state.results);
   takeBackEnd(state, task);
@@ -430,6 +457,10 @@ function bury(state: State, task: Task): void {
     due: false,
   };
   state.tasks.delete(task.id);
+  if (task.links !== null) {
+    unlistChild(state, task);
+    nameAll(state, task, -1, keptBy(task.links));
+  }
   if (task.extra !== null) {
     dropLabels(state, task);
     leaveGroup(state, task);

@@ -52,6 +52,8 @@ export type Submission = Pick<
   readonly maxRounds?: number;
   /** What somebody must approve before it is queued; null or absent: nothing. */
   readonly approval?: TaskSubmitted["approval"];
+  /** What must have ended before it is done; null or absent: nothing. */
+  readonly wait?: TaskSubmitted["wait"];
   /** Null: as the task's kind has it; `fail` with a tab, else `retry`. */
   readonly onLoss?: OnLoss | null;
   /** The host that is called when it ends; null or absent: none. */

@@ -50,6 +50,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
     "maxRounds",
     "ofRunning",
     "approval",
+    "wait",
   ],
   "task-queued": ["task", "cause", "pin"],
   "task-assigned": ["task", "attempt", "worker", "reason", "rank", "charge", "reserve"],
@@ -60,7 +61,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "attempt-stopped": ["task", "attempt", "tokens"],
   "attempt-failed": ["task", "attempt", "tokens", "error", "restUntil"],
   "attempt-lost": ["task", "attempt", "tokens", "cause", "estimate", "restUntil", "reason"],
-  "task-done": ["task", "attempt", "tokens", "resultHash", "resultSize"],
+  "task-done": ["task", "attempt", "tokens", "resultHash", "resultSize", "resultSeq"],
   "task-failed": ["task", "attempt", "tokens", "reason", "expired", "stopBy"],
   "task-cancelled": ["task", "reason", "stopBy"],
   "task-skipped": ["task", "cause", "dependency", "reason", "attempt", "tokens"],
@@ -121,6 +122,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "attempt-files": ["task", "attempt", "files"],
   "task-parked": ["task", "attempt", "tokens", "question", "until"],
   "task-approved": ["task", "note", "pin"],
+  "attempt-done": ["task", "attempt", "tokens", "resultHash", "resultSize"],
 };
 
 /** Fields that older logs do not have, and what they mean where they are absent: the last of their kind, in order. */
@@ -134,7 +136,9 @@ export const ADDED: { readonly [Kind in EventKind]?: Readonly<Record<string, unk
     maxRounds: 0,
     ofRunning: false,
     approval: null,
+    wait: null,
   },
+  "task-done": { resultSeq: null },
   "dependents-notified": { rejoins: false },
   "attempt-lost": { reason: null },
   "callback-asked": { host: "" },

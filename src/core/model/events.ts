@@ -225,6 +225,8 @@ type Submitted = Of<"task" | "project" | "pin" | "runnable"> & {
     /** How long there is to answer, in milliseconds from when it is asked; null: for ever. */
     readonly timeoutMs: number | null;
   } | null;
+  /** What must have ended, once its attempt is done, before it is: what grew below it; null if nothing. */
+  wait: "children" | null;
 };
 
 /** What was used, in detail. */
@@ -320,6 +322,8 @@ export type EventFields = {
     resultHash: string | null;
     /** The size of the result in bytes; 0 if there is none. */
     resultSize: number;
+    /** The `attempt-done` that has the result, of a task that waited for its children; null: this event has it. */
+    resultSeq: Seq | null;
   };
   "task-failed": Of<"task" | "tokens" | "stopBy" | "reason"> & {
     /** The attempt that ended with it; null if none did. */
@@ -455,6 +459,13 @@ export type EventFields = {
   "task-approved": Of<"task" | "pin"> & {
     /** What the next attempt is to see; null if nothing. */
     note: string | null;
+  };
+  /** It has answered, and its task waits for what grew below it. */
+  "attempt-done": Of<"task" | "attempt" | "tokens"> & {
+    /** The SHA-256 of the result; null if there is none. */
+    resultHash: string | null;
+    /** The size of the result in bytes; 0 if there is none. */
+    resultSize: number;
   };
 };
 

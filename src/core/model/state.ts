@@ -37,15 +37,11 @@ import type { RollingSum } from "../gate/usage-window.ts";
 import type { PushTarget } from "./commands.ts";
 import type { FileRef, OnLoss, StopCause, Takes, TaskSubmitted, UsageTotals, WorkerKind } from "./events.ts";
 import type { Approval, AttemptUsage, End, EndedExtra, Loop } from "./extra.ts";
-import type { Growth } from "./growth.ts";
+import type { Growth, Wait } from "./growth.ts";
+import type { EndPhase, Phase } from "./phase.ts";
 import type { Room, UsedRoom } from "./room.ts";
 
-/** Where a task is that has not ended. */
-export type LivePhase = "waiting" | "queued" | "assigned" | "running" | "parked";
-/** How a task has ended. */
-export type EndPhase = "done" | "failed" | "cancelled" | "skipped";
-/** Where a task is in its life. */
-export type Phase = LivePhase | EndPhase;
+export { type EndPhase, endedBadly, hasEnded, isEndPhase, type LivePhase, type Phase, wentWell } from "./phase.ts";
 
 /** What a task requires, shared by all tasks that require the same. */
 export type Requirements = Pick<
@@ -171,6 +167,7 @@ export type TaskExtra = {
   loop: Loop | null;
   /** Its place in a tree that grows. */
   growth: Growth | null;
+  wait: Wait | null;
   files: readonly FileRef[] | null;
   approval: Approval | null;
 };
@@ -506,6 +503,8 @@ export type State = {
   readonly groups: Map<string, TaskGroup>;
   /** The tasks that list each file, by the hash of its content, as long as they are readable. */
   readonly files: Map<string, Set<Task>>;
+  /** The tasks that name each task as parent, in the order of submission, as long as they are readable. */
+  readonly children: Map<TaskId, SortedList<Task>>;
   /** What tasks require, by its key. */
   readonly requirements: Map<string, Requirements>;
   /** The shapes of queued tasks, and which of them cannot start. */
@@ -531,6 +530,8 @@ export type State = {
   readonly strayPins: Set<Pin>;
   /** Waiting tasks that wait for nothing any more, in the order of submission. */
   readonly ready: SortedList<Task>;
+  /** Parked tasks that waited for what grew below them, all of which has ended: they are done. */
+  readonly closing: Set<Task>;
   /** Ended tasks whose dependents were not all notified, in the order of their ends. */
   readonly unnotified: Set<Task>;
   /** Tasks that are done or were cancelled, in the order of their ends: the next to become a tombstone comes first. */
@@ -581,13 +582,3 @@ export type State = {
   /** How many tasks of an agent found no room, of the agents it happened to last. */
   readonly rejected: Map<AgentId, number>;
 };
-
-const END_PHASES: ReadonlySet<Phase> = new Set<Phase>(["done", "failed", "cancelled", "skipped"]);
-export const isEndPhase = (phase: Phase): phase is EndPhase => END_PHASES.has(phase);
-export const hasEnded = (task: { readonly phase: Phase }): boolean => END_PHASES.has(task.phase);
-
-/** Whether an ended task is kept at hand for longer, so that people see it and may run it again. */
-export const endedBadly = (phase: Phase): boolean => phase === "failed" || phase === "skipped";
-
-/** What a task's dependents go by: it is not over, it went well, or it did not. */
-export const wentWell = (phase: Phase): boolean => phase === "done";

@@ -84,7 +84,10 @@ export type ExtraRow = {
   growth?: GrowthRow;
   files?: readonly FileRow[];
   approval?: ApprovalRow;
+  wait?: WaitRow;
 };
+/** What its attempt has answered, while it waits for what grew below it; empty before and after. */
+export type WaitRow = readonly [] | readonly [attempt: number, seq: number, hash: string | null, size: number];
 export type FileRow = [path: string, hash: string, size: number];
 export type ApprovalRow = [
   ...[required: Approval["required"], question: string | null, until: number, note: string | null, at: number],

@@ -38,14 +38,14 @@ import { newTab, watchTabs } from "../lifecycle/browser-tab.ts";
 import { endedOf } from "../lifecycle/callbacks.ts";
 import { putFiles } from "../lifecycle/files.ts";
 import { count as countInGroup, groupFor, joinGroup, partFor } from "../lifecycle/groups.ts";
-import { countOpen, growthOf } from "../lifecycle/growth.ts";
+import { countOpen, growthOf, listChild, watchOpen } from "../lifecycle/growth.ts";
 import { extraOf, putLabels } from "../lifecycle/labels.ts";
 import { bookCall } from "../lifecycle/permits.ts";
 import { setTimer } from "../lifecycle/timers.ts";
-import { armWake, awaitArtifact, count, countEnd, endsOf, nameAll, setPin } from "../lifecycle/transitions.ts";
+import { armWake, awaitArtifact, count, countEnd, endsOf, keptBy, nameAll, setPin } from "../lifecycle/transitions.ts";
 import type { FileRef, UsageTotals } from "../model/events.ts";
 import type { Approval, AttemptUsage, End, EndedExtra, Loop } from "../model/extra.ts";
-import type { Tree } from "../model/growth.ts";
+import type { Answer, Tree } from "../model/growth.ts";
 import type {
   Agent,
   Attempt,
@@ -347,7 +347,7 @@ function loadMore(loading: Loading, task: Task, more: format.TaskMore): void {
 function loadExtra(
   loading: Loading,
   task: Task,
-  { labels, group, usage, attempts, loop, growth, files = [], approval }: format.ExtraRow,
+  { labels, group, usage, attempts, loop, growth, files = [], approval, wait }: format.ExtraRow,
 ): void {
   const { state } = loading;
   if (labels !== undefined) putLabels(state, task, labels);
@@ -357,6 +357,7 @@ function loadExtra(
   if (growth !== undefined) loadGrowth(loading, task, growth);
   if (files.length > 0) putFiles(state, task, files.map(fileFrom));
   if (approval !== undefined) loadApproval(state, task, approval);
+  if (wait !== undefined) loadWait(state, task, wait);
   if (loop !== undefined) extraOf(task).loop = loopFrom(loop);
 }
 
@@ -406,6 +407,19 @@ const approvalFrom = ([required, question, until, note, at]: format.ApprovalRow)
   given: at < 0 ? null : { note, at: at as Instant },
 });
 
+/** What grew below it comes later, and counts itself. */
+function loadWait(state: State, task: Task, row: format.WaitRow): void {
+  extraOf(task).wait = { answer: row.length === 0 ? null : answerFrom(row) };
+  watchOpen(state, task);
+}
+
+const answerFrom = ([attempt, seq, resultHash, resultSize]: format.WaitRow & { length: 4 }): Answer => ({
+  attempt,
+  seq,
+  resultHash,
+  resultSize,
+});
+
 /** Its tasks come later, and count themselves. */
 function loadGroup({ state }: Loading, [, id, createdAt, parts]: format.GroupRow): void {
   const group = groupFor(state, id, createdAt as Instant);
@@ -417,11 +431,12 @@ function loadGroup({ state }: Loading, [, id, createdAt, parts]: format.GroupRow
   }
 }
 
-function loadLinks({ dependents: later }: Loading, task: Task, row: format.LinksRow): void {
+function loadLinks({ state, dependents: later }: Loading, task: Task, row: format.LinksRow): void {
   const [parent, needs, unmet, artifact, seqs, notified, children, due = false, ofRunning = false] = row;
   const ties = { parent: parent as TaskId | null, needs: needs as readonly TaskId[], ofRunning };
   const links: Links = { ...ties, unmet, artifact, dependents: [], notified, children, namedBy: 0, due };
   task.links = links;
+  if (ties.parent !== null) listChild(state, task, ties.parent);
   if (seqs.length > 0) later.push({ links, seqs, owner: task });
 }
 
@@ -564,7 +579,7 @@ function finish(loading: Loading): State {
   for (const { links, seqs, owner } of loading.dependents) {
     for (const seq of seqs) links.dependents.push(seq === 0 ? gone(owner) : taskAt(loading, seq));
   }
-  for (const task of loading.tasks) if (task.links?.due !== true) nameAll(state, task, 1);
+  for (const task of loading.tasks) if (task.links !== null) nameAll(state, task, 1, keptBy(task.links));
   const ended = loading.tasks.filter((task) => task.end !== null && task.links?.due !== true);
   ended.sort((left, right) => (left.end as End).seq - (right.end as End).seq);
   for (const task of ended) {

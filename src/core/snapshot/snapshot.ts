@@ -198,11 +198,12 @@ function moreOf(task: ReadonlyTask, links: format.LinksRow | null, extra: format
 
 /** Null also where it is there and holds nothing. */
 function extraRow(extra: ReadonlyExtra): format.ExtraRow | null {
-  const { labels, growth } = extra;
+  const { labels, growth, wait } = extra;
   if (Object.values(extra).every((one) => one === null)) return null;
   return {
     ...(labels === null ? {} : { labels: labels.map(({ text }) => text) }),
     ...(growth === null ? {} : { growth: [growth.tree.root, growth.tree.grown, growth.children] }),
+    ...(wait === null ? {} : { wait: waitRow(wait) }),
     ...endedExtraRow(extra),
   };
 }
@@ -242,6 +243,9 @@ function groupRow({ id, createdAt, tasks, parts }: ReadonlyTaskGroup): format.Gr
 const approvalRow = ({ required, question, until, given }: ReadonlyExtra["approval"] & {}): format.ApprovalRow => [
   ...([required, question, until, given?.note ?? null, given?.at ?? -1] as const),
 ];
+
+const waitRow = ({ answer }: NonNullable<ReadonlyExtra["wait"]>): format.WaitRow =>
+  answer === null ? [] : [answer.attempt, answer.seq, answer.resultHash, answer.resultSize];
 
 const loopRow = ({ max, rounds }: NonNullable<ReadonlyExtra["loop"]>): format.LoopRow => [
   max,

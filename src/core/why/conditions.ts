@@ -22,7 +22,7 @@ import { asRunnable, deficitsWith, type Question } from "./turn.ts";
 
 /** The name of a condition between a task and its start. */
 export type WhyCode =
-  | ("ended" | "running" | "approval" | "fleet-paused" | "project-paused" | "task-paused")
+  | ("ended" | "running" | "approval" | "children" | "fleet-paused" | "project-paused" | "task-paused")
   | ("dependency" | "artifact" | "not-before" | "backing-off" | "stopping" | "deadline")
   | ("fleet-in-flight" | "fleet-budget" | "project-in-flight" | "project-budget")
   | ("express-lane" | "project-turn" | "agent-in-flight" | "agent-turn" | "position")

@@ -10,6 +10,7 @@ import type { Instant, TaskId } from "../base/brand.ts";
 import type { Refusal } from "../base/refusal.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import { items } from "../collections/sorted-list.ts";
+import { isAwaiting, openBelow } from "../lifecycle/growth.ts";
 import type { ReadonlyAttempt, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
 import { hasEnded, type Phase } from "../model/state.ts";
 import { compareRanks, shownScore, type TaskRank } from "../turn/priority.ts";
@@ -78,7 +79,8 @@ export function why(state: ReadonlyState, id: TaskId, now: Instant): Result<Why,
   if (task.phase === "assigned" || task.phase === "running") {
     return ok(answer(id, task.phase, runCondition(task, task.attempt as ReadonlyAttempt)));
   }
-  if (task.phase === "parked") return ok(answer(id, task.phase, approvalCondition(task)));
+  if (task.phase === "parked")
+    return ok(answer(id, task.phase, isAwaiting(task) ? childrenCondition(state, task) : approvalCondition(task)));
   return ok(whyNotStarted(state, task, now));
 }
 
@@ -102,6 +104,30 @@ function approvalCondition({ id, extra }: ReadonlyTask): WhyCondition {
   const detail = `The task is parked until somebody approves it (drover approve ${id})${asked}`;
   return finding("approval", false, until < 0 ? {} : { failsAt: until }, ["", detail]);
 }
+
+const CHILDREN_NAMED_MAX = 5;
+
+function childrenCondition(state: ReadonlyState, task: ReadonlyTask): WhyCondition {
+  const open = openBelow(task);
+  const named = firstOpen(state, task, CHILDREN_NAMED_MAX).map(({ id, phase }) => `${id} (${phase})`);
+  const more = open > named.length ? ` and ${open - named.length} more` : "";
+  const has = open === 1 ? "1 task that grew below it has" : `${open} tasks that grew below it have`;
+  const detail = `The task is parked until ${has} ended: ${named.join(", ")}${more}`;
+  return finding("children", false, { open, children: task.extra?.growth?.children ?? 0 }, ["", detail]);
+}
+
+/** The first that grew below a task and have not ended. Where nothing is open it does not look. */
+function firstOpen(state: ReadonlyState, task: ReadonlyTask, count: number): ReadonlyTask[] {
+  const found: ReadonlyTask[] = [];
+  for (const child of items(state.children.get(task.id) ?? NO_CHILDREN)) {
+    if (found.length >= count) break;
+    if (child.links?.ofRunning !== true) continue;
+    if (!hasEnded(child)) found.push(child);
+    if (openBelow(child) > 0) found.push(...firstOpen(state, child, count - found.length));
+  }
+  return found;
+}
+const NO_CHILDREN = { chunks: [], size: 0, head: 0, compare: () => 0 };
 
 function runCondition(task: ReadonlyTask, attempt: ReadonlyAttempt): WhyCondition {
   const { number, worker, assignedAt } = attempt;

@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { type Seq, seq } from "../../core/base/index.ts";
 import type { Config } from "../../core/config/index.ts";
-import type { End, State } from "../../core/model/index.ts";
+import type { State } from "../../core/model/index.ts";
 import { decodeEvent } from "../../log/format/index.ts";
 import type { Log } from "../../log/index.ts";
 import { recover, snapshotChunks } from "../writer/recovery.ts";
@@ -163,10 +163,11 @@ export function neededPayloads(state: State, before: number): Seq[] {
   if (before === 0) return [];
   // A task that is readable and whose callback is due names the same events twice.
   const needed = new Set<Seq>();
-  const need = (task: { readonly seq: number; readonly end: End | null }): void => {
-    for (const at of [task.seq, task.end?.resultSeq ?? null]) if (at !== null && at <= before) needed.add(seq(at));
+  const need = (...seqs: readonly (number | null)[]): void => {
+    for (const at of seqs) if (at !== null && at <= before) needed.add(seq(at));
   };
-  for (const task of state.tasks.values()) need(task);
-  for (const { ended } of state.callbacks.due.values()) if (ended !== null) need(ended);
+  for (const { seq: at, end, extra } of state.tasks.values())
+    need(at, end?.resultSeq ?? null, extra?.wait?.answer?.seq ?? null);
+  for (const { ended } of state.callbacks.due.values()) if (ended !== null) need(ended.seq, ended.end.resultSeq);
   return [...needed];
 }

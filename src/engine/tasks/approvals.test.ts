@@ -33,7 +33,10 @@ test("an approval is asked for when the task would be queued: after its needs an
   await kit.drover.submit({ id: "need", agentId: "ann", action: "x" });
   const notBefore = kit.clock.now() + 5000;
   await kit.drover.submit({ id: "t", agentId: "ann", action: "x", needs: ["need"], approval: true, notBefore });
-  await assert.rejects(kit.drover.approve("t"), { code: "conflict", message: /t is waiting; only a parked task/ });
+  await assert.rejects(kit.drover.approve("t"), {
+    code: "conflict",
+    message: /t is waiting; only a task that is parked for/,
+  });
   await kit.drover.worker({ id: "w" }, () => null);
   await kit.settle();
   assert.equal(await stateOf(kit), "waiting");

@@ -43,7 +43,7 @@ test("what is looked at are the tasks of the rarest label, and no others", async
   await using kit = await some();
   const { state } = kit.drover;
   const looked = (...labels: string[]): string[] =>
-    Array.from(candidates(state, { labels, group: null }), ({ id }) => id);
+    Array.from(candidates(state, { labels, group: null, parent: null, root: null }), ({ id }) => id);
   assert.deepEqual(looked("team=web", "run=2"), ["b"]);
   assert.deepEqual(looked("run=2", "team=web"), ["b"]);
   assert.deepEqual(looked("team=web", "no=such"), []);

@@ -9,7 +9,7 @@
  */
 import type { Reader, Seq, TaskId } from "../../core/base/index.ts";
 import { isRecord, name, oneOf, readSection, setOf, whole } from "../../core/base/index.ts";
-import { front } from "../../core/collections/index.ts";
+import { front, items } from "../../core/collections/index.ts";
 import type { State, Task } from "../../core/model/index.ts";
 import { decodeEvent } from "../../log/format/index.ts";
 import type { Log } from "../../log/index.ts";
@@ -59,6 +59,10 @@ export type TaskFilter = {
   readonly label?: string | readonly string[];
   /** Only of this group. */
   readonly group?: string;
+  /** Only tasks that name this one as parent. */
+  readonly parent?: string;
+  /** Only this task and all below it: its children, theirs, and so on. */
+  readonly root?: string;
 };
 
 /** One look at the state; then, when all that was seen is durable, what the log holds of it. */
@@ -146,7 +150,9 @@ export async function endOf(
   const record = await log.readRecord(seq);
   if (record === null || record.bytes.length === 0) return {};
   const { event } = decodeEvent(record.bytes, seq);
-  if (event.kind === "task-done") {
+  // One that waited for its children had answered before.
+  if (event.kind === "task-done" && event.resultSeq !== null) return endOf(log, id, event.resultSeq);
+  if (event.kind === "task-done" || event.kind === "attempt-done") {
     const read = async () => checkedPayload(record, seq);
     const result = await resultOf(
       id,
@@ -184,12 +190,15 @@ type Listed = {
     readonly labels: readonly { readonly text: string }[] | null;
     readonly group?: { readonly group: { readonly id: string } } | null;
   } | null;
+  readonly links?: { readonly parent: string | null } | null;
 };
 
-/** Which tasks a filter names: by group and labels, which are looked up, and by all else, which is asked of each. */
+/** Which tasks a filter names: by what is looked up (labels, group, parent, root), and by all else, asked of each. */
 type Matcher = {
   readonly labels: readonly string[];
   readonly group: string | null;
+  readonly parent: string | null;
+  readonly root: string | null;
   readonly matches: (task: Listed) => boolean;
 };
 
@@ -203,15 +212,16 @@ export function matcher(filter: TaskFilter, more: readonly string[] = []): Match
   if (!isRecord(filter)) throw badInput("filter", filter, "an object");
   const states = filter.state === undefined ? null : new Set([filter.state].flat());
   for (const state of states ?? []) accepted(oneOf(...STATES)(state, "state"));
-  const fields = { agentId: name(), project: namesOf, type: name(), label: readLabels, group: name() };
+  const ids = { group: name(), parent: name(), root: name() };
+  const fields = { agentId: name(), project: namesOf, type: name(), label: readLabels, ...ids };
   const { state: _, ...names } = filter;
   const read = readSection<Omit<TaskFilter, "state">>(fields as never, {}, names, "");
   if (!read.ok) {
     const { failure } = read;
-    const known = ["agentId", "project", "state", "type", "label", "group", ...more];
+    const known = ["agentId", "project", "state", "type", "label", "group", "parent", "root", ...more];
     throw refused(failure.type === "unknown-field" ? { ...failure, known } : failure);
   }
-  const { agentId, project, type, label = [], group = null } = read.value;
+  const { agentId, project, type, label = [], group = null, parent = null, root = null } = read.value;
   const labels = [label].flat();
   const projects = project === undefined ? null : new Set<string>([project].flat());
   const matches = (task: Listed): boolean =>
@@ -220,8 +230,11 @@ export function matcher(filter: TaskFilter, more: readonly string[] = []): Match
     (projects === null || projects.has(task.project.id)) &&
     (type === undefined || task.requirements.type === type) &&
     (group === null || task.extra?.group?.group.id === group) &&
+    (parent === null || task.links?.parent === parent) &&
+    // Those that were let in and are below a root were looked up; one that was turned away is below none.
+    (root === null || "links" in task) &&
     hasLabels(task, labels);
-  return { labels, group, matches };
+  return { labels, group, parent, root, matches };
 }
 
 const LABELS = labelFilter();
@@ -253,12 +266,12 @@ export function labelledEvents(state: State, label: string | readonly string[]):
   };
 }
 
-/** What may match: all tasks, or, where labels or a group are wanted, those of the smallest of them. */
-export function candidates(
-  { tasks, labels, groups }: State,
-  wanted: Pick<Matcher, "labels" | "group">,
-): Iterable<Task> {
+/** What may match: all tasks, or, where labels, a group or a parent are wanted, those of the smallest of them. */
+export function candidates(state: State, wanted: Omit<Matcher, "matches">): Iterable<Task> {
+  const { tasks, labels, groups, children } = state;
+  if (wanted.root !== null) return treeOf(state, wanted.root as TaskId);
   const lists = wanted.labels.map((text) => labels.get(text)?.tasks ?? null);
+  if (wanted.parent !== null) lists.push(children.get(wanted.parent as TaskId) ?? null);
   if (wanted.group !== null) lists.push(groups.get(wanted.group)?.tasks ?? null);
   if (lists.length === 0) return tasks.values();
   const known = lists.filter((list) => list !== null);
@@ -266,6 +279,18 @@ export function candidates(
   const rarest = known.reduce((least, list) => (list.size < least.size ? list : least));
   // A copy: other things happen while a page is made.
   return front(rarest, rarest.size);
+}
+
+/** A task and all below it, in the order of submission. */
+function treeOf({ tasks, children }: State, root: TaskId): Task[] {
+  const top = tasks.get(root);
+  const found: Task[] = top === undefined ? [] : [top];
+  // The root itself may be gone while its children are there. What is found last is looked below of last.
+  for (let id: TaskId | undefined = root, next = found.length; id !== undefined; id = found[next++]?.id) {
+    const list = children.get(id);
+    if (list !== undefined) for (const child of items(list)) found.push(child);
+  }
+  return found.sort((left, right) => left.seq - right.seq);
 }
 
 /** Which tasks, how many of them, and in which order. */

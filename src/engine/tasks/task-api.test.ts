@@ -163,7 +163,7 @@ test("cancelWhere cancels what the filter names and lives, and says how many", a
   );
   for (const empty of [{}, { project: undefined }])
     await assert.rejects(kit.drover.cancelWhere(empty as never), {
-      message: /^filter is \{\}, .*agentId, project, state, type, label and group/,
+      message: /^filter is \{\}, .*agentId, project, state, type, label, group, parent and root/,
     });
   assert.equal((await kit.drover.cancelWhere({ all: true })).count, 1);
   assert.equal((await kit.drover.cancelWhere({ all: true })).count, 0);

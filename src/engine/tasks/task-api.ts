@@ -237,7 +237,7 @@ function notEmpty(filter: TaskFilter): TaskFilter {
     throw badInput(
       "filter",
       filter,
-      "at least one of agentId, project, state, type, label and group; or { all: true } for every task",
+      "at least one of agentId, project, state, type, label, group, parent and root; or { all: true } for every task",
     );
   return filter;
 }

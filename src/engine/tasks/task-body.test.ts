@@ -340,7 +340,7 @@ test("every field finds its place in what the core is told", () => {
     ...{ inputArtifact: "in", resources: { cpuMillicores: 3, memoryBytes: 4 }, capabilities: ["y", "x"], locks: ["l"] },
     ...{ zone: "zone", provider: "prov", estimatedTokens: 4.5, iteration: 6, maxAttempts: 7, timeoutMs: 10 },
     ...{ onDependencyFailure: "run", onLoss: "retry", callbackUrl: "https://a/", labels: { k: "v" }, loop: { max: 3 } },
-    ...{ outputs: ["report/**"], approval: { question: "now?", timeoutMs: 11 } },
+    ...{ outputs: ["report/**"], approval: { question: "now?", timeoutMs: 11 }, wait: "children" },
   };
   assert.deepEqual(Object.keys(body).sort(), Object.keys(taskFields).sort());
   const { hash: bodyHash, size: bodySize } = described(plainly(body, "", 0));
@@ -349,7 +349,7 @@ test("every field finds its place in what the core is told", () => {
     ...{ memory: 4, provider: "prov", locks: ["l"], zone: "zone", tab: "tab", priority: -100, parent: "up" },
     ...{ needs: ["z", "b"], artifact: "in", artifactReady: false, notBefore: 8, deadline: 9, estimatedTokens: 5 },
     ...{ iteration: 6, maxAttempts: 7, timeoutMs: 10, onDependencyFailure: "run", onLoss: "retry", callback: "a" },
-    ...{ maxRounds: 3, approval: { question: "now?", timeoutMs: 11 } },
+    ...{ maxRounds: 3, approval: { question: "now?", timeoutMs: 11 }, wait: "children" },
     ...{ action: "build", labels: ["k=v"] },
   });
 });

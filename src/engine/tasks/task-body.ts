@@ -100,7 +100,9 @@ type Parsed = {
 type Index<Key> = number & { readonly of?: Key };
 const KNOWN: readonly string[] = Object.keys(taskFields);
 const IN_ORDER = ([...KNOWN] as (keyof Parsed)[]).sort();
-invariant(IN_ORDER.length <= 32, "at most 32 fields, a bit each; widen `Reading.given`");
+/** Sets of fields have a bit for each, in numbers of 32: `given` for the first, and `more` for those that follow. */
+const BITS = 32;
+invariant(IN_ORDER.length <= 2 * BITS, "at most 64 fields, a bit each in two numbers");
 const AT = Object.fromEntries(IN_ORDER.map((field, index) => [field, index])) as {
   [Key in keyof Parsed]-?: Index<Key>;
 };
@@ -126,11 +128,11 @@ const FROM_PROGRAM = tableOf({ ...taskFields, deadline: instantInput, notBefore:
 const FROM_WIRE = tableOf({ ...taskFields });
 const CHECKED = tableOf({});
 
-/** What has been read of a body: the value of each field by its index, which were given, and which were respelled. */
+/** What has been read of a body: the value of each field by its index, and which were given. */
 class Reading {
   readonly values: unknown[];
   given: number;
-  respelled = 0;
+  more: number;
   /** What was given where that is not what it was read as, by index: nothing is asked for twice. */
   raw: unknown[] | null = null;
   /** Whether all values are text, numbers, true and false. */
@@ -139,6 +141,7 @@ class Reading {
   constructor(shared: Reading | null) {
     this.values = shared === null ? NOTHING.slice() : shared.values.slice();
     this.given = shared === null ? 0 : shared.given;
+    this.more = shared === null ? 0 : shared.more;
   }
 
   /** As it was when it was made of this one. */
@@ -147,8 +150,12 @@ class Reading {
       const index = lowestIn(left);
       this.values[index] = shared.values[index];
     }
+    for (let left = this.more; left !== 0; left &= left - 1) {
+      const index = BITS + lowestIn(left);
+      this.values[index] = shared.values[index];
+    }
     this.given = shared.given;
-    this.respelled = 0;
+    this.more = shared.more;
     this.raw = null;
     this.isPlain = true;
   }
@@ -238,9 +245,9 @@ function readFields(body: Readonly<Record<string, unknown>>, reading: Reading, f
     if (given !== undefined && check?.(given) === false) return refusalOf(field.schema as s.Schema, given, key);
     const value = given === undefined || convert === null ? given : convert(given as never);
     values[index] = value;
-    reading.given |= 1 << index;
+    if (index < BITS) reading.given |= 1 << index;
+    else reading.more |= 1 << index;
     if (value !== given) {
-      reading.respelled |= 1 << index;
       reading.raw ??= [];
       reading.raw[index] = given;
     }
@@ -250,29 +257,38 @@ function readFields(body: Readonly<Record<string, unknown>>, reading: Reading, f
 }
 
 /** The canonical text: of what was given, not of what it was read as. Null if a field of the body cannot be spelled. */
-function textOf({ values, given, respelled, raw }: Reading): string | null {
+function textOf({ values, given, more, raw }: Reading): string | null {
   let text: string | null = "";
   for (let left = given; left !== 0; left &= left - 1) {
-    const index = lowestIn(left);
-    const value = ((respelled >>> index) & 1) === 0 ? values[index] : raw?.[index];
-    if (value === undefined) continue;
-    text = withField(text, KEYS[index] as SpelledKey, value, 1);
+    text = withValue(text, values, raw, lowestIn(left));
+    if (text === null) return null;
+  }
+  for (let left = more; left !== 0; left &= left - 1) {
+    text = withValue(text, values, raw, BITS + lowestIn(left));
     if (text === null) return null;
   }
   return `${text}}`;
 }
 
+function withValue(text: string, values: readonly unknown[], raw: unknown[] | null, index: number): string | null {
+  // What was read as another value was not undefined before.
+  const value = raw?.[index] ?? values[index];
+  return value === undefined ? text : withField(text, KEYS[index] as SpelledKey, value, 1);
+}
+
 /** In the order of the text, and without the caller's id, which no handler is shown. */
-function plainOf({ values, given, respelled, isPlain }: Reading): PlainBody | null {
-  if (!isPlain || respelled !== 0) return null;
+function plainOf({ values, given, more, raw, isPlain }: Reading): PlainBody | null {
+  if (!isPlain || raw !== null) return null;
   const plain: PlainBody = {};
-  for (let left = given & ~(1 << AT.id); left !== 0; left &= left - 1) {
-    const index = lowestIn(left);
-    const value = values[index];
-    // Minus zero is zero in JSON.
-    if (value !== undefined) plain[IN_ORDER[index] as string] = value === 0 ? 0 : value;
-  }
+  for (let left = given & ~(1 << AT.id); left !== 0; left &= left - 1) putPlain(plain, values, lowestIn(left));
+  for (let left = more; left !== 0; left &= left - 1) putPlain(plain, values, BITS + lowestIn(left));
   return plain;
+}
+
+function putPlain(plain: PlainBody, values: readonly unknown[], index: number): void {
+  const value = values[index];
+  // Minus zero is zero in JSON.
+  if (value !== undefined) plain[IN_ORDER[index] as string] = value === 0 ? 0 : value;
 }
 
 const NO_NAMES: readonly never[] = [];
@@ -318,6 +334,7 @@ function toSubmission(values: readonly unknown[], text: string, size: number): S
     labels: labelsOf(at(values, AT.labels)),
     maxRounds: at(values, AT.loop)?.max ?? 0,
     approval: approvalOf(at(values, AT.approval)),
+    wait: at(values, AT.wait) ?? null,
   };
 }
 

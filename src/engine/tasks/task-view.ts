@@ -5,6 +5,7 @@
  * its agent's queue, counted now.
  */
 import { priority as readPriority } from "../../core/config/index.ts";
+import { openBelow } from "../../core/lifecycle/index.ts";
 import type {
   Approval,
   AttemptUsage as CoreAttemptUsage,
@@ -98,6 +99,7 @@ function known(task: Task | EndedTask): TaskView {
     ...(attempts === null ? {} : { attempts: attempts.map(attemptView) }),
     ...(files === null ? {} : { files }),
     depth: task.depth,
+    ...childrenOf(task),
     ...(task.ownFailures === 0 && loop === null ? {} : { iteration: task.iteration + task.ownFailures }),
     ...(approval === null ? {} : { approval: approvalView(approval) }),
     ...(loop === null || loop.rounds.length === 0 ? {} : { rounds: loop.rounds.map(roundView) }),
@@ -135,6 +137,11 @@ export function currentRound({ extra }: Pick<Task, "extra">): CurrentRound | nul
   if (loop === null) return null;
   const note = loop.rounds.at(-1)?.note ?? null;
   return { number: loop.rounds.length + 1, max: loop.max, ...(note === null ? {} : { note }) };
+}
+
+function childrenOf(task: Task | EndedTask): Pick<TaskView, "children"> {
+  const total = "links" in task ? (task.links?.children ?? 0) : 0;
+  return "links" in task && total > 0 ? { children: { total, open: openBelow(task) } } : {};
 }
 
 /** One that is not runnable yet is shown as it would stand if it were. */

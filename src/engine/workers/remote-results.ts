@@ -55,7 +55,9 @@ export function createRemoteResults(
     const decided = writer.execute({ type: "finish-attempt", report: read.report }, read.text);
     if (!decided.ok) return say(false, "stale_attempt");
     // A task that was cancelled, or ran out of time, is over: what came of it all the same does not count.
-    if (read.report.outcome === "done" && task?.phase !== "done") return say(false, "conflict");
+    // One that waits for its children is parked by it.
+    if (read.report.outcome === "done" && task?.phase !== "done" && task?.phase !== "parked")
+      return say(false, "conflict");
     remember(counted, key, read.digest, REMEMBERED_MAX);
     return say(true, read.bad);
   };
@@ -114,6 +116,10 @@ function payloadIn(result: unknown): Payload | DroverError | undefined {
 /** Whether the log has just this as the end of the task. */
 function isEndOf({ state }: Writer, id: TaskId, report: AttemptReport): boolean {
   const task = state.tasks.get(id);
+  const answer = task?.extra?.wait?.answer ?? null;
+  // It waits for its children, and has answered.
+  if (answer !== null && answer.attempt === report.attempt)
+    return report.outcome === "done" && answer.resultHash === report.resultHash;
   if (task?.end == null || task.attempts !== report.attempt) return false;
   if (report.outcome === "done") return task.phase === "done" && task.end.resultHash === report.resultHash;
   const hasError = report.outcome === "failed" || report.outcome === "skipped";

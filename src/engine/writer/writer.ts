@@ -88,6 +88,9 @@ type WriterOptions = {
   readonly uncommittedMax?: number;
 };
 
+/** What a command brings along lies beside the event that tells of it. */
+const CARRIERS: ReadonlySet<Event["kind"]> = new Set(["task-submitted", "task-done", "attempt-done"] as const);
+
 export function startWriter(options: WriterOptions): Writer {
   const { state, log, epoch, clock, newId, hooks, storage, uncommittedMax = UNCOMMITTED_EVENTS_MAX } = options;
   const phase = { scheduled: false, admitting: true, stopped: null as DroverError | null };
@@ -108,7 +111,7 @@ export function startWriter(options: WriterOptions): Writer {
   function apply(event: Event, payload: string | undefined): void {
     const before = evolve(state, event) as Seq | null;
     const { cause } = event as { readonly cause?: unknown };
-    const carries = payload !== undefined && (event.kind === "task-submitted" || event.kind === "task-done");
+    const carries = payload !== undefined && CARRIERS.has(event.kind);
     const led = typeof cause === "number" ? (cause as Seq) : before;
     commits.add(event, led, carries ? payload : undefined, hooks.isAwaited(event));
     hooks.onApplied(event);

@@ -110,7 +110,8 @@ export function factsOf(bytes: Uint8Array, seq: Seq): EventFacts {
 /** The hash of what must lie beside an event; null if nothing must. */
 export function payloadHashOf(event: Event): string | null {
   if (event.kind === "task-submitted") return event.bodyHash === "" ? null : event.bodyHash;
-  return event.kind === "task-done" ? event.resultHash : null;
+  if (event.kind === "task-done") return event.resultSeq === null ? event.resultHash : null;
+  return event.kind === "attempt-done" ? event.resultHash : null;
 }
 
 export const hashOfPayload = (payload: Uint8Array): string => hash("sha256", payload, "hex");

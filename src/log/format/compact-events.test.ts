@@ -60,7 +60,7 @@ const FREQUENT = {
   "task-assigned": { task: name, attempt: amount, worker: name, reason, rank, charge: amount, reserve: amount },
   "task-done": {
     ...{ task: name, attempt: amount, tokens: orNull(amount) },
-    ...{ resultHash: orNull(fc.oneof(hash, name)), resultSize: amount },
+    ...{ resultHash: orNull(fc.oneof(hash, name)), resultSize: amount, resultSeq: orNull(amount) },
   },
 };
 const PLAIN_SUBMIT = {
@@ -75,6 +75,7 @@ const PLAIN_SUBMIT = {
   maxRounds: 0,
   ofRunning: false,
   approval: null,
+  wait: null,
 };
 const RANK = {
   ...{ express: false, hold: false, level: 0.5, weight: 1, agentInFlight: 300, priority: 0, overdue: true, score: 100 },
@@ -87,6 +88,7 @@ const PLAIN_START = {
 const PLAIN_END = {
   ...{ kind: "task-done", at: 1_700_000_000_123, task: "tsk_70000", attempt: 1, tokens: null, resultHash: null },
   resultSize: 0,
+  resultSeq: null,
 };
 
 const encoded = (event: unknown, cause: number | null): Buffer =>

@@ -10,7 +10,8 @@
  *     instant, cause or null, then the fields in the order of RECORDS, as `compact-values.ts` says
  *
  * `others` stands for the fields in USUAL: a number with a bit for each of them that is not what it usually is, then
- * those. A hash that may be null is a flag, and 32 bytes if it is set.
+ * those. A hash that may be null is a flag, and 32 bytes if it is set. What is nearly always null has no bytes, and an
+ * event in which it is not is written as JSON.
  *
  * The bytes depend on the event and on nothing else. An event that holds what has no such form (a hash that is none, a
  * reason added since) is not written: the caller is told, and writes JSON. This is a file format: a kind that is to
@@ -34,6 +35,7 @@ type Form =
   | "hash"
   | "hash or null"
   | "reason"
+  | "null"
   | "others";
 type Fields = { readonly [Field in string]: Form | Fields };
 type Write = (block: Block, event: Event, cause: number | null) => number;
@@ -80,6 +82,7 @@ export const USUAL: Readonly<Record<string, unknown>> = {
   maxRounds: 0,
   ofRunning: false,
   approval: null,
+  wait: null,
 };
 const USUAL_NAMES = Object.keys(USUAL);
 
@@ -125,6 +128,7 @@ const RECORDS: { readonly [Kind in EventKind]?: { readonly mark: number; readonl
       tokens: "number or null",
       resultSize: "number",
       resultHash: "hash or null",
+      resultSeq: "null",
     },
   },
 };
@@ -171,6 +175,7 @@ const CODE: { readonly [Name in Form]: { readonly check: string; readonly write:
     write: "at = writeReason(target, at, x); if (at < 0) return -1;",
     read: "readReason(from)",
   },
+  null: { check: "x === null", write: "", read: "null" },
   others: { check: "true", write: "", read: "readMask(from)" },
 };
 

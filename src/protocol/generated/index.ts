@@ -11,6 +11,7 @@ export type * from "./config-input.ts";
 export type * from "./events.ts";
 export type * from "./files.ts";
 export type * from "./groups.ts";
+export type * from "./loops.ts";
 export type * from "./permits.ts";
 export type * from "./projects.ts";
 export type * from "./scheduler.ts";

@@ -5,7 +5,8 @@
  */
 
 import type { ApprovalBody } from "./approvals.ts";
-import type { Loop, PriorityName, Resources } from "./tasks.ts";
+import type { Loop } from "./loops.ts";
+import type { PriorityName, Resources } from "./tasks.ts";
 
 /** A recurring task. */
 export type ScheduleBody = {
@@ -164,4 +165,9 @@ export type ScheduleTask = {
   readonly loop?: Loop;
   /** Somebody must approve it before it is queued for the first time: it is parked until then. */
   readonly approval?: true | ApprovalBody;
+  /**
+   * children: when its attempt is done, it is parked, holding nothing, until all has ended that it and
+   * tasks below it submitted while they ran; then it is done with what that attempt answered.
+   */
+  readonly wait?: "children";
 };

@@ -88,6 +88,10 @@ export type TasksQuery = {
   readonly label?: string | readonly string[];
   /** Only of this group. */
   readonly group?: string;
+  /** Only tasks that name this one as parent. */
+  readonly parent?: string;
+  /** Only this task and all below it: its children, theirs, and so on. */
+  readonly root?: string;
   /**
    * One or more, as in state=queued,running. Rejected tasks, which were never let in, are listed only if
    * asked for.
@@ -148,6 +152,10 @@ export type CancelFilter = {
   readonly label?: string | readonly string[];
   /** Only of this group. */
   readonly group?: string;
+  /** Only tasks that name this one as parent. */
+  readonly parent?: string;
+  /** Only this task and all below it: its children, theirs, and so on. */
+  readonly root?: string;
   /** Where the task stands. */
   readonly state?: TaskState | readonly TaskState[];
   /** Every task there is; alone. */

@@ -7,7 +7,8 @@
 import type { TaskState } from "../wire/task-state.ts";
 import type { ApprovalBody, ApprovalView } from "./approvals.ts";
 import type { FileRef } from "./files.ts";
-import type { AttemptUsage, RoundUsage, UsageView } from "./usage.ts";
+import type { CurrentRound, Loop, Round } from "./loops.ts";
+import type { AttemptUsage, UsageView } from "./usage.ts";
 
 /** A task as its worker sees it. */
 export type AssignedView<
@@ -92,6 +93,11 @@ export type AssignedView<
   readonly loop?: Loop;
   /** Who is asked what, or what was answered. */
   readonly approval?: ApprovalView;
+  /**
+   * children: when its attempt is done, it is parked, holding nothing, until all has ended that it and
+   * tasks below it submitted while they ran; then it is done with what that attempt answered.
+   */
+  readonly wait?: "children";
   /** The id of the task. */
   readonly taskId: string;
   /** Where the task stands. */
@@ -122,6 +128,13 @@ export type AssignedView<
   readonly position?: number;
   /** How many ancestors it has. */
   readonly depth?: number;
+  /** Absent if it has none. */
+  readonly children?: {
+    /** Tasks that name it as parent and are not forgotten. */
+    readonly total: number;
+    /** Tasks that grew below it, at any depth, and have not ended. */
+    readonly open: number;
+  };
   /** By type, age, depth and failures, counted now; higher goes first. */
   readonly score?: number;
   /** Its priority after what it gained by waiting, counted now; lower goes first. */
@@ -254,16 +267,11 @@ export type BatchTask = {
   readonly loop?: Loop;
   /** Somebody must approve it before it is queued for the first time: it is parked until then. */
   readonly approval?: true | ApprovalBody;
-};
-
-/** Where a loop is. */
-export type CurrentRound = {
-  /** Which round this is, from 1. */
-  readonly number: number;
-  /** How many there may be. */
-  readonly max: number;
-  /** What the round before left for this one. */
-  readonly note?: string;
+  /**
+   * children: when its attempt is done, it is parked, holding nothing, until all has ended that it and
+   * tasks below it submitted while they ran; then it is done with what that attempt answered.
+   */
+  readonly wait?: "children";
 };
 
 /** How a task ended, for one that needs it. */
@@ -290,35 +298,12 @@ export type Input = {
 /** How tasks ended, for one that needs them, by name. */
 export type Inputs = Readonly<Record<string, Input>>;
 
-/** How often a task may run again, and until when. */
-export type Loop = {
-  /**
-   * For exec workers: a shell line that is run in the workspace when the command has ended with 0. With
-   * exit code 0 the task is done; otherwise what it printed is the note for the next round.
-   */
-  readonly until?: string;
-  /** How many rounds there may be; the task fails when the last was not enough. */
-  readonly max: number;
-};
-
 /** What a task takes of a machine. */
 export type Resources = {
   /** Thousandths of a CPU. */
   readonly cpuMillicores?: number;
   /** Bytes of memory. */
   readonly memoryBytes?: number;
-};
-
-/** A round of a loop that has ended. */
-export type Round = {
-  /** The iteration of the task that it was. */
-  readonly iteration: number;
-  /** How the attempt ended. */
-  readonly outcome: "again" | "done";
-  /** What it left for the next; cut short once there is a later one. */
-  readonly note?: string;
-  /** What it used, as far as its worker said; absent if that is unknown. */
-  readonly usage?: RoundUsage;
 };
 
 /** What Drover answers to a task it has taken. */
@@ -421,6 +406,11 @@ export type TaskBody<Params extends object = Readonly<Record<string, unknown>>> 
   readonly loop?: Loop;
   /** Somebody must approve it before it is queued for the first time: it is parked until then. */
   readonly approval?: true | ApprovalBody;
+  /**
+   * children: when its attempt is done, it is parked, holding nothing, until all has ended that it and
+   * tasks below it submitted while they ran; then it is done with what that attempt answered.
+   */
+  readonly wait?: "children";
 };
 
 /**
@@ -505,6 +495,11 @@ export type TaskView<Params extends object = Readonly<Record<string, unknown>>, 
   readonly loop?: Loop;
   /** Who is asked what, or what was answered. */
   readonly approval?: ApprovalView;
+  /**
+   * children: when its attempt is done, it is parked, holding nothing, until all has ended that it and
+   * tasks below it submitted while they ran; then it is done with what that attempt answered.
+   */
+  readonly wait?: "children";
   /** The id of the task. */
   readonly taskId: string;
   /** Where the task stands. */
@@ -535,6 +530,13 @@ export type TaskView<Params extends object = Readonly<Record<string, unknown>>, 
   readonly position?: number;
   /** How many ancestors it has. */
   readonly depth?: number;
+  /** Absent if it has none. */
+  readonly children?: {
+    /** Tasks that name it as parent and are not forgotten. */
+    readonly total: number;
+    /** Tasks that grew below it, at any depth, and have not ended. */
+    readonly open: number;
+  };
   /** By type, age, depth and failures, counted now; higher goes first. */
   readonly score?: number;
   /** Its priority after what it gained by waiting, counted now; lower goes first. */

@@ -16,7 +16,8 @@ const nested = JSON.parse(`${'{"a":'.repeat(50_000)}1${"}".repeat(50_000)}`) as 
 
 const NAME = 'a name of 1 to 256 characters without blanks, and not "None" or "null"';
 const FILTER =
-  "at least one of agentId, project, state, type, label and group; or { all: true }, alone, for every task";
+  "at least one of agentId, project, state, type, label, group, parent and root; " +
+  "or { all: true }, alone, for every task";
 const refused: [claim: string, schema: Schema | null, value: unknown, said: string | RegExp][] = [
   ["no object", submit.body, 7, "(body) is 7, and must be an object"],
   ["a list", submit.body, [], "(body) is [], and must be an object"],

@@ -12,12 +12,16 @@ const TAIL_LINES_MAX = 10_000;
 export const TAIL_LINES_DEFAULT = 200;
 
 const filterState = (): s.Schema<TaskState> => s.oneOf<TaskState>(...TASK_STATES);
-const filterFields: s.Fields<Pick<wire.TasksQuery, "agentId" | "project" | "type" | "label" | "group">> = {
+const filterFields: s.Fields<
+  Pick<wire.TasksQuery, "agentId" | "project" | "type" | "label" | "group" | "parent" | "root">
+> = {
   agentId: s.optional(s.name()),
   project: s.optional(s.name()),
   type: s.optional(s.name()),
   label: s.optional(labelFilter(), "Only with this label, as in label=team=web; given again, with all of them."),
   group: s.optional(s.name(), "Only of this group."),
+  parent: s.optional(s.name(), "Only tasks that name this one as parent."),
+  root: s.optional(s.name(), "Only this task and all below it: its children, theirs, and so on."),
 };
 
 export const tasksQuery: s.Schema<wire.TasksQuery> = s.object({
@@ -72,7 +76,8 @@ const cancelFilter: s.Schema<wire.CancelFilter> = s.refined(
     const given = Object.values(filter).filter((value) => value !== undefined).length;
     return given > 0 && (filter.all === undefined || given === 1);
   },
-  "at least one of agentId, project, state, type, label and group; or { all: true }, alone, for every task",
+  "at least one of agentId, project, state, type, label, group, parent and root; " +
+    "or { all: true }, alone, for every task",
 );
 export const cancelWhereBody: s.Schema<wire.CancelWhereBody> = s.object(
   { filter: cancelFilter },

@@ -11,7 +11,8 @@ import { expectedBy, type Fields } from "../schema/schema.ts";
 import { TASK_STATES, type TaskState } from "../wire/task-state.ts";
 import { approvalBody, approvalView } from "./approvals.ts";
 import { fileRefs, outputs } from "./files.ts";
-import { attemptUsage, roundUsage, usageView } from "./usage.ts";
+import { currentRound, loop, round } from "./loops.ts";
+import { attemptUsage, usageView } from "./usage.ts";
 
 const PRIORITY_MAX = 1_000_000_000;
 const SCORE_MAX = Number.MAX_SAFE_INTEGER;
@@ -70,32 +71,6 @@ export const labelFilter = (): s.Schema<string | readonly string[]> =>
     s.list(labelText(), { min: 1, max: LABELS_MAX }),
     `a label such as team=web, or a list of at most ${LABELS_MAX}`,
   );
-
-const ROUNDS_MAX = 1000;
-const NOTE_MAX = 4096;
-export const loop: s.Schema<wire.Loop> = s.namedObject("Loop", {
-  until: s.optional(
-    s.text(1, 65_536),
-    "For exec workers: a shell line that is run in the workspace when the command has ended with 0. With exit code 0 " +
-      "the task is done; otherwise what it printed is the note for the next round.",
-  ),
-  max: s.described(
-    s.whole(1, ROUNDS_MAX),
-    "How many rounds there may be; the task fails when the last was not enough.",
-  ),
-});
-/** A round of a loop that has ended. */
-export const round: s.Schema<wire.Round> = s.namedAnswer("Round", {
-  iteration: s.described(s.whole(0), "The iteration of the task that it was."),
-  outcome: s.oneOf("again", "done"),
-  note: s.optional(s.text(0, NOTE_MAX), "What it left for the next; cut short once there is a later one."),
-  usage: s.optional(roundUsage, "What it used, as far as its worker said; absent if that is unknown."),
-});
-export const currentRound: s.Schema<wire.CurrentRound> = s.namedAnswer("CurrentRound", {
-  number: s.described(s.whole(1), "Which round this is, from 1."),
-  max: s.described(s.whole(1, ROUNDS_MAX), "How many there may be."),
-  note: s.optional(s.text(0, NOTE_MAX), "What the round before left for this one."),
-});
 
 const batchTaskFields: Fields<Omit<wire.TaskBody, "agentId">> = {
   action: s.described(s.text(1, 1024), "What is to be done. Push workers get it as `kind`, exec workers as JSON.", {
@@ -164,6 +139,11 @@ const batchTaskFields: Fields<Omit<wire.TaskBody, "agentId">> = {
   approval: s.optional(
     s.either(s.exactly(true), approvalBody, "true, or an object such as { question, timeoutMs }"),
     "Somebody must approve it before it is queued for the first time: it is parked until then.",
+  ),
+  wait: s.optional(
+    s.oneOf("children"),
+    "children: when its attempt is done, it is parked, holding nothing, until all has ended that it and tasks below " +
+      "it submitted while they ran; then it is done with what that attempt answered.",
   ),
 };
 const agentId = (): s.Schema<string> =>
@@ -257,6 +237,13 @@ const shownTask: Fields<wire.TaskView> = {
   files: s.optional(fileRefs(), "The files it left: GET /files/{hash} has each."),
   position: s.optional(position),
   depth: s.optional(s.whole(0), "How many ancestors it has."),
+  children: s.optional(
+    s.answer<wire.TaskView["children"] & {}>({
+      total: s.described(s.whole(0), "Tasks that name it as parent and are not forgotten."),
+      open: s.described(s.whole(0), "Tasks that grew below it, at any depth, and have not ended."),
+    }),
+    "Absent if it has none.",
+  ),
   score: s.optional(
     s.finite(-SCORE_MAX, SCORE_MAX),
     "By type, age, depth and failures, counted now; higher goes first.",

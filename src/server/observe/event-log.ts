@@ -51,7 +51,7 @@ const line = (level: Line["level"], message: string, facts: Facts): Line => ({ l
 
 type EndKind =
   | ("task-done" | "task-failed" | "task-cancelled" | "task-skipped" | "task-retried")
-  | ("attempt-failed" | "attempt-lost" | "round-ended");
+  | ("attempt-failed" | "attempt-lost" | "attempt-done" | "round-ended");
 const ofEnd =
   (level: Line["level"], message: string): LineOf<Extract<Event, { kind: EndKind }>> =>
   (event, { tasks }) => {
@@ -87,6 +87,7 @@ const LINES: { readonly [Kind in Event["kind"]]?: LineOf<Extract<Event, { kind: 
   "task-retried": ofEnd("info", "task runs again"),
   "attempt-failed": ofEnd("info", "attempt failed, the task runs again"),
   "attempt-lost": ofEnd("warn", "attempt lost, the task runs again"),
+  "attempt-done": ofEnd("info", "attempt done, the task waits for its children"),
   "task-parked": ({ task: taskId, attempt, until }) => line("info", "task parked", { taskId, attempt, until }),
   "task-approved": ({ task: taskId }) => line("info", "task approved", { taskId }),
   "round-ended": ofEnd("info", "round ended, the task runs again"),

@@ -187,6 +187,7 @@ function addTotals(register: Registry, { totals }: State): void {
 
 const OUTCOME: ReadonlyMap<string, string> = new Map([
   ["task-done", "done"],
+  ["attempt-done", "done"],
   ["task-failed", "failed"],
   ["attempt-failed", "retried"],
   ["attempt-lost", "lost"],
@@ -215,6 +216,8 @@ function taskHistograms(register: Registry): (state: State, event: Applied["even
       if (since >= 0 && since <= event.at) wait.observe((event.at - since) / 1000);
       return;
     }
+    // Of one that waited for its children, the attempt was counted when it was done.
+    if (event.kind === "task-done" && event.resultSeq !== null) return;
     const outcome = OUTCOME.get(event.kind);
     if (outcome === undefined || !("task" in event) || event.task === null) return;
     const since = state.tasks.get(event.task)?.startedAt ?? -1;

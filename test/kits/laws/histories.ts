@@ -123,7 +123,7 @@ export function commandFor(dice: Dice, mood: Mood, state: State, now: Instant): 
 function submitOf(dice: Dice, mood: Mood, now: Instant, state: State): Command {
   const submission = submissionOf(dice, mood, now, state);
   const group = dice.pick(GROUPS);
-  if (state.inFlight === 0 || !dice.chance(15)) return { type: "submit-task", submission, group };
+  if (state.inFlight === 0 || !dice.chance(25)) return { type: "submit-task", submission, group };
   const { task: parent, attempt: ofRunning } = attemptOf(dice, state);
   return { type: "submit-task", submission: { ...submission, parent }, group, ofRunning };
 }
@@ -215,8 +215,10 @@ const someTask = (dice: Dice, state: State): TaskId =>
   dice.chance(70) && state.tasks.size > 0 ? dice.pick([...state.tasks.values()]).id : dice.pick(TASKS);
 
 /** Mostly a live attempt; now and then one that never was or is no more. */
+const liveAttempts = ({ fleet }: State): Attempt[] => fleet.order.flatMap(({ attempts }) => [...attempts]);
+
 export function attemptOf(dice: Dice, state: State): { task: TaskId; attempt: number } {
-  const live: Attempt[] = state.fleet.order.flatMap(({ attempts }) => [...attempts]);
+  const live = liveAttempts(state);
   if (live.length === 0 || dice.chance(10)) return { task: someTask(dice, state), attempt: dice.below(3) };
   const { task, number } = dice.pick(live);
   return { task: task.id, attempt: dice.chance(92) ? number : number - 1 };
@@ -228,10 +230,14 @@ const USED = { inputTokens: 5, outputTokens: 2, cachedTokens: 1, cost: 0.5 };
 
 function reportOf(dice: Dice, state: State): AttemptReport {
   const good = ["done", "done", "done", "again", "again"] as const;
-  const outcome = dice.pick([...good, "failed", "failed", "cancelled", "requeue", "skipped", "ask"] as const);
+  // One that has children to wait for is rare enough, and is to come to that.
+  const parents = liveAttempts(state).filter(({ task: { extra } }) => extra?.wait && (extra.growth?.open ?? 0) > 0);
+  const parent = parents.length > 0 && dice.chance(60) ? dice.pick(parents) : null;
+  const any = dice.pick([...good, "failed", "failed", "cancelled", "requeue", "skipped", "ask"] as const);
+  const outcome = parent === null ? any : "done";
   const hasResult = outcome === "done" && dice.chance(50);
   return {
-    ...attemptOf(dice, state),
+    ...(parent === null ? attemptOf(dice, state) : { task: parent.task.id, attempt: parent.number }),
     outcome,
     error: outcome === "done" ? null : dice.pick([null, "it broke"]),
     tokens: dice.pick([null, 0, 5, 50, 400, 5000]),
@@ -286,6 +292,8 @@ function submissionOf(dice: Dice, mood: Mood, now: Instant, state: State): Submi
     action: dice.pick(["", "exec", "exec", "exec(worktree)", "click"]),
     approval: sometimes(30) ? { question: dice.pick([null, "ship it?"]), timeoutMs: dice.pick([null, 900]) } : null,
     maxRounds: sometimes(40) ? 1 + dice.below(4) : 0,
+    // Without children it means nothing, so it may be frequent.
+    wait: dice.chance(50) ? "children" : null,
     labels: someOf(dice, LABELS, sometimes(40) ? 50 : 0),
     callback: sometimes(20) ? dice.pick(["a.example", "b.example:8080", ""]) : null,
   };

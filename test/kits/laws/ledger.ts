@@ -99,8 +99,12 @@ function bookTask(ledger: Ledger, state: State, event: Event): void {
     case "attempt-failed":
     case "attempt-lost":
     case "round-ended":
-    case "task-done":
+    case "attempt-done":
       return settle(ledger, event.task, event.tokens, event.at);
+    case "task-done":
+      // One that waited for its children was settled when its attempt was done.
+      if (event.resultSeq === null) settle(ledger, event.task, event.tokens, event.at);
+      return;
     case "task-parked":
     case "task-failed":
     case "task-skipped":

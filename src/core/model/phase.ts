@@ -1,0 +1,20 @@
+/**
+ * Where a task is in its life, and how it may end.
+ */
+
+/** Where a task is that has not ended. */
+export type LivePhase = "waiting" | "queued" | "assigned" | "running" | "parked";
+/** How a task has ended. */
+export type EndPhase = "done" | "failed" | "cancelled" | "skipped";
+/** Where a task is in its life. */
+export type Phase = LivePhase | EndPhase;
+
+const END_PHASES: ReadonlySet<Phase> = new Set<Phase>(["done", "failed", "cancelled", "skipped"]);
+export const isEndPhase = (phase: Phase): phase is EndPhase => END_PHASES.has(phase);
+export const hasEnded = (task: { readonly phase: Phase }): boolean => END_PHASES.has(task.phase);
+
+/** Whether an ended task is kept at hand for longer, so that people see it and may run it again. */
+export const endedBadly = (phase: Phase): boolean => phase === "failed" || phase === "skipped";
+
+/** What a task's dependents go by: it is not over, it went well, or it did not. */
+export const wentWell = (phase: Phase): boolean => phase === "done";
