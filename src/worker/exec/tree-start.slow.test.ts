@@ -235,6 +235,7 @@ const wrong: [name: string, worktree: unknown, says: RegExp][] = [
   ["an unknown field", { form: "impl" }, /params\.worktree has no "form"; it has base, from, merge/],
   ["a base that is no text", { base: 3 }, /params\.worktree\.base must be/],
   ["a base that is an option", { base: "--help" }, /the base --help names no commit/],
+  ["a base that takes away", { base: "^main" }, /the base \^main names no commit/],
   ["a base with a zero byte", { base: "ma\0in" }, /names no commit/],
   ["a base without end", { base: "x".repeat(200_000) }, /the base x+… \[199800 more\] names no commit/],
   ["a from that is a list", { from: ["impl"] }, /params\.worktree\.from must be the name of a need/],

@@ -23,7 +23,9 @@ const isName = (text: string): boolean => text.length <= NAME_MAX && !text.inclu
 export async function commitNamed(directory: string, name: string): Promise<string | null> {
   if (!isName(name)) return null;
   const words = ["rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`];
-  return (await git(directory, words).catch(unlessUnknown)).trim() || null;
+  const commit = (await git(directory, words).catch(unlessUnknown)).trim();
+  // Of ^main git says what is not to be there.
+  return /^[0-9a-f]+$/.test(commit) ? commit : null;
 }
 
 /** With --quiet an unknown name is exit code 1, and a malformed one 128. */
