@@ -106,6 +106,28 @@ test("the files of a task are those of its last attempt that reported, also in a
   await drover.close();
 });
 
+test("a child of a task that runs reads nothing of it by its own name: it does not need it", async () => {
+  const kit = await createTestDrover({ config: { scheduler: { retry: { base: 1 } } } });
+  const { drover } = kit;
+  const held = Promise.withResolvers<void>();
+  await drover.worker({ slots: 3 }, async ({ taskId }, { attempt, output, submit }) => {
+    if (taskId !== "parent") return held.promise;
+    await output("f", "of an earlier attempt");
+    if (attempt === 1) throw new Error("again");
+    await submit({ id: "child", action: "build" });
+    return held.promise;
+  });
+  await drover.submit(task("parent"));
+  await kit.settle();
+  await kit.clock.advance(10_000);
+  await kit.settle();
+  const left = hashOf("of an earlier attempt");
+  assert.equal((await drover.files.open(left, { task: "parent" })).size, 21);
+  await assert.rejects(drover.files.open(left, { task: "child" }), { code: "not_found" });
+  held.resolve();
+  await drover.close();
+});
+
 test("a content goes an hour after no task lists it; while one does, or its attempt runs, it stays", async () => {
   const kit = await createTestDrover({ config: { scheduler: { resultTtl: GRACE_MS * 3 } } });
   const { drover } = kit;

@@ -6,6 +6,7 @@
  */
 import { join } from "node:path";
 import type { Seq, TaskId } from "../../core/base/index.ts";
+import { awaitedParent } from "../../core/fleet/index.ts";
 import type { State, Task } from "../../core/model/index.ts";
 import { type BodyStore, DamagedBody } from "../tasks/body-store.ts";
 import { damagedResult } from "../tasks/read-tasks.ts";
@@ -70,8 +71,11 @@ function tasksFor(state: State, hash: string, { task: id }: OpenFileOptions): It
   if (id === undefined) return state.files.get(hash) ?? [];
   const task = state.tasks.get(id as TaskId);
   if (task === undefined) return [];
-  const { parent, needs } = task.links ?? { parent: null, needs: [] };
-  const named = [...(parent === null ? [] : [parent]), ...needs].flatMap((one) => state.tasks.get(one) ?? []);
+  const { links } = task;
+  // A child of a task that runs does not need it.
+  const parent = links === null ? null : awaitedParent(links);
+  const ids = [...(parent === null ? [] : [parent]), ...(links?.needs ?? [])];
+  const named = ids.flatMap((one) => state.tasks.get(one) ?? []);
   // A later task may have taken the id of one that was forgotten.
   return [task, ...named.filter(({ seq }) => seq < task.seq)];
 }
