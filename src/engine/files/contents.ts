@@ -84,7 +84,8 @@ export function createContents({ medium, state, clock, settled, onWarning }: Par
     state.tasks.get(task as TaskId)?.attempt?.number === attempt;
 
   function note(hash: string, size: number, by: ForAttempt | null): void {
-    const others = kept.get(hash)?.by.filter(isLive) ?? [];
+    const isOther = (one: ForAttempt): boolean => one.task !== by?.task || one.attempt !== by.attempt;
+    const others = kept.get(hash)?.by.filter((one) => isLive(one) && isOther(one)) ?? [];
     keep(hash, { size, at: clock.now(), by: by === null ? others : [...others, by] });
   }
 

@@ -13,7 +13,7 @@ import { createHandClock } from "../../std/index.ts";
 import { createTestDrover } from "../../testing/index.ts";
 import { openDrover } from "../drover.ts";
 import { openSqliteLog } from "../index.ts";
-import { GRACE_MS } from "./contents.ts";
+import { createContents, GRACE_MS } from "./contents.ts";
 import { createFiles, verifyFiles } from "./files.ts";
 import { type FileMedium, memoryMedium } from "./medium.ts";
 
@@ -198,6 +198,17 @@ test("a content that was put for an attempt stays while that runs, also after a 
   const { results: answers } = await again.remote.sync("w", { session, results });
   assert.deepEqual(answers, [{ taskId: "t", attempt: 1, accepted: true }]);
   await again.files.put("y");
+});
+
+test("an attempt that puts a content again and again is known for it once", () => {
+  const tasks = new Map([["t", { attempt: { number: 1 } }]]);
+  const state = Object.assign(emptyState(), { tasks });
+  const parts = { state: state as never, clock: createHandClock({ at: 0 }), settled: async () => undefined };
+  const contents = createContents({ ...parts, medium: memoryMedium(), onWarning: assert.fail });
+  for (let count = 0; count < 3; count++) contents.note("h", 1, { task: "t", attempt: 1 });
+  contents.note("h", 1, { task: "t", attempt: 2 });
+  const attempts = contents.find("h")?.by.map(({ attempt }) => attempt);
+  assert.deepEqual(attempts, [1, 2]);
 });
 
 test("a content that is put again while it would go stays", async () => {
