@@ -9,6 +9,7 @@ import { test } from "node:test";
 import { createClient } from "../../src/client/index.ts";
 import { createExecHandler } from "../../src/worker/exec/handler.ts";
 import { startWorker } from "../../src/worker/index.ts";
+import { answering } from "../kits/loopback.ts";
 import { openServer, type TestServer } from "../kits/test-server.ts";
 import { within } from "../kits/waits.ts";
 
@@ -132,6 +133,35 @@ test("an attempt puts files of its own and reads those that its task needs, and 
   await drover.wait("one");
   await assert.rejects(files(one.token).put("late"), { code: "unauthorized" });
   two.end();
+});
+
+test("a push worker is posted the token of its attempt in a header, and submits children by it", async () => {
+  await using server = await openServer({ settings: SETTINGS });
+  const said: unknown[] = [];
+  const own = await answering(async (request, response) => {
+    if (request.method === "GET") return void response.writeHead(404).end();
+    const token = String(request.headers["x-drover-token"]);
+    request.resume();
+    const made = await server.call("POST", "/tasks", { headers: bearer(token), body: { id: "kid", action: "leaf" } });
+    const other = await server.call("GET", "/tasks/other", { headers: bearer(token) });
+    said.push(made.status, other.status, token);
+    response.writeHead(200, { "content-type": "application/json" }).end("{}");
+  });
+  try {
+    await server.drover.submit({ id: "other", agentId: "eve", action: "leaf" });
+    const join = { id: "p", endpoint: own.url, actions: ["grow"] };
+    const joined = await server.call("POST", "/workers", { headers: bearer(ADMIN), body: join });
+    assert.equal(joined.status, 201, joined.text);
+    await server.drover.submit({ id: "mother", agentId: "ann", action: "grow" });
+    assert.equal((await server.drover.wait("mother")).state, "done");
+    const [made, other, token] = said;
+    assert.deepEqual([made, other], [202, 404]);
+    assert.equal((await server.drover.task("kid")).parent, "mother");
+    // The attempt is over, and so is its token.
+    assert.equal((await server.call("GET", "/tasks/mother", { headers: bearer(String(token)) })).status, 401);
+  } finally {
+    await own.close();
+  }
 });
 
 test("the key lies in the data directory for its owner only, and tokens outlive a restart", async () => {

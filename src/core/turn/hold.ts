@@ -71,16 +71,12 @@ function isNextOfAgent(state: ReadonlyState, group: ReadonlyGroup, now: number):
 const fitsBudgets = (state: ReadonlyState, task: ReadonlyTask, now: number): boolean =>
   isAffordable(state, task.project, reserveFor(state, task), now);
 
-/**
- * A hold whose task a gate, a budget, the limit of worktrees or its own agent's limit keeps waiting by now: others may
- * have the worker.
- */
+/** A hold whose task a gate, a budget or its own agent's limit keeps waiting by now: others may have the worker. */
 export function idleHold(state: ReadonlyState, now: number): ReadonlyHold | null {
   for (const hold of state.holds) {
     const { task } = hold;
     const isGated = task.group !== null && hasBit(state.shapes.shutByGate, task.group.shape.id);
-    const hasTree = hasTreeFor(hold.worker, task.requirements, hold.worker);
-    if (isGated || !hasTree || task.agent.load.isFull || !fitsBudgets(state, task, now)) return hold;
+    if (isGated || task.agent.load.isFull || !fitsBudgets(state, task, now)) return hold;
   }
   return null;
 }
