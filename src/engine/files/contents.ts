@@ -29,6 +29,8 @@ type Kept = {
   readonly at: number;
   /** Attempts that may list it; those that are over go when they are met at its end. */
   readonly by: ForAttempt[];
+  /** Whose first attempt put it: for its part of all there may be. */
+  readonly project: string | null;
 };
 export type Parts = {
   readonly medium: FileMedium;
@@ -50,8 +52,9 @@ type Contents = {
   /** Removes what nobody needs any more. */
   prune(): Promise<void>;
   totals(): FileTotals;
-  /** What counts for files.maxTotal. */
+  /** What counts for files.maxTotal: of all, and of what a project has put. */
   counted(): number;
+  countedOf(project: string): number;
   stop(): Promise<void>;
 };
 
@@ -69,6 +72,7 @@ export function createContents({ medium, state, clock, settled, onWarning }: Par
   const removing = new Map<string, Promise<void>>();
   let bytes = 0;
   let counted = 0;
+  const countedOf = new Map<string, number>();
   let isStopped = false;
   let cancel: (() => void) | null = null;
   let pruning: Promise<void> = Promise.resolve();
@@ -76,7 +80,10 @@ export function createContents({ medium, state, clock, settled, onWarning }: Par
   async function load(): Promise<void> {
     await medium.sweep();
     const by = running(state);
-    for (const { hash, size, at } of await medium.list()) keep(hash, { size, at, by });
+    for (const { hash, size, at } of await medium.list()) {
+      const [lister] = state.files.get(hash) ?? [];
+      keep(hash, { size, at, by, project: lister?.project.id ?? null });
+    }
     if (kept.size > 0) again(0);
   }
 
@@ -85,15 +92,25 @@ export function createContents({ medium, state, clock, settled, onWarning }: Par
 
   function note(hash: string, size: number, by: ForAttempt | null): void {
     const isOther = (one: ForAttempt): boolean => one.task !== by?.task || one.attempt !== by.attempt;
-    const others = kept.get(hash)?.by.filter((one) => isLive(one) && isOther(one)) ?? [];
-    keep(hash, { size, at: clock.now(), by: by === null ? others : [...others, by] });
+    const known = kept.get(hash);
+    const others = known?.by.filter((one) => isLive(one) && isOther(one)) ?? [];
+    const project = known?.project ?? projectOf(state, by);
+    keep(hash, { size, at: clock.now(), by: by === null ? others : [...others, by], project });
+  }
+
+  function count({ size, project }: Kept, sign: 1 | -1): void {
+    bytes += sign * size;
+    counted += sign * countedSize(size);
+    if (project === null) return;
+    const sum = (countedOf.get(project) ?? 0) + sign * countedSize(size);
+    if (sum > 0) countedOf.set(project, sum);
+    else countedOf.delete(project);
   }
 
   function keep(hash: string, entry: Kept): void {
     forget(hash);
     kept.set(hash, entry);
-    bytes += entry.size;
-    counted += countedSize(entry.size);
+    count(entry, 1);
     if (cancel === null) again(PRUNE_MS);
   }
 
@@ -101,8 +118,7 @@ export function createContents({ medium, state, clock, settled, onWarning }: Par
     const entry = kept.get(hash);
     if (entry === undefined) return;
     kept.delete(hash);
-    bytes -= entry.size;
-    counted -= countedSize(entry.size);
+    count(entry, -1);
   }
 
   async function drop(hash: string): Promise<void> {
@@ -163,6 +179,7 @@ export function createContents({ medium, state, clock, settled, onWarning }: Par
     prune,
     totals: () => ({ count: kept.size, bytes }),
     counted: () => counted,
+    countedOf: (project) => countedOf.get(project) ?? 0,
     async stop() {
       isStopped = true;
       cancel?.();
@@ -170,6 +187,10 @@ export function createContents({ medium, state, clock, settled, onWarning }: Par
     },
   };
 }
+
+/** The project of an attempt; null if there is none. */
+export const projectOf = ({ tasks }: State, by: ForAttempt | null): string | null =>
+  by === null ? null : (tasks.get(by.task as TaskId)?.project.id ?? null);
 
 /** What runs now. */
 function running({ fleet }: State): ForAttempt[] {

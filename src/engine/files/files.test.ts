@@ -201,7 +201,7 @@ test("a content that was put for an attempt stays while that runs, also after a 
 });
 
 test("an attempt that puts a content again and again is known for it once", () => {
-  const tasks = new Map([["t", { attempt: { number: 1 } }]]);
+  const tasks = new Map([["t", { attempt: { number: 1 }, project: { id: "p" } }]]);
   const state = Object.assign(emptyState(), { tasks });
   const parts = { state: state as never, clock: createHandClock({ at: 0 }), settled: async () => undefined };
   const contents = createContents({ ...parts, medium: memoryMedium(), onWarning: assert.fail });
@@ -275,6 +275,28 @@ test("there is no room for its files: the task comes back and is done when there
   await kit.clock.advance(GRACE_MS * 2);
   await kit.settle();
   assert.equal((await drover.task("t")).state, "done");
+  await drover.close();
+});
+
+test("the last tenth of all there may be is kept for projects that have put little", async () => {
+  const kit = await createTestDrover({ config: { files: { maxTotal: 100 * 1024 } } });
+  const { drover } = kit;
+  await drover.worker({ slots: 3 }, async ({ project = "", params }, { output }) => {
+    for (let index = 0; index < Number(params?.count); index++) await output(`${index}`, `${project} ${index}`);
+  });
+  await drover.submit(task("greedy", { project: "greedy", params: { count: 89 } }));
+  await kit.settle();
+  await drover.submit(task("more", { project: "greedy", params: { count: 91 } }));
+  await drover.submit(task("modest", { project: "modest", params: { count: 1 } }));
+  await kit.settle();
+  assert.equal((await drover.task("greedy")).state, "done");
+  assert.equal((await drover.task("modest")).state, "done");
+  const { summary } = await drover.why("more");
+  assert.match(summary, /backing off/);
+  await assert.rejects(drover.files.put("x", { task: "more", attempt: 1 }), {
+    message: /no room for more of project greedy/,
+  });
+  await drover.files.put("an operator's");
   await drover.close();
 });
 

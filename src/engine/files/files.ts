@@ -12,7 +12,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
-import { isSha256, sizeText } from "../../core/base/index.ts";
+import { isKeptForOthers, isSha256, sizeText } from "../../core/base/index.ts";
 import type { FileRules } from "../../core/config/index.ts";
 import type { FileRef } from "../../core/model/index.ts";
 import type { Log } from "../../log/index.ts";
@@ -20,7 +20,7 @@ import type { FileContent, StoredFile } from "../../protocol/index.ts";
 import { isSafePath } from "../../std/index.ts";
 import { badInput, DroverError } from "../base/drover-error.ts";
 import { recover } from "../writer/recovery.ts";
-import { countedSize, createContents, type FileTotals, type ForAttempt, type Parts } from "./contents.ts";
+import { countedSize, createContents, type FileTotals, type ForAttempt, type Parts, projectOf } from "./contents.ts";
 import { directoryMedium, type FileMedium, type KeptContent } from "./medium.ts";
 
 /** What may be kept, also as it comes, once. */
@@ -79,6 +79,7 @@ export function createFiles(parts: Parts): FileRoom {
     const { hash: wanted, task, attempt } = options;
     if (wanted !== undefined) checkHash(wanted);
     const by = task === undefined || attempt === undefined ? null : { task, attempt };
+    const project = projectOf(state, by);
     await ready;
     const sink = await medium.receive();
     const digest = createHash("sha256");
@@ -88,11 +89,11 @@ export function createFiles(parts: Parts): FileRoom {
         size += chunk.length;
         arriving += chunk.length;
         if (size > rules().maxFile) throw tooLarge(rules().maxFile);
-        if (contents.counted() + arriving > rules().maxTotal) await makeRoom(0);
+        if (isFull(project, 0)) await makeRoom(project, 0);
         digest.update(chunk);
         await sink.write(chunk);
       }
-      await makeRoom(countedSize(size) - size);
+      await makeRoom(project, countedSize(size) - size);
       const hash = digest.digest("hex");
       if (wanted !== undefined && wanted !== hash)
         throw badInput("hash", wanted, `that of the content, which is ${hash}`);
@@ -115,13 +116,20 @@ export function createFiles(parts: Parts): FileRoom {
     }
   }
 
+  /** The last tenth is kept for projects that have put little. */
+  function isFull(project: string | null, more: number): boolean {
+    const [used, { maxTotal }] = [contents.counted() + arriving + more, rules()];
+    return used > maxTotal || (project !== null && isKeptForOthers(maxTotal, used, contents.countedOf(project)));
+  }
+
   /** Where there is no more room, perhaps something is left that nobody lists. */
-  async function makeRoom(more: number): Promise<void> {
+  async function makeRoom(project: string | null, more: number): Promise<void> {
+    if (isFull(project, more)) await contents.prune();
+    if (!isFull(project, more)) return;
     const { maxTotal } = rules();
-    const isFull = (): boolean => contents.counted() + arriving + more > maxTotal;
-    if (isFull()) await contents.prune();
-    if (!isFull()) return;
-    const message = `all files together may have ${sizeText(maxTotal)} (files.maxTotal), and there is no room for more`;
+    const whose = contents.counted() + arriving + more > maxTotal ? "" : ` of project ${project}`;
+    const bound = `all files together may have ${sizeText(maxTotal)} (files.maxTotal)`;
+    const message = `${bound}, and there is no room for more${whose}`;
     throw new DroverError("over_capacity", message, { details: { maxTotal, ...contents.totals() } });
   }
 
