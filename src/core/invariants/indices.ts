@@ -221,6 +221,10 @@ function checkLabels(state: ReadonlyState, complain: Check): void {
     for (const { text } of labels) known.set(text, [...(known.get(text) ?? []), task]);
   }
   complain(state.labels.size === known.size, "a label is known only while a task has it");
+  for (const [id, load] of state.loads) {
+    const own = [...known.values()].filter(([oldest]) => oldest?.agent.load === load);
+    complain(load.labels === own.length, () => `${id} has ${load.labels} labels, counted ${own.length}`);
+  }
   for (const { text, tasks } of state.labels.values())
     checkList(`the tasks with label ${text}`, tasks, known.get(text) ?? [], complain);
 }

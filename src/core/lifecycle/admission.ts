@@ -25,6 +25,7 @@ import { parked } from "./approval.ts";
 import { tabCapability } from "./browser-tab.ts";
 import { hasLeft } from "./files.ts";
 import { growingParent } from "./growth.ts";
+import { refusalForLabels } from "./labels.ts";
 import { dependenciesOf } from "./transitions.ts";
 
 export const PROJECTS_MAX = 10_000;
@@ -208,6 +209,8 @@ const CALLBACKS_MAX = 1_000_000;
 function refusalForRoom(state: ReadonlyState, task: Submission): Refusal | null {
   if (typeof task.callback === "string" && state.callbacks.due.size >= CALLBACKS_MAX)
     return { type: "too-many", what: "callbacks that are due", max: CALLBACKS_MAX };
+  const tooMany = task.labels === undefined || task.labels.length === 0 ? null : refusalForLabels(state, task);
+  if (tooMany !== null) return tooMany;
   const { maxQueue, maxPerAgent, backpressure } = state.config.scheduler;
   const queued = backlogOf(state);
   const agent = task.agent as string;

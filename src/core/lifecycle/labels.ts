@@ -3,9 +3,17 @@
  *
  * A label is one text, `key=value`; a key has no `=` in it. Each is kept once, with the tasks that have it in the
  * order of submission, for as long as one of them is readable.
+ *
+ * What different labels take in memory has a bound, since a task may have many that no other has: so many are known at
+ * a time, and the last tenth is for agents that have few. A label counts as one of the agent whose task is the oldest
+ * that has it. Labels that are known already cost little, and are always taken.
  */
 
-import { insert, remove, sortedList } from "../collections/sorted-list.ts";
+import type { Refusal } from "../base/refusal.ts";
+import { isKeptForOthers, keptOf } from "../base/reserve.ts";
+import { first, insert, remove, sortedList } from "../collections/sorted-list.ts";
+import type { Submission } from "../model/commands.ts";
+import type { ReadonlyState } from "../model/read-only.ts";
 import type { Label, State, Task, TaskExtra } from "../model/state.ts";
 import { compareSeqs } from "../turn/total-orders.ts";
 
@@ -29,24 +37,49 @@ export function extraOf(task: Task): TaskExtra {
   return task.extra as TaskExtra;
 }
 
+/** Different labels that are known at a time: some hundred megabytes of the longest. */
+const LABELS_MAX = 200_000;
+
+/** Whether there is room for those labels of a task that no other has. */
+export function refusalForLabels(
+  { labels, loads }: ReadonlyState,
+  { labels: texts = [], agent }: Pick<Submission, "labels" | "agent">,
+): Refusal | null {
+  let fresh = 0;
+  for (const text of texts) if (!labels.has(text)) fresh++;
+  if (fresh === 0) return null;
+  const mine = loads.get(agent)?.labels ?? 0;
+  const what = "different labels of tasks";
+  const remedy = `agent ${agent} has ${mine} of them; give fewer tasks labels of their own`;
+  if (labels.size + fresh > LABELS_MAX) return { type: "too-many", what, max: LABELS_MAX, used: labels.size, remedy };
+  if (!isKeptForOthers(LABELS_MAX, labels.size + fresh, mine + fresh)) return null;
+  return { type: "too-many", what, max: LABELS_MAX, kept: keptOf(LABELS_MAX), remedy };
+}
+
 export function putLabels(state: State, task: Task, texts: readonly string[]): void {
   extraOf(task).labels = texts.map((text) => {
-    const label = state.labels.get(text) ?? newLabel(state, text);
+    const label = state.labels.get(text) ?? newLabel(state, text, task.agent);
     insert(label.tasks, task);
     return label;
   });
 }
 
-function newLabel(state: State, text: string): Label {
+function newLabel(state: State, text: string, { load }: Task["agent"]): Label {
   const label: Label = { text, tasks: sortedList<Task>(compareSeqs) };
   state.labels.set(text, label);
+  load.labels++;
   return label;
 }
 
 /** The task's record goes. */
 export function dropLabels(state: State, task: Task): void {
-  for (const label of task.extra?.labels ?? []) {
-    remove(label.tasks, task);
-    if (label.tasks.size === 0) state.labels.delete(label.text);
+  for (const { text, tasks } of task.extra?.labels ?? []) {
+    const isOldest = first(tasks) === task;
+    remove(tasks, task);
+    if (!isOldest) continue;
+    task.agent.load.labels--;
+    const oldest = first(tasks);
+    if (oldest === undefined) state.labels.delete(text);
+    else oldest.agent.load.labels++;
   }
 }

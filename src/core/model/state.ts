@@ -244,6 +244,8 @@ export type AgentLoad = {
   /** Tasks waiting or queued. */
   backlog: number;
   inFlight: number;
+  /** Labels of which the oldest task that has them is its own. */
+  labels: number;
   /** It has as much in flight as it may, and stands in no project's turn. */
   isFull: boolean;
   /** The agent in each of its projects. */

@@ -19,7 +19,7 @@ import { compareAgents } from "./total-orders.ts";
 export function addAgent(state: State, id: AgentId, project: Project): Agent {
   let load = state.loads.get(id);
   if (load === undefined) {
-    load = { backlog: 0, inFlight: 0, isFull: false, agents: [] };
+    load = { backlog: 0, inFlight: 0, labels: 0, isFull: false, agents: [] };
     state.loads.set(id, load);
   }
   const agent = newAgent(id, project, load);
