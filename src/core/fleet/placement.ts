@@ -22,7 +22,7 @@ import type {
 } from "../model/read-only.ts";
 import type { Links } from "../model/state.ts";
 import { zonePin } from "./pin.ts";
-import { couldServe, fnv1a, hasRoomFor, hasSlot, leavesEnough, type Needed, offers } from "./shape.ts";
+import { couldServe, fnv1a, freeOf, hasRoomFor, hasSlot, leavesEnough, type Needed, offers } from "./shape.ts";
 import { refusalsOf } from "./worker-filter.ts";
 import { firstFrom, indexFor, leastLoaded, tightest } from "./worker-tree.ts";
 
@@ -177,6 +177,6 @@ export function heldPlacement(state: ReadonlyState, task: ReadonlyTask): Placeme
   const hold = task.project.hold;
   if (hold === null || hold.task !== task) return null;
   const { worker } = hold;
-  const hasRoom = hasSlot(worker, state.fleet.room) && leavesEnough(worker, task.requirements, worker);
+  const hasRoom = hasSlot(worker, state.fleet.room) && leavesEnough(freeOf(worker), task.requirements);
   return hasRoom ? { worker, reason: ONLY_WORKER } : null;
 }

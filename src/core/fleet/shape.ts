@@ -183,7 +183,7 @@ type Amounts = Readonly<Room>;
 
 /** Whether a worker that could serve it has room now. `room` is what may queue on a worker beyond its slots. */
 export const hasRoomFor = (worker: ReadonlyWorker, demand: Amounts, room: number): boolean =>
-  isOpen(worker, room) && leavesEnough(worker, demand, worker);
+  isOpen(worker, room) && leavesEnough(freeOf(worker), demand);
 
 /** Whether it has a slot for any task. */
 export const isOpen = (worker: ReadonlyWorker, room: number): boolean => worker.hold === null && hasSlot(worker, room);
@@ -192,18 +192,20 @@ export const isOpen = (worker: ReadonlyWorker, room: number): boolean => worker.
 export const hasSlot = (worker: ReadonlyWorker, room: number): boolean =>
   worker.status === "ready" && worker.attempts.size < worker.slots + room;
 
-/** Whether a worker of which so much is used has as much left as is asked for. */
-export const leavesEnough = (worker: Amounts, asked: Amounts, used: Readonly<UsedRoom>): boolean =>
-  worker.cpu - used.usedCpu >= asked.cpu &&
-  worker.memory - used.usedMemory >= asked.memory &&
-  hasTreeFor(worker, asked, used);
+/** What of a worker is not taken. */
+export const freeOf = (worker: Amounts & Readonly<UsedRoom>): Room => ({
+  cpu: worker.cpu - worker.usedCpu,
+  memory: worker.memory - worker.usedMemory,
+  worktrees: worker.worktrees - worker.usedWorktrees,
+});
+
+/** Whether so much is enough. */
+export const leavesEnough = (free: Amounts, asked: Amounts): boolean =>
+  free.cpu >= asked.cpu && free.memory >= asked.memory && hasTreeFor(free, asked);
 
 /** A worker at its limit of worktrees has room for all that want none. That passes, so it counts as room alone. */
-export const hasTreeFor = (
-  worker: Pick<Amounts, "worktrees">,
-  asked: Pick<Amounts, "worktrees">,
-  used: Pick<UsedRoom, "usedWorktrees">,
-): boolean => asked.worktrees === 0 || worker.worktrees - used.usedWorktrees >= asked.worktrees;
+export const hasTreeFor = (free: Amounts, asked: Pick<Amounts, "worktrees">): boolean =>
+  asked.worktrees === 0 || free.worktrees >= asked.worktrees;
 
 export function setDemandFeasible(shapes: Shapes, demand: Demand, feasible: number): void {
   const wasShut = demand.feasible === 0;

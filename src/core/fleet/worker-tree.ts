@@ -16,10 +16,10 @@ import { AttemptSet } from "../collections/attempt-set.ts";
 import type { ReadonlyNumbers } from "../collections/bit-set.ts";
 import { lowerBound } from "../collections/sorted-list.ts";
 import type { ReadonlyDemand, ReadonlyFleet, ReadonlyWorker } from "../model/read-only.ts";
-import type { UsedRoom } from "../model/room.ts";
+import type { Room } from "../model/room.ts";
 import type { Attempt, Fleet, Hold, Shapes, TreeArrays, Worker } from "../model/state.ts";
 import { workerOf } from "./pin.ts";
-import { bloomOf, couldServe, hasRoomFor, isOpen, leavesEnough, setDemandFeasible } from "./shape.ts";
+import { bloomOf, couldServe, freeOf, hasRoomFor, isOpen, leavesEnough, setDemandFeasible } from "./shape.ts";
 import { keyOfTakes } from "./worker-filter.ts";
 
 const CAPABILITIES_SPAN = 65_536;
@@ -107,28 +107,29 @@ export function reshapeWorker(fleet: Fleet, shapes: Shapes, worker: Worker, chan
 export function carry(fleet: Fleet, shapes: Shapes, attempt: Attempt, by: 1 | -1): void {
   const { worker, task } = attempt;
   const wasOpen = isOpen(worker, fleet.room);
-  const { usedCpu, usedMemory, usedWorktrees } = worker;
+  const before = freeOf(worker);
   if (by === 1) worker.attempts.add(attempt);
   else worker.attempts.delete(attempt);
   worker.usedCpu += by * task.requirements.cpu;
   worker.usedMemory += by * task.requirements.memory;
   worker.usedWorktrees += by * task.requirements.worktrees;
-  recount(fleet, shapes, worker, wasOpen, { usedCpu, usedMemory, usedWorktrees });
+  recount(fleet, shapes, worker, wasOpen, before);
 }
 
 /** Gives a worker a hold, or takes it away. */
 export function setHold(fleet: Fleet, shapes: Shapes, worker: Worker, hold: Hold | null): void {
   const wasOpen = isOpen(worker, fleet.room);
   worker.hold = hold;
-  recount(fleet, shapes, worker, wasOpen, worker);
+  recount(fleet, shapes, worker, wasOpen, freeOf(worker));
 }
 
 /** Brings up to date whatever depends on what a worker holds, by what it held before. */
-function recount(fleet: Fleet, shapes: Shapes, worker: Worker, wasOpen: boolean, before: UsedRoom): void {
+function recount(fleet: Fleet, shapes: Shapes, worker: Worker, wasOpen: boolean, before: Room): void {
   const open = isOpen(worker, fleet.room);
+  const free = freeOf(worker);
   for (const demand of worker.demands) {
-    const did = wasOpen && leavesEnough(worker, demand, before);
-    const does = open && leavesEnough(worker, demand, worker);
+    const did = wasOpen && leavesEnough(before, demand);
+    const does = open && leavesEnough(free, demand);
     if (did !== does) setDemandFeasible(shapes, demand, demand.feasible + (does ? 1 : -1));
   }
   writeLeaf(fleet, worker);

@@ -12,7 +12,7 @@
  */
 import { hasBit } from "../collections/bit-set.ts";
 import { first, items } from "../collections/sorted-list.ts";
-import { couldServe, hasTreeFor } from "../fleet/shape.ts";
+import { couldServe, freeOf, hasTreeFor } from "../fleet/shape.ts";
 import { setHold } from "../fleet/worker-tree.ts";
 import type { ReadonlyGroup, ReadonlyHold, ReadonlyState, ReadonlyTask, ReadonlyWorker } from "../model/read-only.ts";
 import type { Hold, State, Task, Worker } from "../model/state.ts";
@@ -91,7 +91,7 @@ function roomiest(state: ReadonlyState, group: ReadonlyGroup): ReadonlyWorker | 
   for (const worker of state.fleet.order) {
     if (worker.status !== "ready" || worker.hold !== null || !couldServe(worker, group.shape.demand)) continue;
     // A tree is no room that comes together as tasks end: it is there for one more, or it is waited for.
-    if (!hasTreeFor(worker, group.shape.demand, worker)) continue;
+    if (!hasTreeFor(freeOf(worker), group.shape.demand)) continue;
     if (worker.attempts.size < worker.slots + state.fleet.room) isFragmented = true;
     if (best === null || hasMoreRoom(worker, best)) best = worker;
   }

@@ -6,7 +6,7 @@
  */
 import { workerOf, zoneOf } from "../fleet/pin.ts";
 import { heldPlacement, neededBy } from "../fleet/placement.ts";
-import { couldServe, hasRoomFor, hasTreeFor } from "../fleet/shape.ts";
+import { couldServe, freeOf, hasRoomFor, hasTreeFor } from "../fleet/shape.ts";
 import { refusedInWords, takesSuch } from "../fleet/worker-filter.ts";
 import { tabCapability } from "../lifecycle/browser-tab.ts";
 import type { ReadonlyState, ReadonlyTask, ReadonlyWorker } from "../model/read-only.ts";
@@ -63,7 +63,7 @@ function count(state: ReadonlyState, task: ReadonlyTask, worker: ReadonlyWorker,
   if (isCapable) census.capable++;
   if (isCapable && hasRoomFor(worker, demand, room)) census.feasible++;
   if (worker.status !== "ready") census.status++;
-  const hasTree = hasTreeFor(worker, demand, worker);
+  const hasTree = hasTreeFor(freeOf(worker), demand);
   if (worker.note !== null && isCapable && (worker.status !== "ready" || !hasTree))
     census.notes.add(`worker ${worker.id}: ${worker.note}`);
   if (worker.attempts.size >= worker.slots + room) census.slots++;
