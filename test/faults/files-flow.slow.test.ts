@@ -2,7 +2,8 @@
  * A tree of agents over two machines: plan → spec → phase → code, each made from the file that the one before wrote.
  *
  * The workers share nothing but the wire: each has a directory and a data directory of its own, and takes every other
- * task. In the middle the server and both workers are killed. The files at the end are the same.
+ * task. In the middle the server and both workers are killed, early or late in the tree. The files at the end are those
+ * of a run in which nothing is killed.
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
@@ -19,13 +20,13 @@ import { until, within } from "../kits/waits.ts";
 const { NODE_TEST_CONTEXT: _, DROVER_URL: __, DROVER_TOKEN: ___, ...clean } = process.env;
 const LIMIT = { timeout: 240_000 };
 
-/** Writes what its parent wrote, and its own line behind it. The one called spec waits until it is let go. */
+/** Writes what its parent wrote, and its own line behind it. The one that is held waits until it is let go. */
 const AGENT = `set -e
 out="$DROVER_TASK_ID.md"
 : > "$out"
 if [ -n "\${DROVER_INPUTS_DIR-}" ]; then cat "$DROVER_INPUTS_DIR"/parent/*.md > "$out"; fi
 echo "$DROVER_TASK_ID" >> "$out"
-if [ "$DROVER_TASK_ID" = spec ]; then
+if [ "$DROVER_TASK_ID" = "$2" ]; then
   n=0; while [ ! -e "$1/go" ] && [ $n -lt 6000 ]; do sleep 0.02; n=$((n + 1)); done
 fi`;
 
@@ -52,7 +53,13 @@ async function killAll(children: readonly ChildProcess[]): Promise<void> {
   await within("the end of all", Promise.all(ends));
 }
 
-test("each task reads the file that the one before wrote, over a SIGKILL of server and workers", LIMIT, async (t) => {
+for (const held of ["spec", "code"])
+  test(`each task reads what the one before wrote, over a SIGKILL of server and workers in ${held}`, LIMIT, (t) =>
+    playTree(t, held),
+  );
+
+/** The tree, with all processes killed while one task runs. */
+async function playTree(t: TestContext, held: string): Promise<void> {
   const home = mkdtempSync(join(tmpdir(), "drover-flow-"));
   t.after(() => rmSync(home, { recursive: true, force: true, maxRetries: 3 }));
   for (const one of ["server", "a", "b"]) mkdirSync(join(home, one));
@@ -68,7 +75,7 @@ test("each task reads the file that the one before wrote, over a SIGKILL of serv
       "--log-level",
       "silent",
     ]);
-    const exec = `sh ${join(home, "agent.sh")} ${home}`;
+    const exec = `sh ${join(home, "agent.sh")} ${home} ${held}`;
     const workers = await Promise.all(
       ["a", "b"].map((one) => {
         const flags = ["--exec", exec, "--capability", one, "--id", `${one}-${life}`];
@@ -86,7 +93,7 @@ test("each task reads the file that the one before wrote, over a SIGKILL of serv
     const capabilities = [index % 2 === 0 ? "a" : "b"];
     await first.client.submit({ id, agentId: "ann", action: "write", capabilities, outputs: [`${id}.md`], ...from });
   }
-  await until("spec runs", async () => (await first.client.task("spec")).state === "running");
+  await until(`${held} runs`, async () => (await first.client.task(held)).state === "running");
   await killAll(first.children);
 
   writeFileSync(join(home, "go"), "");
@@ -104,6 +111,6 @@ test("each task reads the file that the one before wrote, over a SIGKILL of serv
     const content = Buffer.from(await client.files.get(files[0]?.hash ?? "")).toString();
     assert.equal(content, `${TREE.slice(0, index + 1).join("\n")}\n`);
   }
-  assert.ok(((await client.task("spec")).attempt ?? 0) > 1, "it was killed in the middle of one");
+  assert.ok(((await client.task(held)).attempt ?? 0) > 1, "it was killed in the middle of one");
   await killAll(second.children);
-});
+}
