@@ -59,7 +59,7 @@ type WorkerEngine = {
   events(from: { readonly after: number; readonly follow: true; readonly signal: AbortSignal }): AsyncIterable<Kind>;
   readonly state: { readonly seq: number };
 };
-type Kind = { readonly kind: string };
+type Kind = { readonly kind: string; readonly task?: string | null };
 type JoinedWorker = {
   drain(): Promise<void>;
   close(): Promise<void>;
@@ -256,8 +256,11 @@ async function keepPresent(options: LocalWorkerOptions, exec: ExecHandler): Prom
   }
 
   async function follow(after: number): Promise<void> {
-    for await (const { kind } of drover.events({ after, follow: true, signal: over.signal }))
+    for await (const { kind, task } of drover.events({ after, follow: true, signal: over.signal })) {
       if ((kind === "worker-joined" || kind === "worker-left") && !over.signal.aborted) await settle();
+      // A loop, or a task that had asked, may have ended while it waited to go on here.
+      if ((kind === "task-cancelled" || kind === "task-failed") && (await exec.letGo(task ?? ""))) await trees.look();
+    }
   }
 
   const forGood = (go: () => Promise<void>) => (): Promise<void> => {

@@ -4,12 +4,13 @@
  */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { emptyDirectory, served } from "../../../test/kits/cli/served.ts";
 import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
+import { until } from "../../../test/kits/waits.ts";
 import { createClient } from "../../client/index.ts";
 import { runCommandLine } from "../command-line.ts";
 import { VERBS } from "../verbs.ts";
@@ -120,3 +121,31 @@ test("a limit that is raised while the worker is there binds without a restart",
     await ended;
   }
 });
+
+for (const kind of ["worker", "serve"])
+  test(`a task that asked is cancelled while it is parked: its clean tree goes at once, by drover ${kind}`, {
+    timeout: 90_000,
+  }, async () => {
+    const data = join(home, `data-of-${kind}`);
+    const [directory, args] =
+      kind === "serve" ? [home, ["--data", data]] : [undefined, ["--log", "memory:", "--no-worker"]];
+    await using server = await served(args, directory === undefined ? {} : { directory });
+    const { env } = server.terminalFor();
+    const terminal = testTerminal({ cwd: home, env: { ...env, PATH: process.env.PATH } });
+    const flags = ["--id", "v", "--worktree", "--shell", "--exec", "exit 76", "--data", join(data, "worker")];
+    const ended = kind === "serve" ? null : runCommandLine(["worker", ...flags], terminal, VERBS);
+    if (ended !== null) await Promise.race([terminal.saw("v has joined"), ended]);
+    const client = createClient({ url: server.url });
+    const tree = join(data, "worker", "worktrees", "asks");
+    try {
+      const params = kind === "serve" ? { command: "exit 76", worktree: true } : {};
+      await client.submit({ id: "asks", agentId: "ann", action: "exec", params });
+      await until("it is parked", async () => (await client.task("asks")).state === "parked");
+      assert.ok(existsSync(tree), "it waits for the answer");
+      await client.cancel("asks");
+      await until("its tree is gone", () => !existsSync(tree));
+    } finally {
+      if (ended !== null) for (let times = 0; times < 2; times++) terminal.signal("SIGTERM");
+      await ended;
+    }
+  });

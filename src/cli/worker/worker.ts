@@ -76,6 +76,7 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
     const worker = await joined.promise;
     return isByTask ? worker.limitWorktrees(count, note) : worker.limit(count, note);
   };
+  const letGo = async (task: string): Promise<void> => ((await exec.letGo(task)) ? trees.look() : undefined);
   const room: ExecHandler["room"] = async () => heed(await joined.promise).room();
   const trees = watchRoom({ room, slots, warn, clock: realClock, limit: (...said) => void limit(...said) });
   try {
@@ -85,6 +86,7 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
         url,
         signal: stop.beforeJoin,
         onWarning: warn,
+        onOver: (task) => void letGo(task).catch((error: Error) => warn(error.message)),
         killGraceMs: killGraceOf(options),
         ...given({ token: address.token }),
         // None until it is known how many worktrees there may be.

@@ -175,3 +175,40 @@ test("a round survives a restart of the engine: the next sees its note", async (
   assert.deepEqual(seen, [{ number: 2, max: 3, note: "note 1" }]);
   assert.equal((await second.drover.task("t")).state, "done");
 });
+
+test("the worker of a loop hears for a minute that it has ended while it waited, and no other does", async () => {
+  const kit = await createTestDrover();
+  const { drover, clock } = kit;
+  const sessions = new Map<string, string>();
+  for (const id of ["w", "x"]) sessions.set(id, (await drover.remote.join({ id, slots: 2 })).session);
+  let n = 0;
+  const sync = (id: string, more: object = {}) =>
+    drover.remote.sync(id, { session: sessions.get(id) ?? "", n: ++n, running: [], ...more });
+  await drover.submit({ id: "t", agentId: "ann", action: "x", loop: { max: 3 } });
+  await drover.submit({ id: "plain", agentId: "ann", action: "x" });
+  await kit.settle();
+  const [one] = [...(await sync("w")).assignments, ...(await sync("x")).assignments].filter(
+    ({ taskId }) => taskId === "t",
+  );
+  const worker = (await drover.task("t")).worker ?? "";
+  const other = worker === "w" ? "x" : "w";
+  assert.equal(one?.taskId, "t");
+  const named = { running: [{ taskId: "t", attempt: 1 }] };
+  await sync(worker, named);
+  await drover.pause();
+  await sync(worker, { results: [{ taskId: "t", attempt: 1, outcome: "again", note: "red" }] });
+  const waiting = sync(worker, { waitMs: 60_000 });
+  await kit.settle();
+  assert.equal((await drover.task("t")).state, "queued");
+  await drover.cancel("t");
+  await drover.cancel("plain");
+  await kit.settle();
+  assert.deepEqual((await waiting).over, ["t"], "at once");
+  assert.deepEqual([(await sync(worker)).over, (await sync(other)).over], [["t"], undefined]);
+  for (let times = 0; times < 13; times++) {
+    await clock.advance(5000);
+    await Promise.all([sync(worker), sync(other)]);
+  }
+  assert.equal((await sync(worker)).over, undefined);
+  await drover.close();
+});

@@ -10,11 +10,11 @@
  * A worker that says nothing for a lease (leases.ts) is given up as lost. One that comes back under its old session
  * goes on, but what it held is gone and the answer tells it to stop that.
  */
-import { name, text, type WorkerId } from "../../core/base/index.ts";
+import { name, type TaskId, text, type WorkerId } from "../../core/base/index.ts";
 import type { Event, Worker, WorkerSettings } from "../../core/model/index.ts";
 import type { AttemptRef, JoinBody, Joined, ResultReport, SyncAnswer, SyncBody } from "../../protocol/index.ts";
 import { SESSION_MAX } from "../../protocol/shapes/index.ts";
-import { type Clock, isoTime } from "../../std/index.ts";
+import { type Clock, isoTime, remember } from "../../std/index.ts";
 import { abortSignal, readOptions } from "../base/call-options.ts";
 import { accepted, type DroverError, refused } from "../base/drover-error.ts";
 import type { FileRoom } from "../files/files.ts";
@@ -98,7 +98,8 @@ export function createRemoteWorkers(deps: {
   const lostTabs = new Map<WorkerId, ReadonlySet<string>>();
   const polls = createSyncPolls(clock);
   const leases = createLeaseBook({ clock, leaseMs: () => state.config.workers.lease, onSilent });
-  const parts = { writer, bodies, inputs, tokens, polls, progress, lostTabs };
+  const over = new Map<WorkerId, Map<string, number>>();
+  const parts = { writer, bodies, inputs, tokens, polls, progress, lostTabs, over };
 
   const isIdle = (): boolean => polls.isEmpty() && progress.size === 0;
 
@@ -108,10 +109,9 @@ export function createRemoteWorkers(deps: {
     const worker = { worker: id as WorkerId | null, kind: target === null ? "pull" : "push" } as const;
     const decided = writer.execute({ type: "join-worker", ...worker, session, settings, target, takes });
     const workerId = accepted(decided).id as WorkerId;
-    polls.forget(workerId);
+    forgetWord(parts, workerId);
     polls.markNotified(workerId, []);
     drained.delete(workerId);
-    lostTabs.delete(workerId);
     leases.renew(workerId);
     await writer.settled();
     const { lease, maxWorktrees } = state.config.workers;
@@ -131,6 +131,7 @@ export function createRemoteWorkers(deps: {
     const stray = said.running === undefined ? [] : applyRunning(parts, find(given), said.running);
     endTimedOut(writer, find(given));
     if (said.capabilities !== undefined) lostTabs.delete(id);
+    dropOld(over, id, clock.elapsed() - OVER_MS);
     applyOffer(writer, find(given), said);
     const waitMs = Math.min(said.waitMs ?? 0, Math.floor(leaseMs / POLL_PART));
     if (answers.length === 0 && waitMs > 0)
@@ -164,8 +165,7 @@ export function createRemoteWorkers(deps: {
       forgetting.delete(worker);
       if (state.fleet.byId.get(worker)?.status !== "unreachable") return;
       notify(writer, { type: "leave-worker", worker, lost: false });
-      polls.forget(worker);
-      lostTabs.delete(worker);
+      forgetWord(parts, worker);
     };
     // One that comes back and is lost again has its hour anew.
     forgetting.get(worker)?.();
@@ -187,8 +187,7 @@ export function createRemoteWorkers(deps: {
     drained.delete(id);
     leases.end(id);
     // Not later: it may have joined again by the time that its leave is durable.
-    polls.forget(id);
-    lostTabs.delete(id);
+    forgetWord(parts, id);
     await writer.run({ type: "leave-worker", worker: id, lost: false });
   }
 
@@ -218,7 +217,7 @@ export function createRemoteWorkers(deps: {
     isIdle,
     onCommitted(batch) {
       if (isIdle()) return;
-      for (const { event } of batch) noteEvent(parts, event);
+      for (const { event } of batch) noteEvent(parts, event, clock.elapsed());
     },
     stop(error) {
       leases.stop();
@@ -241,8 +240,39 @@ function checkSession({ id, session: present }: Worker, { session, n }: SyncBody
   if (n !== undefined && n < last) throw refused({ type: "sync-stale", worker: id, n, last });
 }
 
+/** What was to be said to a worker that is another now, or gone. */
+function forgetWord({ polls, lostTabs, over }: SyncParts, worker: WorkerId): void {
+  polls.forget(worker);
+  lostTabs.delete(worker);
+  over.delete(worker);
+}
+
+/** For so long a worker hears in every answer that a task has ended, and of so many. */
+const OVER_MS = 60_000;
+const OVER_MAX = 1000;
+const ENDS: ReadonlySet<string> = new Set(["task-cancelled", "task-failed", "task-skipped"]);
+
+/** A loop, or a task that had asked, ended while it waited: the worker of its last attempt keeps something for it. */
+function noteOver({ writer, polls, over }: SyncParts, id: TaskId, now: number): void {
+  const { attempt, extra, lastWorker } = writer.state.tasks.get(id) ?? { attempt: null, extra: null, lastWorker: null };
+  const worker = lastWorker === null ? undefined : writer.state.fleet.byId.get(lastWorker);
+  const wasToGoOn = (extra?.loop?.rounds.length ?? 0) > 0 || extra?.approval != null;
+  if (worker?.kind !== "pull" || attempt !== null || !wasToGoOn) return;
+  const tasks = over.get(worker.id) ?? new Map<string, number>();
+  over.set(worker.id, tasks);
+  remember(tasks, id, now, OVER_MAX);
+  polls.wake(worker.id);
+}
+
+function dropOld(over: Map<WorkerId, Map<string, number>>, worker: WorkerId, before: number): void {
+  const tasks = over.get(worker);
+  for (const [task, at] of tasks ?? []) if (at < before) tasks?.delete(task);
+  if (tasks?.size === 0) over.delete(worker);
+}
+
 /** Wakes the poll of the worker that an event concerns, and forgets progress that is no longer true. */
-function noteEvent({ writer, polls, progress, lostTabs }: SyncParts, event: Event): void {
+function noteEvent(parts: SyncParts, event: Event, now: number): void {
+  const { writer, polls, progress, lostTabs } = parts;
   if (event.kind === "task-assigned") {
     // What a former attempt said of itself is not true of this one.
     progress.delete(event.task);
@@ -255,5 +285,6 @@ function noteEvent({ writer, polls, progress, lostTabs }: SyncParts, event: Even
     const attempt = writer.state.tasks.get(event.task)?.attempt ?? null;
     if (attempt === null) progress.delete(event.task);
     else if (attempt.state === "stopping") polls.wake(attempt.worker.id);
+    if (ENDS.has(event.kind)) noteOver(parts, event.task, now);
   }
 }

@@ -94,10 +94,12 @@ export type SyncParts = {
   readonly progress: Map<string, unknown>;
   /** Tabs that were taken over, by the worker that had them. */
   readonly lostTabs: Map<WorkerId, ReadonlySet<string>>;
+  /** Tasks that were to go on with a worker and have ended, with the time that has elapsed when they did. */
+  readonly over: Map<WorkerId, Map<string, number>>;
 };
 
 export function hasChanges(
-  { writer, polls, lostTabs }: SyncParts,
+  { writer, polls, lostTabs, over }: SyncParts,
   id: WorkerId,
   stray: readonly AttemptRef[],
 ): boolean {
@@ -105,7 +107,8 @@ export function hasChanges(
   if (worker === undefined) return true;
   const keys = keysFor(worker, dueFor(writer, worker), stray);
   if (keys.some((key) => !polls.wasNotified(id, key, SAY_AGAIN_MS))) return true;
-  return [...(lostTabs.get(id) ?? [])].some((tab) => !polls.wasNotified(id, lossOf(tab)));
+  const unsaid = [...[...(lostTabs.get(id) ?? [])].map(lossOf), ...[...(over.get(id)?.keys() ?? [])].map(endOf)];
+  return unsaid.some((key) => !polls.wasNotified(id, key));
 }
 
 export async function answerFor(
@@ -113,10 +116,11 @@ export async function answerFor(
   worker: Worker,
   stray: readonly AttemptRef[],
   leaseUntil: string,
-): Promise<Pick<SyncAnswer, "assignments" | "cancel" | "lost" | "drain">> {
+): Promise<Pick<SyncAnswer, "assignments" | "cancel" | "lost" | "over" | "drain">> {
   const due = dueFor(parts.writer, worker);
   const lost = [...(parts.lostTabs.get(worker.id) ?? [])];
-  parts.polls.markNotified(worker.id, [...keysFor(worker, due, stray), ...lost.map(lossOf)]);
+  const over = [...(parts.over.get(worker.id)?.keys() ?? [])];
+  parts.polls.markNotified(worker.id, [...keysFor(worker, due, stray), ...lost.map(lossOf), ...over.map(endOf)]);
   const given = due.filter(({ state }) => state === "assigned");
   const assignments = await Promise.all(given.map((attempt) => assignmentOf(parts, attempt, leaseUntil)));
   const stopping = due.filter(({ state }) => state === "stopping").map(nameOf);
@@ -124,6 +128,7 @@ export async function answerFor(
     assignments: assignments.filter((assignment) => assignment !== null),
     cancel: [...stopping, ...stray],
     ...(lost.length === 0 ? {} : { lost }),
+    ...(over.length === 0 ? {} : { over }),
     ...(worker.status === "draining" ? { drain: true as const } : {}),
   };
 }
@@ -168,6 +173,7 @@ async function soundText(bodies: BodyStore, seq: Seq): Promise<string | null> {
 }
 
 const lossOf = (tab: string): string => `${tab} lost`;
+const endOf = (task: string): string => `${task} over`;
 const nameOf = ({ task, number }: Attempt): AttemptRef => ({ taskId: task.id, attempt: number });
 const keyOf = ({ task, number, state }: Attempt): string => `${task.id}#${number} ${state}`;
 

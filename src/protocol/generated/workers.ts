@@ -99,6 +99,11 @@ export type SyncAnswer = {
   /** Hand these in by POST /workers/{id}/logs, soon; only to a worker that named its logPlace. */
   readonly logs?: readonly WantedLog[];
   /**
+   * Tasks whose last attempt was here, which were to go on, and have ended: what is kept for them may
+   * go. Said for a minute.
+   */
+  readonly over?: readonly string[];
+  /**
    * Tabs that another worker has named since: it owns them no more. Said until it names its capabilities
    * anew.
    */

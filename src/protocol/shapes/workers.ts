@@ -220,6 +220,11 @@ export const syncAnswer: s.Schema<wire.SyncAnswer> = s.namedAnswer("SyncAnswer",
     s.list(wantedLog),
     "Hand these in by POST /workers/{id}/logs, soon; only to a worker that named its logPlace.",
   ),
+  over: s.optional(
+    s.list(s.name()),
+    "Tasks whose last attempt was here, which were to go on, and have ended: what is kept for them may go. Said for " +
+      "a minute.",
+  ),
   lost: s.optional(
     s.list(s.name(CAPABILITY_LENGTH_MAX)),
     "Tabs that another worker has named since: it owns them no more. Said until it names its capabilities anew.",

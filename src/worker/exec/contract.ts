@@ -53,6 +53,8 @@ export type ExecHandler = AsyncDisposable & {
   room(): Promise<TreeRoom | null>;
   /** It keeps at most so many worktrees from now on. */
   limitWorktrees(count: number): void;
+  /** A task ended while it waited to go on here: its worktree goes unless there is work in it. False: it had none. */
+  letGo(taskId: string): Promise<boolean>;
   /** Takes no more and stops what runs, by the ladder; resolves when nothing is left. May be called twice. */
   close(): Promise<void>;
 };

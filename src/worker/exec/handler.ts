@@ -100,6 +100,7 @@ export function runAttempts(
     sweep: () => sweepWith(tools),
     room: async () => (await tools.worktrees?.room()) ?? null,
     limitWorktrees: (count) => tools.worktrees?.limit(count),
+    letGo: async (taskId) => running(taskId) === undefined && ((await tools.worktrees?.letGo(taskId)) ?? false),
   };
 }
 

@@ -106,6 +106,22 @@ test("a clean tree waits for the next round and goes with the last", async (t) =
   assert.equal(treesOf(repo).length, 1);
 });
 
+test("a task that ends while it waits to go on leaves no tree, unless there is work in it", async (t) => {
+  const { run, repo, handler } = inRepository(t, {
+    script: '[ "$DROVER_TASK_ID" = busy ] && echo x > new || true',
+    allowUntil,
+  });
+  for (const taskId of ["idle", "busy"]) assert.equal((await run({ ...inRound(1, "false"), taskId })).outcome, "again");
+  assert.equal(treesOf(repo).length, 3);
+  assert.deepEqual(
+    [await handler.letGo("idle"), await handler.letGo("busy"), await handler.letGo("none")],
+    [true, true, false],
+  );
+  assert.equal(treesOf(repo).length, 2);
+  assert.equal(await handler.letGo("busy"), false, "it waits for nothing any more");
+  assert.equal((await handler.sweep()).worktreesKept.length, 1);
+});
+
 test("a new worker goes on in the tree that a killed one has left", async (t) => {
   const script = `echo x >> "$DROVER_WORKSPACE/rounds.txt"`;
   const { run, handler, repo, data } = inRepository(t, { script, allowUntil });

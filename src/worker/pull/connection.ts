@@ -211,7 +211,9 @@ function sync(state: State, now: number): void {
 function onHeard(state: State, n: number, answer: SyncAnswer): void {
   if (state.phase !== "joined" || !pull.isOpen(state.session, n)) return;
   const now = state.clock.elapsed();
-  const { start, stop: stops, refused, drain, lost, wanted, isNew } = pull.hear(state.session, n, answer, now);
+  const heard = pull.hear(state.session, n, answer, now);
+  const { start, stop: stops, refused, drain, lost, wanted, over, isNew } = heard;
+  if (over.length > 0) state.tell({ type: "over", tasks: over });
   state.cell.write(state.session.leaseEnd);
   tellTerms(state, answer);
   tellStops(state, stops);

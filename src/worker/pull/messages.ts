@@ -76,6 +76,8 @@ export type ToHandlers =
   | { readonly type: "start"; readonly assignments: readonly Handed[] }
   | { readonly type: "stop"; readonly stops: readonly Stop[] }
   | { readonly type: "logs"; readonly wanted: WantedLogs }
+  /** Tasks that were to go on here have ended. */
+  | { readonly type: "over"; readonly tasks: readonly string[] }
   /** The server wants this worker to finish and leave. */
   | { readonly type: "draining" }
   | { readonly type: "warning"; readonly message: string }

@@ -48,6 +48,8 @@ export type PullWorkerOptions = {
   readonly giveUpMs?: number;
   /** The logs it keeps of its attempts, for those who ask the server for one; none if absent. */
   readonly logs?: WorkerLogs;
+  /** A task whose last attempt was here, and which was to go on with another round or after an answer, has ended. */
+  readonly onOver?: (taskId: string) => void;
   /** What goes wrong on the side; a process warning if absent. */
   readonly onWarning?: (message: string) => void;
   /**
@@ -63,7 +65,9 @@ export type ReadOptions = PullWorkerOptions &
     readonly join: JoinBody & { readonly id: string; readonly slots: number };
   };
 
-const OWN = ["url", "token", "signal", "killGraceMs", "giveUpMs", "limit", "logs", "onWarning", "fetch", "client"];
+const OWN = [
+  ...["url", "token", "signal", "killGraceMs", "giveUpMs", "limit", "logs", "onOver", "onWarning", "fetch", "client"],
+];
 const JOIN = ["id", "slots", "capabilities", "resources", "zone", "actions", "types", "projects", "worktrees"];
 
 export function readOptions(options: PullWorkerOptions): ReadOptions {
@@ -77,6 +81,7 @@ export function readOptions(options: PullWorkerOptions): ReadOptions {
   const { signal, logs, killGraceMs = KILL_GRACE_MS, giveUpMs = 0, limit = 0, onWarning = warnOnce } = own;
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw bad("signal must be an AbortSignal");
   if (typeof onWarning !== "function") throw bad("onWarning must be a function");
+  if (own.onOver !== undefined && typeof own.onOver !== "function") throw bad("onOver must be a function");
   for (const [field, span] of Object.entries({ killGraceMs, giveUpMs, limit })) checkSpan(field, span);
   if (logs !== undefined) checkLogs(logs);
   return { ...own, join, killGraceMs, onWarning };

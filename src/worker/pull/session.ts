@@ -79,11 +79,22 @@ type HeardAnswer = {
   readonly lost: readonly string[];
   /** Logs that somebody wants to see. */
   readonly wanted: WantedLogs | null;
+  /** Tasks that were to go on here and have ended. */
+  readonly over: readonly string[];
   /** Whether it said anything that was not known. */
   readonly isNew: boolean;
 };
 
-const NOTHING: HeardAnswer = { start: [], stop: [], refused: [], drain: false, lost: [], wanted: null, isNew: false };
+const NOTHING: HeardAnswer = {
+  start: [],
+  stop: [],
+  refused: [],
+  drain: false,
+  lost: [],
+  wanted: null,
+  over: [],
+  isNew: false,
+};
 
 /** Only the functions of this file change it. */
 export type PullSession = {
@@ -279,7 +290,7 @@ export function hear(state: PullSession, n: number, answer: SyncAnswer, now: num
     taken.length + start.length + stop.length + answered.length > 0 || (drain && !state.isDraining) || isNewWish;
   const lost = (answer.lost ?? []).filter((tab) => !state.lost.has(tab));
   state.lost = new Set(answer.lost);
-  return { start, stop, refused, drain, lost, wanted, isNew };
+  return { start, stop, refused, drain, lost, wanted, over: answer.over ?? [], isNew };
 }
 
 /** An answer lists all that is wanted, so what the last one did not have is new. */

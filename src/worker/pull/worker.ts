@@ -136,6 +136,9 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
         return handlers.stop(message.stops);
       case "logs":
         return logs?.want(message.wanted);
+      case "over":
+        for (const task of message.tasks) read.onOver?.(task);
+        return;
       case "draining":
         return warn("the server has asked this worker to finish and leave");
       case "warning":

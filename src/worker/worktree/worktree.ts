@@ -54,6 +54,8 @@ export type Worktrees = {
   close(workspace: Workspace, how?: { readonly isGoingOn: boolean }): Promise<WorkspaceReport>;
   /** The same for those whose worker is gone. */
   sweep(): Promise<TreeSweep>;
+  /** The same for one that waits for its task to go on, which it does no more. */
+  letGo(taskId: string): Promise<boolean>;
   /** How many attempts may have a tree at the same time, and in words what keeps others from it. */
   room(): Promise<TreeRoom>;
   /** So many trees there may be from now on; those that are there stay. */
@@ -195,16 +197,27 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
     }
   }
 
+  /** No attempt comes back to it: it stays if there is work in it. */
+  async function settle(note: TreeNote): Promise<"removed" | "kept"> {
+    const isClean = !existsSync(note.path) || note.state === "making" || (await stateOfTree(note)).isClean;
+    if (isClean) await removeTree(root, note);
+    else await writeNote(root, { ...note, state: "kept" });
+    return isClean ? "removed" : "kept";
+  }
+
+  async function letGo(taskId: string): Promise<boolean> {
+    const isWaiting = ({ state, owner: whose }: TreeNote): boolean => state === "going-on" && isSame(whose, owner);
+    const waiting = (await readNotes(root)).filter((note) => note.taskId === taskId && isWaiting(note));
+    for (const note of waiting) await settle(note);
+    return waiting.length > 0;
+  }
+
   async function sweep(): Promise<TreeSweep> {
     const found: TreeSweep = { removed: [], kept: [], problems: [] };
     for (const note of await readNotes(root)) {
       if (note.state !== "kept" && stateOf(note.owner, table) !== "dead") continue;
       try {
-        const isGone = !existsSync(note.path);
-        const isClean = isGone || note.state === "making" || (await stateOfTree(note)).isClean;
-        if (isClean) await removeTree(root, note);
-        else await writeNote(root, { ...note, state: "kept" });
-        found[isClean ? "removed" : "kept"].push(note.path);
+        found[await settle(note)].push(note.path);
       } catch (error) {
         found.problems.push(`the worktree ${note.path} could not be looked at: ${(error as Error).message}`);
       }
@@ -215,7 +228,7 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
   const limit = (count: number): void => {
     countMax = count;
   };
-  return { open, close, sweep, room, limit };
+  return { open, close, sweep, letGo, room, limit };
 }
 
 /** Whether a worktree could be made here now; throws the refusal an attempt would meet. */
