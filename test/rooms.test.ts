@@ -73,7 +73,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   log: [".", "format", "integrity", "memory", "sqlite", "contract"],
   protocol: ["wire", "generated", "schema", "shapes", "calls", "settings", "."],
   plan: ["work", "."],
-  engine: ["base", "writer", "permits", "tasks", "files", "workers", "schedules", "snapshots", "views", "."],
+  engine: ["base", "writer", "permits", "tasks", "files", "workers", "schedules", "plans", "snapshots", "views", "."],
   server: ["webhooks", "access", "push", "life", "logs", "observe", "pages", "handlers", "."],
   worker: ["output", "process", "worktree", "pull", "exec", "."],
   cli: ["shell", "show", "config", "plan", "worker", "run", "serve", "verbs", "."],

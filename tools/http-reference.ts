@@ -18,6 +18,7 @@ const END = "<!-- written by tools/http-reference.ts: end -->";
 const TITLES: Readonly<Record<Tag, string>> = {
   tasks: "Tasks",
   groups: "Groups",
+  plans: "Plans",
   files: "Files",
   scheduler: "The scheduler",
   projects: "Projects",

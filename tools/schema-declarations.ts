@@ -17,6 +17,7 @@ import * as files from "../src/protocol/shapes/files.ts";
 import * as groups from "../src/protocol/shapes/groups.ts";
 import * as loops from "../src/protocol/shapes/loops.ts";
 import * as permits from "../src/protocol/shapes/permits.ts";
+import * as plans from "../src/protocol/shapes/plans.ts";
 import * as projects from "../src/protocol/shapes/projects.ts";
 import * as scheduler from "../src/protocol/shapes/scheduler.ts";
 import * as schedules from "../src/protocol/shapes/schedules.ts";
@@ -153,6 +154,7 @@ const MODULES = {
   tasks,
   "task-calls": taskCalls,
   groups,
+  plans,
   workers,
   permits,
   projects,
@@ -175,6 +177,7 @@ const INNER: Readonly<Record<string, string>> = {
   CancelFilter: "task-calls cancelWhereBody.filter",
   WhyCondition: "task-calls whyAnswer.conditions[]",
   WhyAhead: "task-calls whyAnswer.ahead.next[]",
+  PlanState: "plans planSummary.state",
   WorkerResources: "workers joinBody.resources",
   AttemptRef: "workers syncAnswer.cancel[]",
   RunningReport: "workers syncBody.running[]",
@@ -194,7 +197,7 @@ const INNER: Readonly<Record<string, string>> = {
   QueuedTask: "scheduler queueView.projects[].agents[].next[]",
 };
 /** Types that TypeScript says better than a schema, and which are written by hand. */
-const BY_HAND = ["eventJson", "eventPage", "schedulerSection", "schedulerConfig", "configPatchBody"];
+const BY_HAND = ["planDocument", "eventJson", "eventPage", "schedulerSection", "schedulerConfig", "configPatchBody"];
 const ELSEWHERE: readonly (readonly [name: string, schema: Schema, file: string])[] = [
   ["TaskState", oneOf(...TASK_STATES), "../wire/task-state.ts"],
   ["SchedulerRules", scheduler.schedulerSection, "../../core/config/index.ts"],
@@ -231,6 +234,16 @@ const ABOUT: Readonly<Record<string, string>> = {
   CancelFilter: "Which tasks to cancel.",
   CancelWhereBody: "Which tasks to cancel.",
   CancelledMany: "Tasks were cancelled.",
+  PutPlanQuery: "How a plan is put.",
+  PlanState: "Where a plan is.",
+  PlanSummary: "A plan as it is listed.",
+  PlanTaskView: "A task of a plan.",
+  PlanView: "A plan as Drover shows it.",
+  PlanPut: "What putting a plan came to.",
+  PlanChanged: "Tasks of a plan were cancelled, or run again.",
+  PlansQuery: "Which page of plans.",
+  PlanPage: "A page of plans.",
+  PlanStatus: "A plan was forgotten.",
   GroupView: "A group as Drover shows it.",
   GroupCancelled: "What lived of a group was cancelled.",
   GroupRetried: "What did not go well of a group runs again.",

@@ -118,6 +118,8 @@ export type Client = {
   resetGate(id: string, options?: Options): Reply<"resetGate">;
   /** Removes a gate that the config does not name and that is not in use. */
   removeGate(id: string, options?: Options): Reply<"removeGate">;
+  /** Tasks that are put as one. */
+  readonly plans: ClientPlans;
   /** The files that tasks leave. */
   readonly files: ClientFiles;
   /** The events of the log as they happen, each once and in order, over as many connections as that takes. */
@@ -132,6 +134,26 @@ export type Client = {
   metrics(options?: Options): Reply<"metrics">;
   /** The OpenAPI document of the server. */
   openapi(options?: Options): Reply<"openapi">;
+};
+
+/** Plans over HTTP: what the embedded engine has too, and each call takes a signal. */
+export type ClientPlans = {
+  /** Runs a plan or goes on with it; the document is a plan file as JSON. All of it is taken, or nothing. */
+  put(id: string, document: wire.PlanDocument, options?: Options & wire.PutPlanQuery): Reply<"putPlan">;
+  /** A page of plans, the one that was put last first. */
+  list(query?: wire.PlansQuery, options?: Options): Reply<"plans">;
+  /** How far a plan is, task by task. */
+  get(id: string, options?: Options): Reply<"plan">;
+  /** Cancels what has not ended. */
+  cancel(id: string, options?: Options & wire.CancelBody): Reply<"cancelPlan">;
+  /** Runs the failed, cancelled and skipped tasks again; a plan that a failure has paused goes on. */
+  retry(id: string, options?: Options): Reply<"retryPlan">;
+  /** Starts nothing more of it; what runs may end. */
+  pause(id: string, options?: Options): Reply<"pausePlan">;
+  /** Goes on with it. */
+  resume(id: string, options?: Options): Reply<"resumePlan">;
+  /** Forgets a plan that has ended; its tasks are then kept as any others. */
+  remove(id: string, options?: Options): Reply<"removePlan">;
 };
 
 /** How long to wait for the end of a task or a group. */
@@ -159,6 +181,7 @@ export function createClient(given: ClientOptions = {}): Client {
     ...schedulerMethods(ask),
     ...fleetMethods(ask),
     ...permitMethods(ask),
+    plans: planMethods(ask),
     files: filesOver(wiring),
     events: async function* (follow = {}) {
       yield* (await import("./follow-events.ts")).followEvents(wiring, follow);
@@ -219,6 +242,24 @@ function groupMethods(ask: Ask): Pick<Client, keyof calls.GroupCalls> {
     cancelGroup: (id, { reason, ...options } = {}) =>
       ask("cancelGroup", { params: { id }, body: reason === undefined ? {} : { reason } }, options),
     retryGroup: (id, options) => ask("retryGroup", { params: { id } }, options),
+  };
+}
+
+function planMethods(ask: Ask): ClientPlans {
+  return {
+    put: (id, body, { only, retryFailed, failFast, fresh, directory, ...options } = {}) => {
+      const said = Object.entries({ only, retryFailed, failFast, fresh, directory });
+      const query = Object.fromEntries(said.filter(([, value]) => value !== undefined));
+      return ask("putPlan", { params: { id }, query, body }, options);
+    },
+    list: (query = {}, options) => ask("plans", { query }, options),
+    get: (id, options) => ask("plan", { params: { id } }, options),
+    cancel: (id, { reason, ...options } = {}) =>
+      ask("cancelPlan", { params: { id }, body: reason === undefined ? {} : { reason } }, options),
+    retry: (id, options) => ask("retryPlan", { params: { id } }, options),
+    pause: (id, options) => ask("pausePlan", { params: { id } }, options),
+    resume: (id, options) => ask("resumePlan", { params: { id } }, options),
+    remove: (id, options) => ask("removePlan", { params: { id } }, options, ifGone({ status: "removed", id })),
   };
 }
 

@@ -13,6 +13,7 @@ import { decideAttempt } from "./lifecycle/attempt-report.ts";
 import { decideCallback } from "./lifecycle/callbacks.ts";
 import { decideRemoval, decideReset, decideThrottle } from "./lifecycle/gates.ts";
 import { decideDrop, decidePermit, decideSettle } from "./lifecycle/permits.ts";
+import { decidePlan } from "./lifecycle/plans.ts";
 import { decideSchedule } from "./lifecycle/schedule.ts";
 import { decideCancel, decidePatch, decideRetry } from "./lifecycle/task-commands.ts";
 import { decideChange, decideEngineStart, decideJoin, decideLeave } from "./lifecycle/worker-commands.ts";
@@ -49,6 +50,9 @@ const RULES: { readonly [Type in Command["type"]]: Rule<Type> } = {
   "put-schedule": decideSchedule,
   "move-schedule": decideSchedule,
   "remove-schedule": decideSchedule,
+  "put-plan": decidePlan,
+  "pause-plan": decidePlan,
+  "remove-plan": decidePlan,
   "start-engine": decideEngineStart,
   "set-config": (_state, { config, patch = null }, now) => one({ kind: "config-changed", at: now, config, patch }),
   "put-project": decideProject,

@@ -10,9 +10,10 @@ import { DEFAULT_CONFIG } from "./config/config.ts";
 import { newShapes } from "./fleet/shape.ts";
 import { newFleet } from "./fleet/worker-tree.ts";
 import { RollingSum } from "./gate/usage-window.ts";
+import type { Plan } from "./model/plan.ts";
 import type { Group, Project, State, Task, Timer } from "./model/state.ts";
 import { BUDGET_BUCKETS } from "./turn/members.ts";
-import { compareGroups, compareProjects, compareSeqs, compareTimers } from "./turn/total-orders.ts";
+import { compareGroups, comparePlans, compareProjects, compareSeqs, compareTimers } from "./turn/total-orders.ts";
 
 /** A world in which nothing has happened. */
 export function emptyState(): State {
@@ -33,6 +34,10 @@ export function emptyState(): State {
     permits: new Map(),
     labels: new Map(),
     groups: new Map(),
+    plans: new Map(),
+    endedPlans: sortedList<Plan>(comparePlans),
+    failedPlans: new Set(),
+    heldByPlans: 0,
     files: new Map(),
     children: new Map(),
     requirements: new Map(),

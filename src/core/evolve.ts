@@ -20,6 +20,7 @@ import { forgiveGate, noteAnswered, openGate, removeGate, throttle } from "./lif
 import { noteRound } from "./lifecycle/loop.ts";
 import { countsAsLoss } from "./lifecycle/loss.ts";
 import { evolvePermit, restartGates } from "./lifecycle/permits.ts";
+import { evolvePlan } from "./lifecycle/plans.ts";
 import { evolveSchedule } from "./lifecycle/schedule.ts";
 import { setTimer } from "./lifecycle/timers.ts";
 import {
@@ -105,6 +106,11 @@ function apply(state: State, event: Exclude<Event, TaskSubmitted>, task: Task | 
     case "schedule-moved":
     case "schedule-removed":
       return evolveSchedule(state, event);
+    case "plan-put":
+    case "plan-paused":
+    case "plan-resumed":
+    case "plan-removed":
+      return evolvePlan(state, event);
     case "tasks-rejected":
       return countRejected(state, event.counts);
     case "results-expired":

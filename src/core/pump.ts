@@ -20,6 +20,7 @@ import { due } from "./lifecycle/deadlines.ts";
 import { nextNotified, nextReady } from "./lifecycle/dependency.ts";
 import { nextClosed } from "./lifecycle/growth.ts";
 import { nextPermit } from "./lifecycle/permits.ts";
+import { nextPlanPause } from "./lifecycle/plans.ts";
 import type { Event, Rank } from "./model/events.ts";
 import type { ReadonlyProject, ReadonlyState } from "./model/read-only.ts";
 import { chargeFor, deficitOrder, shownLevel } from "./turn/fairness.ts";
@@ -34,6 +35,8 @@ const NONE: readonly Event[] = [];
 export function pump(state: ReadonlyState, now: Instant): readonly Event[] {
   const events = due(state, now);
   if (events.length > 0) return events;
+  const paused = state.failedPlans.size === 0 ? null : nextPlanPause(state, now);
+  if (paused !== null) return [paused];
   const closed = nextClosed(state, now);
   if (closed.length > 0) return closed;
   const notified = nextNotified(state, now);

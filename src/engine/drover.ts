@@ -53,6 +53,7 @@ import type { FileMedium } from "./files/medium.ts";
 import { openFiles } from "./files/open-file.ts";
 import { createLocalPermits, readGateName } from "./permits/local-permits.ts";
 import { createRemotePermits, type RemotePermits } from "./permits/remote-permits.ts";
+import { createPlans, type Plans } from "./plans/plans.ts";
 import { createSchedules, type Schedules } from "./schedules/schedules.ts";
 import { createPast } from "./snapshots/past.ts";
 import { createSnapshotter } from "./snapshots/snapshotter.ts";
@@ -144,6 +145,8 @@ export type Drover = AsyncDisposable &
     readonly files: Files;
     /** Recurring tasks. */
     readonly schedules: Schedules;
+    /** Tasks that are put as one. */
+    readonly plans: Plans;
     /** Ends of tasks that a webhook is to be notified of. */
     readonly callbacks: Callbacks;
     /** All projects: weight, budget, charge, level, target. */
@@ -268,9 +271,9 @@ async function startParts(options: OpenOptions, log: Log, config: Config | null)
   const localPermits = createLocalPermits(writer, steady);
   const permits = createRemotePermits(writer, steady);
   const callbacks = createCallbacks({ writer, bodies, task: (id) => tasks.task(id) });
-  const inputs = createInputs({ writer, log, bodies });
   const files = openFiles(options, { state, bodies, clock: steady, settled: writer.settled, onWarning });
   const tokens = createAttemptTokens(state, options.data);
+  const inputs = createInputs({ writer, log, bodies });
   const forWorkers = { writer, clock: steady, newId, bodies, inputs, files, tokens };
   const workers = createLocalWorkers({ ...forWorkers, permits: localPermits, tasks: () => tasks });
   const remote = createRemoteWorkers(forWorkers);
@@ -285,9 +288,8 @@ async function startParts(options: OpenOptions, log: Log, config: Config | null)
   });
   const rejections = createRejectedCounter(writer, steady);
   const sources = { writer, log, bodies, ends, rejected, rejections, artifacts: artifactSource, progressOf };
-  const { api: tasks, submitNow } = createTaskApi(sources);
-  const forSchedules = { submit: submitNow, artifacts: artifactSource, storage, onWarning };
-  const schedules = createSchedules({ writer, clock: steady, ...forSchedules });
+  const { api: tasks, submitNow: submit } = createTaskApi(sources);
+  const schedules = createSchedules({ writer, storage, clock: steady, submit, artifacts: artifactSource, onWarning });
   await beginLife(writer, config);
   await Promise.all([storage.measure(), files.ready]);
   remote.begin();
@@ -298,6 +300,7 @@ async function startParts(options: OpenOptions, log: Log, config: Config | null)
   return {
     ...apis,
     writer,
+    storage,
     log,
     feed,
     commits,
@@ -395,6 +398,7 @@ function apiOf(parts: Awaited<ReturnType<typeof startParts>>): Drover {
     permits,
     files: { put: files.put, get: files.get, open: files.open, totals: files.totals },
     schedules,
+    plans: createPlans(parts),
     callbacks,
     queue: () => read(() => queueView(state, writer.now())),
     pause: (target = {}) => setPaused(target, true),

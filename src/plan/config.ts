@@ -33,6 +33,7 @@ export function configOf(raw: RawPlan, note: Note): PlanConfig {
       resultTtl: EVER,
       failedTtl: EVER,
       failedMax: TASKS_MAX,
+      planTtl: EVER,
       remember: EVER,
       maxPerAgent: TASKS_MAX,
       maxBatch: TASKS_MAX,

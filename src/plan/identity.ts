@@ -34,13 +34,13 @@ const ENDS: ReadonlySet<string> = new Set(["done", "failed", "cancelled", "skipp
 
 export const hasEnded = (phase: string): boolean => ENDS.has(phase);
 
-/** Each task must come behind all that it needs. */
-export function matchTasks(tasks: readonly PlanTask[], known: Iterable<Known>): Matching {
+/** Each task must come behind all that it needs. `prefix` is what the ids of new tasks begin with. */
+export function matchTasks(tasks: readonly PlanTask[], known: Iterable<Known>, prefix = ""): Matching {
   const phases = new Map<string, string>();
   const done = new Map<string, string>();
   for (const { id, phase } of known) {
     phases.set(id, phase);
-    if (phase === "done") done.set(workOf(id), id);
+    if (phase === "done") done.set(workOf(id.startsWith(prefix) ? id.slice(prefix.length) : id), id);
   }
   const works = new Map<string, string>();
   const ids = new Map<string, string>();
@@ -48,7 +48,7 @@ export function matchTasks(tasks: readonly PlanTask[], known: Iterable<Known>): 
     const behind = task.needs.map((need) => works.get(need)).sort();
     const work = `${plainName(task.name)}.${digest([task.name, task.work, behind], WORK_DIGITS)}`;
     const needs = task.needs.map((name) => ids.get(name) ?? name);
-    const id = done.get(work) ?? `${work}.${digest(ruleKey(task, needs), RULE_DIGITS)}`;
+    const id = done.get(work) ?? `${prefix}${work}.${digest(ruleKey(task, needs), RULE_DIGITS)}`;
     works.set(task.name, work);
     ids.set(task.name, id);
     return { task, id, needs, phase: phases.get(id) ?? null };

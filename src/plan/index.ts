@@ -2,12 +2,13 @@
  * A plan as a value: what may stand in it, the tasks it becomes, and which task of the log is which of the plan.
  */
 
-export { problemsIn } from "./check.ts";
+export { type Fate, fatesOf } from "./bring-in-line.ts";
+export { problemsIn, shownPath } from "./check.ts";
 export type { PlanConfig } from "./config.ts";
 export { hasEnded, inputsByName, type Known, type Matched, type Matching, matchTasks } from "./identity.ts";
 export { type Order, orderOf, withNeeds } from "./order.ts";
-export { type Plan, readPlanValue } from "./plan.ts";
-export type { Found } from "./problem.ts";
+export { type Plan, type PlanDefaults, readPlanValue } from "./plan.ts";
+export type { Found, Path } from "./problem.ts";
 export { planSchema, planSchemaText, taskSection } from "./schema.ts";
 export type { PlanTask, Rules } from "./tasks.ts";
 export * from "./work/index.ts";

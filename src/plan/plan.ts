@@ -19,6 +19,10 @@ import { checkEnvironment, type PlanTask, readTasks, spanMs } from "./tasks.ts";
 
 export type Plan = {
   readonly name: string;
+  /** Of tasks that name none. */
+  readonly project: string;
+  /** Sections that say how to run alone: a server has its own. */
+  readonly unused: readonly string[];
   /** Null: one for each core. */
   readonly slots: number | null;
   readonly killGraceMs: number;
@@ -29,10 +33,14 @@ export type Plan = {
   readonly tasks: readonly PlanTask[];
 };
 
+const SERVER_SECTIONS = ["workers", "limits", "scheduler", "gates", "projects", "budget"] as const;
 const NAME = /^[A-Za-z_][A-Za-z0-9_.-]{0,99}$/;
 
+/** Who submits and who pays, where a plan says nothing. */
+export type PlanDefaults = { readonly agent?: string; readonly project?: string };
+
 /** The plan, or everything that is wrong with it. `name` is what it is called if it says nothing itself. */
-export function readPlanValue(value: unknown, name: string): Result<Plan, readonly Found[]> {
+export function readPlanValue(value: unknown, name: string, unsaid: PlanDefaults = {}): Result<Plan, readonly Found[]> {
   const found: Found[] = [];
   const note: Note = (message, path, spot = "value") => void found.push({ message, path, spot });
   if (!isRecord(value)) {
@@ -40,7 +48,7 @@ export function readPlanValue(value: unknown, name: string): Result<Plan, readon
     return fail(found);
   }
   found.push(...problemsIn(planSchema as JsonSchema, value, []));
-  const raw = soundParts(value, found);
+  const raw = withUnsaid(soundParts(value, found), unsaid);
   const tasks = readAll(raw, found, note);
   const called = nameOf(raw, name, note);
   const config = configOf(raw, note);
@@ -49,12 +57,19 @@ export function readPlanValue(value: unknown, name: string): Result<Plan, readon
   return ok({
     name: called,
     config,
+    project: raw.defaults?.project ?? "default",
+    unused: SERVER_SECTIONS.filter((section) => Object.hasOwn(value, section)),
     slots: raw.workers?.slots ?? null,
     killGraceMs: spanMs(raw.workers?.killGrace) ?? KILL_GRACE_MS,
     maxWorktrees: raw.workers?.maxWorktrees ?? 50,
     tasks: orderOf(tasks).waves.flat(),
   });
 }
+
+const withUnsaid = (raw: RawPlan, unsaid: PlanDefaults): RawPlan => ({
+  ...raw,
+  defaults: { ...unsaid, ...raw.defaults },
+});
 
 /** The plan without what the schema found wrong, so that the rest can be looked at too. */
 function soundParts(value: Record<string, unknown>, found: readonly Found[]): RawPlan {

@@ -20,7 +20,7 @@ import {
   spanKnob,
   withUnits,
 } from "../protocol/schema/index.ts";
-import { outputPath, outputs } from "../protocol/shapes/index.ts";
+import { labels, outputPath, outputs } from "../protocol/shapes/index.ts";
 import { PRESET_NAMES, type PresetName } from "./work/work.ts";
 
 const TASK_NAME = "^[A-Za-z_][A-Za-z0-9_.-]{0,99}$";
@@ -81,6 +81,7 @@ const shared: Knobs = {
   timeout: said(s.nullable(s.span(1)), "How long one attempt may take, such as 30s, 10m, 2h."),
   idleTimeout: said(s.nullable(s.span(1)), "How long it may write nothing."),
   attempts: knob(s.whole(1, 1_000_000), 1, "How often it is tried before it has failed."),
+  labels: said(labels(), "At most 32 texts by name, by which tasks are found: { team: web }."),
   tokens: said(s.whole(0, 1_000_000_000_000), "How many tokens it will use, as far as is known."),
   onDependencyFailure: knob(s.oneOf("skip", "run"), "skip", "run: it runs also if what it needs did not end well."),
   onLoss: knob(s.oneOf("retry", "fail"), "retry", "fail: it fails if it had begun when drover run was killed."),
@@ -238,6 +239,7 @@ export type Shared = {
   readonly timeout?: Span | null;
   readonly idleTimeout?: Span | null;
   readonly attempts?: number;
+  readonly labels?: Readonly<Record<string, string>>;
   readonly tokens?: number;
   readonly onDependencyFailure?: "skip" | "run";
   readonly onLoss?: "retry" | "fail";

@@ -33,6 +33,7 @@ export type Rules = {
   readonly idleTimeoutMs: number | null;
   readonly attempts: number;
   readonly tokens?: number;
+  readonly labels?: Readonly<Record<string, string>>;
   readonly onDependencyFailure: "skip" | "run";
   readonly onLoss?: "retry" | "fail";
   /** Of a loop: how many rounds it may have. */
@@ -199,11 +200,18 @@ function draft(definition: string, raw: RawTask, defaults: Shared, { name, value
     },
     rules: {
       ...rulesOf(both, raw.preset === undefined ? "command" : "agent", listOf(raw.locks).map(fill)),
+      ...labelled({ ...defaults.labels, ...raw.labels }, fill),
       ...(raw.approval === undefined ? {} : { approval: approvalOf(raw.approval === true ? {} : raw.approval, fill) }),
       ...(raw.loop?.max === undefined ? {} : { maxRounds: raw.loop.max }),
       ...(raw.wait === undefined ? {} : { wait: raw.wait }),
     },
   };
+}
+
+/** Those of the defaults, and its own over them. */
+function labelled(labels: Readonly<Record<string, string>>, fill: (text: string) => string): Pick<Rules, "labels"> {
+  const entries = Object.entries(labels).map(([key, value]) => [key, fill(value)]);
+  return entries.length === 0 ? {} : { labels: Object.fromEntries(entries) };
 }
 
 /** It may stand in the marks of an expression, as it does elsewhere. */

@@ -20,6 +20,7 @@ type OpenApiOptions = {
 const TAGS: Readonly<Record<Call["tag"], string>> = {
   tasks: "Units of work: submit, read, change, cancel, and ask why one is not running.",
   groups: "Tasks that were submitted together: how far they are, to wait for, cancel and run again.",
+  plans: "Tasks that are put as one: run, paused, cancelled and run again as one.",
   files: "What tasks leave for those that need them, kept by content.",
   scheduler: "The whole: numbers, queues, rules, pauses.",
   projects: "Who pays: a weight, a token budget, a cap.",

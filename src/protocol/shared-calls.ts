@@ -70,6 +70,8 @@ export type SharedCalls = {
   ): Promise<wire.GroupCancelled>;
   /** Runs the failed, cancelled and skipped tasks of a group again. */
   retryGroup(id: string): Promise<wire.GroupRetried>;
+  /** Tasks that are put as one. */
+  readonly plans: SharedPlans;
   /** Queues, totals and the rules in force. */
   stats(): Promise<wire.Stats>;
   /** Who waits, by project and agent, with the head of each queue; bounded. */
@@ -84,4 +86,30 @@ export type SharedCalls = {
   pause(target?: wire.PauseBody): Promise<wire.PauseStatus>;
   /** Takes a pause back. */
   resume(target?: wire.PauseBody): Promise<wire.PauseStatus>;
+};
+
+/** What may be done with plans, inside a program and over HTTP. */
+export type SharedPlans = {
+  /** Runs a plan or goes on with it; the document is a plan file as JSON. All of it is taken, or nothing. */
+  put(id: string, document: wire.PlanDocument, options?: wire.PutPlanQuery): Promise<wire.PlanPut>;
+  /** A page of plans, the one that was put last first. */
+  list(query?: wire.PlansQuery): Promise<wire.PlanPage>;
+  /** How far a plan is, task by task. */
+  get(id: string): Promise<wire.PlanView>;
+  /** Cancels what has not ended. */
+  cancel(
+    id: string,
+    options?: {
+      /** For people; it becomes the error of each task. */
+      readonly reason?: string;
+    },
+  ): Promise<wire.PlanChanged>;
+  /** Runs the failed, cancelled and skipped tasks again; a plan that a failure has paused goes on. */
+  retry(id: string): Promise<wire.PlanChanged>;
+  /** Starts nothing more of it; what runs may end. */
+  pause(id: string): Promise<wire.PlanSummary>;
+  /** Goes on with it. */
+  resume(id: string): Promise<wire.PlanSummary>;
+  /** Forgets a plan that has ended; its tasks are then kept as any others. */
+  remove(id: string): Promise<wire.PlanStatus>;
 };

@@ -74,6 +74,8 @@ test("every refusal of the core has a status and a body the protocol knows", () 
     "dependency-refused": { type: "dependency-refused", field: "needs", dependency: "a" },
     "task-unknown": { type: "task-unknown", task: "a" },
     "group-unknown": { type: "group-unknown", group: "a" },
+    "plan-unknown": { type: "plan-unknown", plan: "a" },
+    "plan-live": { type: "plan-live", plan: "a" },
     "task-exists": { type: "task-exists", task: "a" },
     "task-ended": { type: "task-ended", task: "a", state: "done" },
     "task-not-ended": { type: "task-not-ended", task: "a", state: "queued" },

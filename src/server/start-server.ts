@@ -36,6 +36,7 @@ import { fileHandlers } from "./handlers/files.ts";
 import { fleetHandlers } from "./handlers/fleet.ts";
 import { groupHandlers } from "./handlers/groups.ts";
 import type { Deps, Handlers, LogsOf } from "./handlers/handler.ts";
+import { planHandlers } from "./handlers/plans.ts";
 import { schedulerHandlers, serverHandlers } from "./handlers/server.ts";
 import { taskHandlers } from "./handlers/tasks.ts";
 import { createPhase } from "./life/phase.ts";
@@ -218,6 +219,7 @@ function partsOf(
 const handlersOf = (deps: Deps, streams: Ending["streams"], { metrics }: Observers): Handlers => ({
   ...taskHandlers(deps),
   ...groupHandlers(deps),
+  ...planHandlers(deps),
   ...fileHandlers(deps),
   ...fleetHandlers(deps),
   ...schedulerHandlers(deps),

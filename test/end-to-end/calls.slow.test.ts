@@ -31,6 +31,8 @@ before(async () => {
     body: { agentId: "ann", tasks: [{ action: "x", capabilities: ["none-has-it"] }] },
   });
   group.id = batch.json.groupId ?? "";
+  await at.ask("putPlan", { params: { id: "gone" }, query: {}, body: { tasks: { a: "true" } } });
+  await at.ask("cancelPlan", { params: { id: "gone" }, body: {} });
   await at.ask("joinWorker", { body: { id: "w1" } });
   await at.ask("joinWorker", { body: { id: "w2" } });
   await at.ask("putSchedule", { params: { id: "s1" }, body: { cron: "@daily", task: { agentId: "a", action: "b" } } });
@@ -100,6 +102,18 @@ const asked: { [Name in CallName]: Asked<Name> } = {
   waitGroup: { params: group, query: { timeoutMs: 1 } },
   cancelGroup: { params: group, body: { reason: "enough" } },
   retryGroup: { params: group },
+  putPlan: {
+    params: { id: "release" },
+    query: { only: ["build"], failFast: true },
+    body: { tasks: { build: { run: "make", loop: { max: 2 } }, test: { run: "make test", needs: ["build"] } } },
+  },
+  plans: { query: { limit: 1 } },
+  plan: { params: { id: "release" } },
+  pausePlan: { params: { id: "release" } },
+  resumePlan: { params: { id: "release" } },
+  cancelPlan: { params: { id: "release" }, body: { reason: "enough" } },
+  removePlan: { params: { id: "gone" } },
+  retryPlan: { params: { id: "release" } },
   projects: {},
   project: { params: { id: "default" } },
   putProject: { params: { id: "site" }, body: { weight: 2, budget: { limit: 1000, window: "1h" } } },

@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { taskId } from "../../src/core/base/brand.ts";
 import { instant, type Why, why } from "../../src/core/index.ts";
+import { groupOfPlan } from "../../src/core/lifecycle/plans.ts";
 import type { WhyCode } from "../../src/core/why/conditions.ts";
 import { createWorld, type World } from "../kits/conformance/world.ts";
 import { PLAIN } from "../kits/laws/histories.ts";
@@ -32,6 +33,13 @@ const SHUT: Readonly<Record<WhyCode, Shut>> = {
   },
   "fleet-paused": { story: (world) => [pause(world, "fleet", ""), world.submit("t")] },
   "project-paused": { story: (world) => [world.project("p"), pause(world, "project", "p"), world.submit("t")] },
+  "plan-paused": {
+    story: (world) => {
+      world.putPlan("p", ["t"]);
+      world.must({ type: "pause-plan", plan: "p", paused: true });
+      world.submit("t", {}, groupOfPlan("p"));
+    },
+  },
   "task-paused": {
     story: (world) => [world.submit("first"), world.submit("t"), pause(world, "task", "t")],
   },

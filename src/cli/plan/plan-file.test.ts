@@ -144,6 +144,7 @@ tasks: { a: a }`);
           resultTtl: "3650d",
           failedTtl: "3650d",
           failedMax: 10_000,
+          planTtl: "3650d",
           remember: "3650d",
           maxPerAgent: 10_000,
           maxBatch: 10_000,

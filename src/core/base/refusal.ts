@@ -41,6 +41,8 @@ type Facts = {
   worker: string;
   /** The id of the group. */
   group: string;
+  /** The name of the plan. */
+  plan: string;
   /** The name of the gate. */
   gate: string;
   /** The id of the permit. */
@@ -69,6 +71,8 @@ type RefusalFields = {
   "dependency-refused": Of<"field" | "dependency">;
   "task-unknown": Of<"task">;
   "group-unknown": Of<"group">;
+  "plan-unknown": Of<"plan">;
+  "plan-live": Of<"plan">;
   "task-exists": Of<"task">;
   "task-ended": Of<"task" | "state" | "expired">;
   "task-not-ended": Of<"task" | "state">;
@@ -242,6 +246,8 @@ const SENTENCES: { readonly [Type in Refusal["type"]]: (refusal: RefusalOf<Type>
   "dependency-refused": ({ field, dependency }) => `${field} names ${dependency}, which was refused in the same batch`,
   "task-unknown": ({ task }) => `no task has the id ${task}`,
   "group-unknown": ({ group }) => `no group has the id ${group}, or the last record of its tasks has expired`,
+  "plan-unknown": ({ plan }) => `no plan is called ${plan}, or it was forgotten (scheduler.planTtl, plansMax)`,
+  "plan-live": ({ plan }) => `the plan ${plan} has not ended; cancel it first`,
   "task-exists": ({ task }) => `task ${task} exists with another body; use a new id, or send the same body again`,
   "task-ended": ({ task, state, expired }) => {
     if (state === "rejected") return `task ${task} was rejected and never let in; submit it again`;

@@ -29,6 +29,7 @@ import { badField, type Refusal } from "../base/refusal.ts";
 import { fail, ok, type Result } from "../base/result.ts";
 import { DEFAULT_GATE_SETTINGS, type GateSettings } from "../gate/settings.ts";
 import { DEFAULT_FILE_RULES, type FileRules, readFileRules } from "./file-rules.ts";
+import { allFilled, filled } from "./filled.ts";
 
 /** The names of all strategies of placement. */
 export const STRATEGIES = ["least-loaded", "round-robin", "random", "affinity", "best-fit"] as const;
@@ -111,6 +112,10 @@ export type SchedulerRules = {
   readonly failedTtl: number;
   /** How many of those are kept at hand. */
   readonly failedMax: number;
+  /** How long a plan that has ended is known, with the records of its tasks. */
+  readonly planTtl: number;
+  /** How many plans are known. */
+  readonly plansMax: number;
   /** How long the id of an ended task stays taken. */
   readonly remember: number;
   /** Running tasks of one type; null takes a limit out. */
@@ -250,6 +255,8 @@ export const DEFAULT_CONFIG: Config = {
     resultMax: 100_000,
     failedTtl: 86_400_000,
     failedMax: 10_000,
+    planTtl: 7 * DAY,
+    plansMax: 1000,
     remember: DAY,
     perType: { plan: 2, spec: 5, phase: 20, code: 50 },
     critical: { maxInFlight: 5 },
@@ -420,6 +427,8 @@ const schedulerFields: Fields<SchedulerRules> = {
   resultMax: whole(1, 5_000_000),
   failedTtl: span(1),
   failedMax: whole(1, 5_000_000),
+  planTtl: span(1),
+  plansMax: whole(1, 10_000),
   remember: span(1),
   perType: table(whole(1), S.perType),
   critical: section({ maxInFlight: whole(1) }, S.critical),
@@ -539,24 +548,6 @@ const configFields: Fields<Config> = {
     DEFAULT_CONFIG.log,
   ),
 };
-
-/** Tables by name: an entry that is not there was taken out. */
-const TABLES: ReadonlySet<string> = new Set(["perType", "base", "named"]);
-
-/** What is absent, at any depth, has its default. */
-function filled<Value>(given: Value | undefined, base: Value): Value {
-  if (given === undefined || !isRecord(given) || !isRecord(base)) return given === undefined ? base : given;
-  const full: Record<string, unknown> = { ...given };
-  for (const [key, value] of Object.entries(base)) {
-    if (full[key] === undefined) full[key] = value;
-    else if (!TABLES.has(key)) full[key] = filled(full[key], value);
-  }
-  return full as Value;
-}
-
-function allFilled<Item>(named: Readonly<Record<string, Item>>, base: Item): Record<string, Item> {
-  return Object.fromEntries(Object.entries(named).map(([id, item]) => [id, filled(item, base)]));
-}
 
 /** The settings of a project in an older log or snapshot. */
 export const completedProject = (settings: ProjectSettings): ProjectSettings =>

@@ -232,10 +232,11 @@ function checkLabels(state: ReadonlyState, complain: Check): void {
 /** Which tasks a group has, and how far they are. */
 function checkGroupsOfTasks(state: ReadonlyState, complain: Check): void {
   const tasks = [...state.tasks.values()];
-  const known = new Set(tasks.flatMap(({ extra }) => extra?.group?.group ?? []));
+  const planned = [...state.groups.values()].filter(({ plan }) => plan !== null);
+  const known = new Set([...tasks.flatMap(({ extra }) => extra?.group?.group ?? []), ...planned]);
   complain(
     known.size === state.groups.size && [...known].every((group) => state.groups.get(group.id) === group),
-    "a group is known while it has a record, and no longer",
+    "a group is known while it has a record or a plan, and no longer",
   );
   for (const group of state.groups.values()) {
     const mine = tasks.filter(({ extra }) => extra?.group?.group === group);

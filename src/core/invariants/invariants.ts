@@ -12,6 +12,8 @@
  */
 import type { TaskId } from "../base/brand.ts";
 import { waiting } from "../collections/fifo.ts";
+import { items } from "../collections/sorted-list.ts";
+import { groupOfPlan } from "../lifecycle/plans.ts";
 import { dependenciesOf, namedIn } from "../lifecycle/transitions.ts";
 import type { ReadonlyAttempt, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
 import { endedBadly, hasEnded } from "../model/state.ts";
@@ -35,6 +37,7 @@ export function checkInvariants(state: ReadonlyState): string[] {
   checkChildren(state, complain);
   checkEnds(state, complain);
   checkTombstones(state, complain);
+  checkPlans(state, complain);
   checkGates(state, complain);
   checkCallbacks(state, complain);
   checkIndices(state, complain);
@@ -218,6 +221,8 @@ function checkTies(state: ReadonlyState, complain: Check): void {
       edges.set(dependent, (edges.get(dependent) ?? 0) + 1);
     }
     for (const named of namedBy(state, task)) names.set(named, (names.get(named) ?? 0) + 1);
+    // A plan that is known holds the records of its tasks.
+    if (task.extra?.group?.group.plan != null) names.set(task, (names.get(task) ?? 0) + 1);
   }
   for (const stone of state.tombstones.values()) countChild(stone.parent);
   for (const task of state.tasks.values()) {
@@ -288,6 +293,35 @@ function checkChildren(state: ReadonlyState, complain: Check): void {
   complain(state.children.size === known.size, "children are known of tasks that have some");
   for (const [parent, tasks] of state.children)
     checkList(`the children of ${parent}`, tasks, known.get(parent) ?? [], complain);
+}
+
+/** How far plans are, what they hold, and which of them have ended. */
+function checkPlans(state: ReadonlyState, complain: Check): void {
+  let held = 0;
+  for (const plan of state.plans.values()) {
+    const say = (claim: string) => () => `plan ${plan.id} ${claim}`;
+    const group = state.groups.get(groupOfPlan(plan.id));
+    complain(group?.plan === plan, say("is its group's"));
+    const tasks = [...state.tasks.values()].filter((task) => task.extra?.group?.group === group);
+    const mine = tasks.filter(({ id }) => plan.tasks.some((entry) => entry.id === id));
+    const ended = mine.filter(hasEnded).length;
+    held += tasks.filter(hasEnded).length;
+    const phases = Object.keys(plan.counts) as (keyof typeof plan.counts)[];
+    const areCounted = phases.every((one) => plan.counts[one] === mine.filter(({ phase }) => phase === one).length);
+    complain(areCounted, say("counts its tasks by their phase"));
+    complain(plan.open === plan.tasks.length - plan.adopted - ended, say("counts those that have not ended"));
+    complain(plan.held === tasks.filter(hasEnded).length, say("counts the ended records it holds"));
+    complain((plan.open === 0) === plan.endedAt >= 0, say("has ended if all its tasks have"));
+    const isListed = [...items(state.endedPlans)].includes(plan as never);
+    complain(isListed === (plan.open === 0), say("is listed as ended if it has"));
+    complain(state.failedPlans.has(plan as never) === plan.hasFailed, say("is to be paused if it has failed fast"));
+    complain(!plan.hasFailed || plan.paused === null, say("is paused once it has failed fast"));
+    const isStopped = plan.paused !== null && tasks.some((task) => task.group !== null);
+    complain(!isStopped, say("has nothing in a queue while it is paused"));
+  }
+  complain(held === state.heldByPlans, "the ended tasks that plans hold are counted");
+  const areKnown = [...state.groups.values()].every(({ plan }) => plan === null || state.plans.get(plan.id) === plan);
+  complain(areKnown, "a group has a plan only while that is known");
 }
 
 function checkEnds(state: ReadonlyState, complain: Check): void {

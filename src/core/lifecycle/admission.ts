@@ -235,6 +235,33 @@ function refusalForRoom(state: ReadonlyState, task: Submission): Refusal | null 
   return { type: "backpressure", usage: usage(load), rejectThreshold: backpressure.rejectThreshold, agent };
 }
 
+/** Whether there is room for tasks that are submitted together or not at all: so many of each agent. */
+export function refusalForMany(
+  state: ReadonlyState,
+  project: ProjectId,
+  adds: readonly (readonly [agent: AgentId, count: number])[],
+): Refusal | null {
+  const { maxQueue, maxPerAgent } = state.config.scheduler;
+  const queued = backlogOf(state);
+  const total = adds.reduce((sum, [, count]) => sum + count, 0);
+  for (const [agent, count] of adds) {
+    const mine = state.loads.get(agent)?.backlog ?? 0;
+    if (count > 0 && mine + count > maxPerAgent)
+      return { type: "queue-full", limit: "maxPerAgent", agent, queued: mine + count, maxQueue, maxPerAgent };
+  }
+  const [first] = adds;
+  if (first === undefined || total === 0 || queued + total <= maxQueue) return null;
+  return {
+    type: "queue-full",
+    limit: "maxQueue",
+    agent: first[0],
+    project,
+    queued: queued + total,
+    maxQueue,
+    maxPerAgent,
+  };
+}
+
 function admit(
   state: ReadonlyState,
   { submission: task, group = null }: CommandOf<"submit-task">,

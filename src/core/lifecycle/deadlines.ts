@@ -25,6 +25,7 @@ import { unanswered } from "./approval.ts";
 import { queued } from "./dependency.ts";
 import { isAwaiting } from "./growth.ts";
 import { dueAtGates, nextInstantAtGates } from "./permits.ts";
+import { duePlan, nextPlanExpiry } from "./plans.ts";
 import { endOfStop, stopByFor, stopping } from "./stop.ts";
 
 const EXPIRED_AT_ONCE_MAX = 1000;
@@ -41,6 +42,8 @@ export function due(state: ReadonlyState, now: Instant): readonly Event[] {
   }
   const stones = expiredTombstones(state, now);
   if (stones > 0) return [{ kind: "tombstones-forgotten", at: now, count: stones }];
+  const plan = state.endedPlans.size === 0 ? null : duePlan(state, now);
+  if (plan !== null) return [plan];
   return dueAtGates(state, now);
 }
 
@@ -158,7 +161,8 @@ function nextExpiry(state: ReadonlyState): number {
     }
   }
   const stone = peek(state.remembered);
-  return stone === undefined ? next : Math.min(next, stone.endedAt + state.config.scheduler.remember);
+  if (stone !== undefined) next = Math.min(next, stone.endedAt + state.config.scheduler.remember);
+  return Math.min(next, nextPlanExpiry(state));
 }
 
 /** Whether the task next in line could start but for a budget: then no other task of its project can. */

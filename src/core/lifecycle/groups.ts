@@ -3,40 +3,23 @@
  *
  * A group knows the records of its tasks in the order of submission, and counts its tasks by where they are or how they
  * ended. It counts apart what each agent has in each project, so that who may see only some of the tasks sees only
- * these. Tasks whose records are gone stay counted. A group goes with the last record.
+ * these. Tasks whose records are gone stay counted. A group goes with the last record, or with its plan (plans.ts).
+ * What a plan counts of its own tasks, and when it has ended, is here too.
  */
 
 import type { Instant } from "../base/brand.ts";
-import { insert, remove, sortedList } from "../collections/sorted-list.ts";
-import {
-  type GroupPart,
-  isEndPhase,
-  type Phase,
-  type PhaseCounts,
-  type State,
-  type Task,
-  type TaskGroup,
-} from "../model/state.ts";
+import { insert, items, remove, sortedList } from "../collections/sorted-list.ts";
+import { isEndPhase, noCounts, type Phase } from "../model/phase.ts";
+import type { Plan } from "../model/plan.ts";
+import type { GroupPart, State, Task, TaskGroup } from "../model/state.ts";
 import { compareSeqs } from "../turn/total-orders.ts";
 import { newExtra } from "./labels.ts";
-
-const noCounts = (): PhaseCounts => ({
-  waiting: 0,
-  queued: 0,
-  assigned: 0,
-  running: 0,
-  parked: 0,
-  done: 0,
-  failed: 0,
-  cancelled: 0,
-  skipped: 0,
-});
 
 /** The group of this id, which begins now if there is none. */
 export function groupFor({ groups }: State, id: string, createdAt: Instant): TaskGroup {
   const known = groups.get(id);
   if (known !== undefined) return known;
-  const group: TaskGroup = { id, createdAt, tasks: sortedList<Task>(compareSeqs), parts: new Map() };
+  const group: TaskGroup = { id, createdAt, tasks: sortedList<Task>(compareSeqs), parts: new Map(), plan: null };
   groups.set(id, group);
   return group;
 }
@@ -62,14 +45,16 @@ export function joinGroup(state: State, task: Task, id: string): void {
   else task.extra.group = part;
   count(part, task.phase, 1);
   if (part.live > 0) part.endedAt = -1;
+  if (group.plan !== null) joinPlan(group.plan, task);
 }
 
 /** A task of a group is in another phase. */
-export function moveInGroup(part: GroupPart, before: Phase, next: Phase, at: Instant): void {
+export function moveInGroup(state: State, part: GroupPart, task: Task, before: Phase): void {
   count(part, before, -1);
-  count(part, next, 1);
+  count(part, task.phase, 1);
   if (part.live > 0) part.endedAt = -1;
-  else if (!isEndPhase(before)) part.endedAt = at;
+  else if (!isEndPhase(before)) part.endedAt = state.at;
+  if (part.group.plan !== null) moveInPlan(state, part.group.plan, task, before);
 }
 
 export function count(part: GroupPart, phase: Phase, by: number): void {
@@ -82,5 +67,54 @@ export function leaveGroup(state: State, task: Task): void {
   const group = task.extra?.group?.group;
   if (group === undefined) return;
   remove(group.tasks, task);
-  if (group.tasks.size === 0) state.groups.delete(group.id);
+  if (group.tasks.size === 0 && group.plan === null) state.groups.delete(group.id);
+}
+
+// --------------------------------------------------------------- how far a plan is
+
+/** Its tasks are others than before. */
+export function recount(state: State, plan: Plan, group: TaskGroup): void {
+  plan.counts = noCounts();
+  plan.open = plan.tasks.length - plan.adopted;
+  for (const { id, phase } of items(group.tasks)) {
+    if (!plan.members.has(id)) continue;
+    plan.counts[phase]++;
+    if (isEndPhase(phase)) plan.open--;
+  }
+  if (plan.open > 0) plan.endedAt = -1;
+  else endPlan(state, plan, plan.endedAt < 0 ? state.at : plan.endedAt);
+}
+
+function endPlan(state: State, plan: Plan, at: number): void {
+  plan.endedAt = at;
+  insert(state.endedPlans, plan);
+}
+
+export function countHeld(state: State, plan: Plan, by: number): void {
+  plan.held += by;
+  state.heldByPlans += by;
+}
+
+/** A task has joined the group of a plan. */
+function joinPlan(plan: Plan, task: Task): void {
+  if (plan.members.has(task.id)) plan.counts[task.phase]++;
+}
+
+/** A task of a plan's group is in another phase. */
+function moveInPlan(state: State, plan: Plan, task: Task, before: Phase): void {
+  const { phase } = task;
+  const by = Number(isEndPhase(phase)) - Number(isEndPhase(before));
+  if (by !== 0) countHeld(state, plan, by);
+  if (!plan.members.has(task.id)) return;
+  plan.counts[before]--;
+  plan.counts[phase]++;
+  if (phase === "failed" && plan.failsFast && plan.paused === null) {
+    plan.hasFailed = true;
+    state.failedPlans.add(plan);
+  }
+  if (by === 0) return;
+  if (plan.open === 0) remove(state.endedPlans, plan);
+  plan.open -= by;
+  if (plan.open > 0) plan.endedAt = -1;
+  else endPlan(state, plan, state.at);
 }

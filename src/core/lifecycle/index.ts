@@ -6,6 +6,7 @@ export { batchOrder } from "./dependency.ts";
 export { isConfigured } from "./gates.ts";
 export { openBelow } from "./growth.ts";
 export { THROTTLED_MS_MAX } from "./loss.ts";
+export { groupOfPlan } from "./plans.ts";
 export { SCHEDULES_MAX } from "./schedule.ts";
 export { isTimedOutUnnamed, timeoutError } from "./stop.ts";
 export { summed } from "./usage.ts";

@@ -17,7 +17,7 @@ import { requirementsFor } from "../fleet/requirements.ts";
 import type { EventOf, TaskSubmitted } from "../model/events.ts";
 import type { End } from "../model/extra.ts";
 import type { ReadonlyTask } from "../model/read-only.ts";
-import type { EndPhase, Links, Phase, Project, State, Task, Tombstone } from "../model/state.ts";
+import type { EndPhase, Links, Phase, Project, State, Task, TaskExtra, Tombstone } from "../model/state.ts";
 import { endedBadly, hasEnded } from "../model/state.ts";
 import { comeBack } from "../turn/fairness.ts";
 import { dropHold } from "../turn/hold.ts";
@@ -87,6 +87,7 @@ export function submitTask(state: State, event: TaskSubmitted): void {
   if (event.wait !== null) extraOf(task).wait = { answer: null };
   if (event.maxRounds > 0) extraOf(task).loop = { max: event.maxRounds, rounds: [] };
   tie(state, task, event);
+  if (task.extra !== null && isOfPlan(task.extra)) holdRecord(state, task, 1);
   if (event.runnable) queueTask(state, task, event.at, event.pin);
   else armWake(state, task);
 }
@@ -313,7 +314,7 @@ export function setPhase(state: State, task: Task, next: Phase): void {
   if (next === "queued" || next === "waiting" || next === "parked") task.startedAt = -1;
   count(state, task, before, -1);
   count(state, task, next, 1);
-  if (task.extra !== null && task.extra.group !== null) moveInGroup(task.extra.group, before, next, state.at);
+  if (task.extra !== null && task.extra.group !== null) moveInGroup(state, task.extra.group, task, before);
 }
 
 export function count(state: State, task: Task, phase: Phase, by: 1 | -1): void {
@@ -382,11 +383,19 @@ export function nameAll(state: State, task: Task, by: 1 | -1, ids: readonly Task
     const named = state.tasks.get(id);
     // A later task may have taken the id of one that was forgotten.
     if (named === undefined || named.seq > task.seq) continue;
-    const links = linksOf(named);
-    links.namedBy += by;
-    if (links.due && links.namedBy === 0) bury(state, named);
+    holdRecord(state, named, by);
   }
 }
+
+/** The record of a task stays for one more that names it, or for one less. */
+export function holdRecord(state: State, task: Task, by: 1 | -1): void {
+  const links = linksOf(task);
+  links.namedBy += by;
+  if (links.due && links.namedBy === 0) bury(state, task);
+}
+
+/** Whether a plan holds its record. */
+const isOfPlan = ({ group }: TaskExtra): boolean => group !== null && group.group.plan !== null;
 
 /** An ended task's time is up: it names no other any longer. Its record goes, unless a task that has time names it. */
 export function letGo(state: State, task: Task, mayStay: boolean): void {

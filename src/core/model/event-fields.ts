@@ -123,6 +123,10 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "task-parked": ["task", "attempt", "tokens", "question", "until"],
   "task-approved": ["task", "note", "pin"],
   "attempt-done": ["task", "attempt", "tokens", "resultHash", "resultSize"],
+  "plan-put": ["plan", "project", "directory", "run", "failsFast", "tasks", "adopted", "documentHash", "documentSize"],
+  "plan-paused": ["plan", "cause"],
+  "plan-resumed": ["plan"],
+  "plan-removed": ["plan", "expired"],
 };
 
 /** Fields that older logs do not have, and what they mean where they are absent: the last of their kind, in order. */

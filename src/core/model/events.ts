@@ -21,6 +21,7 @@ import type {
 import type { Config, ProjectSettings } from "../config/config.ts";
 import type { ConfigPatch } from "../config/config-patch.ts";
 import type { GateClass } from "../gate/settings.ts";
+import type { PauseCause, PlanEntry } from "./plan.ts";
 
 /** Where a task stood in its turn when it was assigned. */
 export type Rank = {
@@ -126,6 +127,8 @@ type Facts = {
   permit: PermitId;
   /** The schedule. */
   schedule: ScheduleId;
+  /** The name of the plan. */
+  plan: string;
   /** The schedule as it was put, as JSON. */
   body: string;
   /** When it is due next; null if no run is left. */
@@ -466,6 +469,31 @@ export type EventFields = {
     resultHash: string | null;
     /** The size of the result in bytes; 0 if there is none. */
     resultSize: number;
+  };
+  "plan-put": Of<"plan" | "project"> & {
+    /** What paths in it start from; null: where its worker is. */
+    directory: string | null;
+    /** How often it was begun anew. */
+    run: number;
+    /** The first of its tasks that fails pauses it. */
+    failsFast: boolean;
+    /** Its tasks, each behind what it needs. */
+    tasks: readonly PlanEntry[];
+    /** How many of them were done before plans had groups. */
+    adopted: number;
+    /** The SHA-256 of its document. */
+    documentHash: string;
+    /** The size of its document in bytes. */
+    documentSize: number;
+  };
+  "plan-paused": Of<"plan"> & {
+    /** Somebody asked for it, or a task failed and it fails fast. */
+    cause: PauseCause;
+  };
+  "plan-resumed": Of<"plan">;
+  "plan-removed": Of<"plan"> & {
+    /** Its time was up, or another plan needed room; otherwise somebody asked for it. */
+    expired: boolean;
   };
 };
 

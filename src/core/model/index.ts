@@ -18,6 +18,7 @@ export type { Approval, AttemptUsage, End, Round } from "./extra.ts";
 export type {
   ReadonlyAgent as Agent,
   ReadonlyAttempt as Attempt,
+  ReadonlyPlan as Plan,
   ReadonlyProject as Project,
   ReadonlyState as State,
   ReadonlyTask as Task,

@@ -1,5 +1,5 @@
 /**
- * Where a task is in its life, and how it may end.
+ * Where a task is in its life, and how it has ended.
  */
 
 /** Where a task is that has not ended. */
@@ -8,6 +8,8 @@ export type LivePhase = "waiting" | "queued" | "assigned" | "running" | "parked"
 export type EndPhase = "done" | "failed" | "cancelled" | "skipped";
 /** Where a task is in its life. */
 export type Phase = LivePhase | EndPhase;
+/** How many tasks are in each phase. */
+export type PhaseCounts = Record<Phase, number>;
 
 const END_PHASES: ReadonlySet<Phase> = new Set<Phase>(["done", "failed", "cancelled", "skipped"]);
 export const isEndPhase = (phase: Phase): phase is EndPhase => END_PHASES.has(phase);
@@ -18,3 +20,15 @@ export const endedBadly = (phase: Phase): boolean => phase === "failed" || phase
 
 /** What a task's dependents go by: it is not over, it went well, or it did not. */
 export const wentWell = (phase: Phase): boolean => phase === "done";
+
+export const noCounts = (): PhaseCounts => ({
+  waiting: 0,
+  queued: 0,
+  assigned: 0,
+  running: 0,
+  parked: 0,
+  done: 0,
+  failed: 0,
+  cancelled: 0,
+  skipped: 0,
+});

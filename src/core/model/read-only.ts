@@ -6,12 +6,14 @@
  * state.ts, so a field is declared once.
  */
 import type { DeepReadonly } from "../collections/deep-readonly.ts";
+import type { Plan } from "./plan.ts";
 import type * as written from "./state.ts";
 
 /** The state for all but `evolve`: it may be read at any depth, and not written. */
 export type ReadonlyState = DeepReadonly<written.State>;
 export type ReadonlyTask = DeepReadonly<written.Task>;
 export type ReadonlyExtra = DeepReadonly<written.TaskExtra>;
+export type ReadonlyPlan = DeepReadonly<Plan>;
 export type ReadonlyTaskGroup = DeepReadonly<written.TaskGroup>;
 export type ReadonlyAttempt = DeepReadonly<written.Attempt>;
 export type ReadonlyProject = DeepReadonly<written.Project>;

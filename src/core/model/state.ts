@@ -38,10 +38,11 @@ import type { PushTarget } from "./commands.ts";
 import type { FileRef, OnLoss, StopCause, Takes, TaskSubmitted, UsageTotals, WorkerKind } from "./events.ts";
 import type { Approval, AttemptUsage, End, EndedExtra, Loop } from "./extra.ts";
 import type { Growth, Wait } from "./growth.ts";
-import type { EndPhase, Phase } from "./phase.ts";
+import type { EndPhase, Phase, PhaseCounts } from "./phase.ts";
+import type { Plan } from "./plan.ts";
 import type { Room, UsedRoom } from "./room.ts";
 
-export { type EndPhase, endedBadly, hasEnded, isEndPhase, type LivePhase, type Phase, wentWell } from "./phase.ts";
+export * from "./phase.ts";
 
 /** What a task requires, shared by all tasks that require the same. */
 export type Requirements = Pick<
@@ -128,8 +129,6 @@ export type Links = {
 /** Tasks that have one label, as `key=value`, in the order of submission. */
 export type Label = { readonly text: string; readonly tasks: SortedList<Task> };
 
-/** How many tasks are in each phase. */
-export type PhaseCounts = Record<Phase, number>;
 /** What an agent has of a group in a project. */
 export type GroupPart = {
   readonly group: TaskGroup;
@@ -153,6 +152,8 @@ export type TaskGroup = {
   readonly tasks: SortedList<Task>;
   /** By project and agent. */
   readonly parts: Map<string, GroupPart>;
+  /** Whose tasks they are, while that is known. */
+  plan: Plan | null;
 };
 
 /** What few tasks have, or it is null. Tasks may share one: it is written by `extraOf` (lifecycle/labels.ts) alone. */
@@ -503,6 +504,14 @@ export type State = {
   readonly labels: Map<string, Label>;
   /** Groups of tasks that are still readable, by their ids. */
   readonly groups: Map<string, TaskGroup>;
+  /** All plans by name. */
+  readonly plans: Map<string, Plan>;
+  /** Those that have ended, in the order of their ends: the next to be forgotten comes first. */
+  readonly endedPlans: SortedList<Plan>;
+  /** Those that fail fast, and of which a task has failed: they are to be paused. */
+  readonly failedPlans: Set<Plan>;
+  /** How many ended tasks all plans hold. */
+  heldByPlans: number;
   /** The tasks that list each file, by the hash of its content, as long as they are readable. */
   readonly files: Map<string, Set<Task>>;
   /** The tasks that name each task as parent, in the order of submission, as long as they are readable. */

@@ -10,6 +10,7 @@ import type { GateFacts } from "../gate/state.ts";
 import type { RollingFacts } from "../gate/usage-window.ts";
 import type { Takes } from "../model/events.ts";
 import type { Approval, Round } from "../model/extra.ts";
+import type { Plan } from "../model/plan.ts";
 import type { Attempt, EndPhase, LivePhase, Project, Requirements, Worker } from "../model/state.ts";
 
 /**
@@ -73,6 +74,12 @@ export type UsageRow = readonly [input: number, output: number, cached: number, 
 export type GroupRow = [tag: "group", id: string, createdAt: number, parts: readonly GroupPartRow[]];
 export type GroupPartRow = readonly [
   ...[project: string, agent: string, endedAt: number, gone: Numbers, usage?: UsageRow | null],
+];
+/** Its tasks are in pairs: the name, the id. */
+export type PlanRow = [
+  ...[tag: "plan", id: string, createdAt: number, seq: number, putAt: number, project: string],
+  ...[directory: string | null, run: number, failsFast: boolean, paused: Plan["paused"], hasFailed: boolean],
+  ...[endedAt: number, adopted: number, tasks: readonly string[]],
 ];
 /** What few tasks have, by name: absent is what nearly all have. */
 export type ExtraRow = {
@@ -160,6 +167,7 @@ export type Row =
       | RequirementsRow
       | TaskRow
     )
+  | PlanRow
   | (GroupRow | AttemptRow | HoldRow | ArtifactRow | StoneRow | CallbackRow | ScheduleRow | RejectedRow | EndOfFileRow);
 export type RowOf<Tag extends Row[0]> = Extract<Row, readonly [Tag, ...unknown[]]>;
 
@@ -177,6 +185,7 @@ export const LENGTHS: Readonly<Record<Row[0], readonly [least: number, most: num
   task: [14, 15],
   attempt: [15, 15],
   group: [4, 4],
+  plan: [14, 14],
   hold: [3, 3],
   artifact: [3, 3],
   tombstone: [12, 14],

@@ -41,6 +41,7 @@ import { count as countInGroup, groupFor, joinGroup, partFor } from "../lifecycl
 import { countOpen, growthOf, listChild, watchOpen } from "../lifecycle/growth.ts";
 import { extraOf, putLabels } from "../lifecycle/labels.ts";
 import { bookCall } from "../lifecycle/permits.ts";
+import { adoptGroup } from "../lifecycle/plans.ts";
 import { setTimer } from "../lifecycle/timers.ts";
 import { armWake, awaitArtifact, count, countEnd, endsOf, keptBy, nameAll, setPin } from "../lifecycle/transitions.ts";
 import type { FileRef, UsageTotals } from "../model/events.ts";
@@ -65,6 +66,7 @@ import { EXPRESS_PRIORITY } from "../turn/priority.ts";
 import { settleQueue } from "../turn/queue.ts";
 import * as format from "./format.ts";
 import { SnapshotUnreadable } from "./format.ts";
+import { loadPlan } from "./plan-rows.ts";
 
 /** What is known while the lines are read. */
 const newLoading = () => ({
@@ -143,6 +145,7 @@ const LOADERS: { readonly [Tag in format.Row[0]]: (loading: Loading, row: format
   gate: loadGate,
   tab: ({ state }, [, id, seq, ownerlessSince]) => state.tabs.set(id, newTab(id, seq, ownerlessSince)),
   group: loadGroup,
+  plan: ({ state }, row) => loadPlan(state, row),
   ask: loadRequirements,
   task: loadTask,
   attempt: loadAttempt,
@@ -580,6 +583,7 @@ function finish(loading: Loading): State {
     for (const seq of seqs) links.dependents.push(seq === 0 ? gone(owner) : taskAt(loading, seq));
   }
   for (const task of loading.tasks) if (task.links !== null) nameAll(state, task, 1, keptBy(task.links));
+  for (const plan of state.plans.values()) adoptGroup(state, plan);
   const ended = loading.tasks.filter((task) => task.end !== null && task.links?.due !== true);
   ended.sort((left, right) => (left.end as End).seq - (right.end as End).seq);
   for (const task of ended) {

@@ -1,7 +1,7 @@
 /**
  * The facts of a state as lines of JSON, and back.
  *
- *     header · config · spent · projects with their agents · workers · gates · tabs · groups
+ *     header · config · spent · projects with their agents · workers · gates · tabs · groups · plans
  *     requirements and tasks, in the order of submission · attempts · holds · artifacts · tombstones · callbacks
  *     schedules · end
  *
@@ -38,6 +38,7 @@ import type {
 } from "../model/read-only.ts";
 import type { EndedTask, EndPhase } from "../model/state.ts";
 import * as format from "./format.ts";
+import { planRow } from "./plan-rows.ts";
 
 export { SNAPSHOT_FORMAT, SnapshotUnreadable } from "./format.ts";
 export { restore, restoring } from "./restore.ts";
@@ -72,6 +73,7 @@ function* rowsOf(state: ReadonlyState): Generator<format.Row> {
   }
   for (const tab of byId(state.tabs.values())) yield ["tab", tab.id, tab.seq, tab.ownerlessSince];
   for (const group of byId(state.groups.values())) yield groupRow(group);
+  for (const plan of byId(state.plans.values())) yield planRow(plan);
   yield* taskRows(state, agents);
   // By facts, not by the order in a table, which may hang on what is no longer there.
   for (const worker of state.fleet.order) for (const attempt of worker.attempts.inOrder()) yield attemptRow(attempt);

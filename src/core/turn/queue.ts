@@ -23,7 +23,14 @@ import {
 import { typeLimit } from "../config/config.ts";
 import { internShape } from "../fleet/shape.ts";
 import { mindsProjects, refusalsOf } from "../fleet/worker-filter.ts";
-import type { ReadonlyAgent, ReadonlyGroup, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
+import type {
+  ReadonlyAgent,
+  ReadonlyExtra,
+  ReadonlyGroup,
+  ReadonlyPlan,
+  ReadonlyState,
+  ReadonlyTask,
+} from "../model/read-only.ts";
 import type { Agent, Group, Project, Shape, State, Task } from "../model/state.ts";
 import { expectsNone, signOfEstimate } from "./expected-tokens.ts";
 import {
@@ -41,7 +48,17 @@ const FEW_GROUPS = 8;
 
 /** Whether a task belongs in a queue: runnable, not resting, not paused, no former attempt still stopping. */
 export const isRunnable = (task: ReadonlyTask): boolean =>
-  task.phase === "queued" && !task.paused && task.restUntil < 0 && task.attempt === null;
+  task.phase === "queued" &&
+  !task.paused &&
+  task.restUntil < 0 &&
+  task.attempt === null &&
+  (task.extra === null || pausedPlanOf(task.extra) === null);
+
+/** The paused plan that it belongs to; null if there is none. */
+export function pausedPlanOf({ group }: Pick<ReadonlyExtra, "group">): ReadonlyPlan | null {
+  const plan = group === null ? null : group.group.plan;
+  return plan !== null && plan.paused !== null ? plan : null;
+}
 
 /** Whether a task alone would overspend: it is passed over and blocks no other, like one that no worker fits. */
 export function isOversize(state: ReadonlyState, task: ReadonlyTask): boolean {

@@ -4,6 +4,8 @@
  * Every list that is kept in order uses one of these, and none of them ever calls two different things
  * equal; so the choice is exact, and a state rebuilt from a snapshot lines up like the old one.
  */
+
+import type { Plan } from "../model/plan.ts";
 import type { ReadonlyAgent, ReadonlyGroup, ReadonlyProject, ReadonlyTask, ReadonlyTimer } from "../model/read-only.ts";
 import type { TimerKind } from "../model/state.ts";
 
@@ -36,3 +38,7 @@ export const compareSeqs = (left: ReadonlyTask, right: ReadonlyTask): number => 
 
 export const compareTasks = (left: ReadonlyTask, right: ReadonlyTask): number =>
   left.runnableAt - right.runnableAt || left.seq - right.seq;
+
+/** In the order of their ends. */
+export const comparePlans = (left: Pick<Plan, "endedAt" | "id">, right: Pick<Plan, "endedAt" | "id">): number =>
+  left.endedAt - right.endedAt || (left.id < right.id ? -1 : left.id > right.id ? 1 : 0);

@@ -17,12 +17,13 @@ import { hasEnded } from "../model/state.ts";
 import { reserveFor, setAside } from "../turn/budget.ts";
 import { chargeFor, shownLevel } from "../turn/fairness.ts";
 import { baseScore, shownScore } from "../turn/priority.ts";
-import { countAhead, fixedOf } from "../turn/queue.ts";
+import { countAhead, fixedOf, pausedPlanOf } from "../turn/queue.ts";
 import { asRunnable, deficitsWith, type Question } from "./turn.ts";
 
 /** The name of a condition between a task and its start. */
 export type WhyCode =
-  | ("ended" | "running" | "approval" | "children" | "fleet-paused" | "project-paused" | "task-paused")
+  | ("ended" | "running" | "approval" | "children" | "fleet-paused" | "project-paused")
+  | ("plan-paused" | "task-paused")
   | ("dependency" | "artifact" | "not-before" | "backing-off" | "stopping" | "deadline")
   | ("fleet-in-flight" | "fleet-budget" | "project-in-flight" | "project-budget")
   | ("express-lane" | "project-turn" | "agent-in-flight" | "agent-turn" | "position")
@@ -72,6 +73,7 @@ export function taskConditions(state: ReadonlyState, task: ReadonlyTask, now: nu
       `project ${task.project.id} is active`,
       `project ${task.project.id} is paused`,
     ]),
+    planCondition(task),
     finding("task-paused", !task.paused, {}, ["the task is not paused", "the task itself is paused"]),
     ...dependencyConditions(state, task),
     artifactCondition(task),
@@ -80,6 +82,16 @@ export function taskConditions(state: ReadonlyState, task: ReadonlyTask, now: nu
     stoppingCondition(task),
     deadlineCondition(task, now),
   ];
+}
+
+function planCondition({ extra }: ReadonlyTask): WhyCondition {
+  const id = extra?.group?.group.plan?.id ?? null;
+  const paused = extra === null ? null : pausedPlanOf(extra);
+  const why = paused?.paused === "failed" ? ", since one of its tasks failed" : "";
+  return finding("plan-paused", paused === null, id === null ? {} : { plan: id }, [
+    id === null ? "it is of no plan" : `the plan ${id} is not paused`,
+    `the plan ${id} is paused${why} (drover plan ${id} --resume)`,
+  ]);
 }
 
 /** One condition for each dependency that is not met, at most twenty, or one that says all are. */

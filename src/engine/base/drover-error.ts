@@ -21,6 +21,8 @@ const CODE: Readonly<Record<Refusal["type"], DroverErrorCode>> = {
   "dependency-refused": "bad_request",
   "task-unknown": "not_found",
   "group-unknown": "not_found",
+  "plan-unknown": "not_found",
+  "plan-live": "conflict",
   "task-exists": "conflict",
   "task-ended": "conflict",
   "task-not-ended": "conflict",

@@ -169,5 +169,6 @@ export function neededPayloads(state: State, before: number): Seq[] {
   for (const { seq: at, end, extra } of state.tasks.values())
     need(at, end?.resultSeq ?? null, extra?.wait?.answer?.seq ?? null);
   for (const { ended } of state.callbacks.due.values()) if (ended !== null) need(ended.seq, ended.end.resultSeq);
+  for (const plan of state.plans.values()) need(plan.seq);
   return [...needed];
 }

@@ -65,7 +65,7 @@ export type Writer = {
 /** What makes more to do: refused while too much waits for the disk, and once the end is near. */
 const ADDS_WORK: ReadonlySet<Command["type"]> = new Set<Command["type"]>([
   ...(["submit-task", "retry-task", "patch-task", "ask-permit", "join-worker"] as const),
-  ...(["put-project", "set-config"] as const),
+  ...(["put-project", "set-config", "put-plan"] as const),
 ]);
 /** What reports something that has happened already: it is taken down even if the clock has nothing to say. */
 const REPORTS: ReadonlySet<Command["type"]> = new Set<Command["type"]>([
@@ -89,7 +89,9 @@ type WriterOptions = {
 };
 
 /** What a command brings along lies beside the event that tells of it. */
-const CARRIERS: ReadonlySet<Event["kind"]> = new Set(["task-submitted", "task-done", "attempt-done"] as const);
+const CARRIERS: ReadonlySet<Event["kind"]> = new Set([
+  ...(["task-submitted", "task-done", "attempt-done", "plan-put"] as const),
+]);
 
 export function startWriter(options: WriterOptions): Writer {
   const { state, log, epoch, clock, newId, hooks, storage, uncommittedMax = UNCOMMITTED_EVENTS_MAX } = options;

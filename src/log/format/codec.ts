@@ -110,6 +110,7 @@ export function factsOf(bytes: Uint8Array, seq: Seq): EventFacts {
 /** The hash of what must lie beside an event; null if nothing must. */
 export function payloadHashOf(event: Event): string | null {
   if (event.kind === "task-submitted") return event.bodyHash === "" ? null : event.bodyHash;
+  if (event.kind === "plan-put") return event.documentHash;
   if (event.kind === "task-done") return event.resultSeq === null ? event.resultHash : null;
   return event.kind === "attempt-done" ? event.resultHash : null;
 }

@@ -12,6 +12,7 @@ import type { Role } from "../wire/role.ts";
 export type Tag =
   | "tasks"
   | "groups"
+  | "plans"
   | "files"
   | "scheduler"
   | "projects"

@@ -16,8 +16,11 @@ import * as about from "../shapes/task-calls.ts";
 import * as task from "../shapes/tasks.ts";
 import * as worker from "../shapes/workers.ts";
 import type { CallName } from "../wire/endpoints.ts";
-import type { Role } from "../wire/role.ts";
 import { type AnswerOf, type AskOf, type Call, callsOf, type Id } from "./call.ts";
+import { type PlanCalls, planCalls } from "./plan-calls.ts";
+import { ADMIN, AGENTS, CALLERS, EVERYBODY, idOf, READERS, WATCHERS, WORKERS } from "./roles.ts";
+
+export type { PlanCalls } from "./plan-calls.ts";
 
 type Nothing = Record<never, never>;
 export type TaskCalls = {
@@ -89,17 +92,15 @@ export type ServerCalls = {
   readonly openapi: Call<Nothing, Readonly<Record<string, unknown>>>;
 };
 export type FleetCalls = ProjectCalls & WorkerCalls & ScheduleCalls & GateCalls;
-export type Calls = TaskCalls & GroupCalls & FileCalls & FleetCalls & SchedulerCalls & EventCalls & ServerCalls;
+export type Calls = TaskCalls &
+  GroupCalls &
+  PlanCalls &
+  FileCalls &
+  FleetCalls &
+  SchedulerCalls &
+  EventCalls &
+  ServerCalls;
 
-const ADMIN: readonly Role[] = ["admin"];
-const AGENTS: readonly Role[] = ["admin", "agent"];
-const WORKERS: readonly Role[] = ["admin", "worker"];
-const WATCHERS: readonly Role[] = ["admin", "viewer"];
-const READERS: readonly Role[] = ["admin", "agent", "viewer"];
-const CALLERS: readonly Role[] = ["admin", "agent", "worker"];
-const EVERYBODY: readonly Role[] = ["admin", "agent", "worker", "viewer"];
-const idOf = (what: string, lengthMax?: number): s.Schema<Id> =>
-  s.object({ id: s.described(s.name(lengthMax), `The ${what}'s id.`) });
 const taskId = idOf("task");
 const groupId = idOf("group");
 const projectId = idOf("project");
@@ -520,6 +521,7 @@ const serverCalls = callsOf<ServerCalls>("server", {
 export const CALLS: Calls = {
   ...taskCalls,
   ...groupCalls,
+  ...planCalls,
   ...fileCalls,
   ...projectCalls,
   ...workerCalls,

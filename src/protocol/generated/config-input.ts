@@ -24,6 +24,10 @@ export type SchedulerInput = {
   readonly failedTtl?: number | string;
   /** How many of those are kept at hand. Default: 10000. */
   readonly failedMax?: number;
+  /** How long a plan that has ended is known, with the records of its tasks. Default: 7d. */
+  readonly planTtl?: number | string;
+  /** How many plans are known; what ended first is forgotten first. Default: 1000. */
+  readonly plansMax?: number;
   /** How long the id of an ended task stays taken. Default: 24h. */
   readonly remember?: number | string;
   /**

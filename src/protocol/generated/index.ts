@@ -1,6 +1,7 @@
 /** Every type of the wire and of the config, and what their users need beside them: types alone, which load nothing. */
 
 export type { AnyEvent, EventJson, EventPage } from "../shapes/events.ts";
+export type { PlanDocument } from "../shapes/plans.ts";
 export type { ConfigPatchBody, SchedulerConfig } from "../shapes/scheduler.ts";
 export type { WireCode, WireError } from "../wire/codes.ts";
 export type { FileContent, FileSource } from "../wire/file-content.ts";
@@ -13,6 +14,7 @@ export type * from "./files.ts";
 export type * from "./groups.ts";
 export type * from "./loops.ts";
 export type * from "./permits.ts";
+export type * from "./plans.ts";
 export type * from "./projects.ts";
 export type * from "./scheduler.ts";
 export type * from "./schedules.ts";

@@ -2,7 +2,8 @@
 
 export { fileRefs, outputPath, outputs } from "./files.ts";
 export { permitBody, settleBody } from "./permits.ts";
+export { PLAN_ID_MAX, planFilterFields, putPlanFields } from "./plans.ts";
 export { SCHEDULE_ID_MAX, scheduleFields } from "./schedules.ts";
 export { PAGE_DEFAULT } from "./task-calls.ts";
-export { batchBody, labelFilter, taskFields } from "./tasks.ts";
+export { batchBody, labelFilter, labels, taskFields } from "./tasks.ts";
 export { joinBody, SESSION_MAX, syncBody, usage, workerOptions } from "./workers.ts";

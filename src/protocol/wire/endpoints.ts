@@ -21,6 +21,7 @@ export type CallName =
   | ("submit" | "submitBatch" | "tasks" | "task" | "patch" | "cancel" | "cancelWhere" | "retry" | "why" | "wait")
   | ("logs" | "putFile" | "file" | "approve")
   | ("group" | "waitGroup" | "cancelGroup" | "retryGroup")
+  | ("plans" | "plan" | "putPlan" | "cancelPlan" | "retryPlan" | "pausePlan" | "resumePlan" | "removePlan")
   | ("projects" | "project" | "putProject" | "workers" | "joinWorker" | "sync" | "handInLog" | "drainWorker")
   | "leaveWorker"
   | ("schedules" | "schedule" | "putSchedule" | "removeSchedule" | "askPermit" | "settlePermit" | "dropPermit")
@@ -72,6 +73,14 @@ export const ENDPOINTS: Readonly<Record<CallName, Endpoint>> = {
   waitGroup: endpoint("GET", "/groups/{id}/wait", { waits: true }),
   cancelGroup: endpoint("POST", "/groups/{id}/cancel", { repeatable: true }),
   retryGroup: endpoint("POST", "/groups/{id}/retry"),
+  plans: endpoint("GET", "/plans"),
+  plan: endpoint("GET", "/plans/{id}"),
+  putPlan: endpoint("PUT", "/plans/{id}"),
+  cancelPlan: endpoint("POST", "/plans/{id}/cancel", { repeatable: true }),
+  retryPlan: endpoint("POST", "/plans/{id}/retry", { repeatable: true }),
+  pausePlan: endpoint("POST", "/plans/{id}/pause", { repeatable: true }),
+  resumePlan: endpoint("POST", "/plans/{id}/resume", { repeatable: true }),
+  removePlan: endpoint("DELETE", "/plans/{id}"),
   putFile: endpoint("PUT", "/files/{hash}", { consumes: BYTES }),
   file: endpoint("GET", "/files/{hash}", { produces: [BYTES] }),
   projects: endpoint("GET", "/projects"),

@@ -37,6 +37,14 @@ const FOR_SCOPED: Readonly<Record<CallName, "own" | "common" | "refused">> = {
   waitGroup: "own",
   cancelGroup: "own",
   retryGroup: "own",
+  plans: "own",
+  plan: "own",
+  putPlan: "own",
+  cancelPlan: "own",
+  retryPlan: "own",
+  pausePlan: "own",
+  resumePlan: "own",
+  removePlan: "own",
   putFile: "refused",
   file: "own",
   projects: "own",
@@ -128,7 +136,7 @@ export function claimed<Body extends Owner>(caller: Caller, body: Body, at = "")
   });
 }
 
-function checkClaims({ agentId, projects }: Caller, body: Owner, at: string): void {
+export function checkClaims({ agentId, projects }: Caller, body: Owner, at: string): void {
   const claims = [
     ["agentId", body.agentId, agentId === null ? null : [agentId]],
     ["project", body.project, projects],

@@ -78,6 +78,22 @@ export const submission = (id: string | null, fields: TaskFields = {}): Submissi
   needs: (fields.needs ?? []).map(taskId),
 });
 
+export type PutPlan = Extract<Command, { type: "put-plan" }>;
+export const putPlan = (id: string, tasks: readonly string[], fields: Partial<PutPlan> = {}): PutPlan => ({
+  type: "put-plan",
+  plan: id,
+  project: projectId("p"),
+  directory: null,
+  run: 1,
+  failsFast: false,
+  tasks: tasks.map((name) => ({ name, id: taskId(name) })),
+  adopted: 0,
+  documentHash: "document",
+  documentSize: 1,
+  adds: [],
+  ...fields,
+});
+
 export const workerSettings = (fields: Partial<WorkerSettings> = {}): WorkerSettings => ({
   slots: 1,
   capabilities: [],
@@ -163,8 +179,11 @@ export function createWorld(config?: unknown) {
       return pump();
     },
     starts: (): Start[] => startsSince(0),
-    submit: (id: string | null, fields: TaskFields = {}): Decision =>
-      must({ type: "submit-task", submission: submission(id, fields) }),
+    submit: (id: string | null, fields: TaskFields = {}, group: string | null = null): Decision =>
+      must({ type: "submit-task", submission: submission(id, fields), group }),
+    /** A plan with these tasks, which are then submitted with its group. */
+    putPlan: (id: string, tasks: readonly string[], fields: Partial<PutPlan> = {}): Decision =>
+      must(putPlan(id, tasks, fields)),
     trySubmit: (id: string | null, fields: TaskFields = {}): Decided =>
       tryTo({ type: "submit-task", submission: submission(id, fields) }),
     join: (id: string, fields: Partial<WorkerSettings> = {}): Decision =>

@@ -133,6 +133,28 @@ export const rowsOfQueue: Readonly<Record<string, Knob>> = {
       return kit.drover.state.tasks.size;
     },
   },
+  "scheduler.planTtl": {
+    cases: [
+      [1000, "not_found"],
+      [1001, "ok"],
+    ],
+    tell: async (kit) => {
+      await kit.drover.plans.put("p", { tasks: { a: "true" } });
+      await kit.drover.plans.cancel("p");
+      await kit.clock.advance(1000);
+      return codeOf(kit.drover.plans.get("p"));
+    },
+  },
+  "scheduler.plansMax": {
+    cases: [
+      [1, "limit"],
+      [2, "ok"],
+    ],
+    tell: async (kit) => {
+      await kit.drover.plans.put("p", { tasks: { a: "true" } });
+      return codeOf(kit.drover.plans.put("q", { tasks: { a: "true" } }));
+    },
+  },
   "scheduler.remember": {
     base: { scheduler: { resultTtl: 1 } },
     cases: [

@@ -373,6 +373,7 @@ export function configOf(dice: Dice): Config {
       ...{ maxQueue: dice.pick([3, 1000, 1000, 1000]), maxPerAgent: dice.pick([2, 1000, 1000, 1000]), maxBatch: 50 },
       ...{ resultTtl: dice.pick([1, 1000, 300_000]), resultMax: dice.pick([1, 3, 1000]) },
       ...{ failedTtl: dice.pick([1, 1000, 300_000]), failedMax: dice.pick([1, 3, 1000]) },
+      ...{ planTtl: dice.pick([1, 60_000, 300_000]), plansMax: dice.pick([1, 2, 1000]) },
       remember: dice.pick([1, 5000, 86_400_000]),
       perType: dice.pick([{}, { plan: 1 }, { plan: 1, code: 2 }]),
       critical: { maxInFlight: dice.pick([1, 2]) },

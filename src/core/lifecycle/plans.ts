@@ -1,0 +1,178 @@
+/**
+ * Plans: tasks that were put as one, and are held, paused and forgotten as one.
+ *
+ * The tasks of a plan are of its group. As long as the plan is known their records stay, whatever their own time is:
+ * so what is done is not done again when the plan is put once more. A plan that is paused starts nothing: its tasks
+ * leave their queues, which costs what it has of them, and nothing for others; what runs may end. One that fails fast
+ * is paused by the first of its tasks that fails, before anything else starts. A plan that has ended is forgotten when
+ * its time is up, or when there are too many: the one that ended first goes first.
+ */
+
+import type { Instant } from "../base/brand.ts";
+import type { Refusal } from "../base/refusal.ts";
+import { fail, ok, unreachable } from "../base/result.ts";
+import { first, items, remove } from "../collections/sorted-list.ts";
+import { type CommandOf, type Decided, REPEATED } from "../model/commands.ts";
+import type { Event, EventOf } from "../model/events.ts";
+import { isEndPhase, noCounts } from "../model/phase.ts";
+import type { Plan } from "../model/plan.ts";
+import type { ReadonlyState } from "../model/read-only.ts";
+import type { State, TaskGroup } from "../model/state.ts";
+import { dropHold } from "../turn/hold.ts";
+import { settleQueue } from "../turn/queue.ts";
+import { refusalForMany } from "./admission.ts";
+import { countHeld, groupFor, recount } from "./groups.ts";
+import { holdRecord } from "./transitions.ts";
+
+/** Ended tasks that all plans hold together. */
+export const HELD_BY_PLANS_MAX = 100_000;
+
+/** The group of a plan's tasks. */
+export const groupOfPlan = (plan: string): string => `plan:${plan}`;
+
+type PlanCommand = CommandOf<"put-plan" | "pause-plan" | "remove-plan">;
+
+export function decidePlan(state: ReadonlyState, command: PlanCommand, now: Instant): Decided {
+  const { plan: id } = command;
+  if (command.type === "put-plan") return decidePut(state, command, now);
+  const plan = state.plans.get(id);
+  if (plan === undefined) return fail({ type: "plan-unknown", plan: id });
+  if (command.type === "remove-plan")
+    return plan.open > 0 ? fail({ type: "plan-live", plan: id }) : ok({ events: [removed(id, false, now)] });
+  if (command.paused === (plan.paused !== null)) return REPEATED;
+  const event: Event = command.paused
+    ? { kind: "plan-paused", at: now, plan: id, cause: "asked" }
+    : { kind: "plan-resumed", at: now, plan: id };
+  return ok({ events: [event] });
+}
+
+function decidePut(state: ReadonlyState, command: CommandOf<"put-plan">, now: Instant): Decided {
+  const { type: _, adds, ...put } = command;
+  const room = refusalForMany(state, put.project, adds) ?? refusalForPlan(state, put.plan);
+  if (room !== null) return fail(room);
+  const isOneMore = !state.plans.has(put.plan) && state.plans.size >= state.config.scheduler.plansMax;
+  const oldest = isOneMore ? first(state.endedPlans) : undefined;
+  const events: Event[] = oldest === undefined ? [] : [removed(oldest.id, true, now)];
+  return ok({ events: [...events, { kind: "plan-put", at: now, ...put }] });
+}
+
+/** Room is made of what has ended; what lives stays. */
+function refusalForPlan({ plans, endedPlans, heldByPlans, config }: ReadonlyState, id: string): Refusal | null {
+  if (endedPlans.size > 0) return null;
+  const { plansMax } = config.scheduler;
+  const remedy = "wait until one has ended, or cancel one";
+  if (!plans.has(id) && plans.size >= plansMax) return { type: "too-many", what: "plans", max: plansMax, remedy };
+  return heldByPlans < HELD_BY_PLANS_MAX
+    ? null
+    : { type: "too-many", what: "ended tasks held by plans", max: HELD_BY_PLANS_MAX, remedy };
+}
+
+const removed = (plan: string, expired: boolean, now: Instant): Event => ({
+  kind: "plan-removed",
+  at: now,
+  plan,
+  expired,
+});
+
+/** Of a plan that fails fast a task has failed: nothing more of it starts. */
+export function nextPlanPause({ failedPlans }: ReadonlyState, now: Instant): Event | null {
+  for (const { id } of failedPlans) return { kind: "plan-paused", at: now, plan: id, cause: "failed" };
+  return null;
+}
+
+/** The plan that is forgotten next, if that is due. */
+export function duePlan(state: ReadonlyState, now: Instant): Event | null {
+  const plan = first(state.endedPlans);
+  if (plan === undefined) return null;
+  const { planTtl, plansMax } = state.config.scheduler;
+  const isDue = plan.endedAt + planTtl <= now || state.plans.size > plansMax || state.heldByPlans > HELD_BY_PLANS_MAX;
+  return isDue ? removed(plan.id, true, now) : null;
+}
+
+/** When a plan is forgotten by time alone. */
+export const nextPlanExpiry = ({ endedPlans, config }: ReadonlyState): number =>
+  (first(endedPlans)?.endedAt ?? Number.POSITIVE_INFINITY) + config.scheduler.planTtl;
+
+export function evolvePlan(
+  state: State,
+  event: EventOf<"plan-put" | "plan-paused" | "plan-resumed" | "plan-removed">,
+): void {
+  if (event.kind === "plan-put") return putPlan(state, event);
+  const plan = state.plans.get(event.plan) as Plan;
+  switch (event.kind) {
+    case "plan-paused":
+      return setPaused(state, plan, event.cause);
+    case "plan-resumed":
+      return setPaused(state, plan, null);
+    case "plan-removed":
+      return removePlan(state, plan);
+    default:
+      return unreachable(event);
+  }
+}
+
+function setPaused(state: State, plan: Plan, cause: Plan["paused"]): void {
+  plan.paused = cause;
+  plan.hasFailed = false;
+  state.failedPlans.delete(plan);
+  for (const task of items(groupOf(state, plan).tasks)) {
+    if (task.phase !== "queued") continue;
+    if (cause !== null) dropHold(state, task);
+    settleQueue(state, task);
+  }
+}
+
+const groupOf = (state: State, { id }: Plan): TaskGroup => state.groups.get(groupOfPlan(id)) as TaskGroup;
+
+function putPlan(state: State, event: EventOf<"plan-put">): void {
+  const { plan: id, at, project, directory, run, failsFast, tasks, adopted } = event;
+  const facts = { seq: state.seq, putAt: at, project, directory, run, failsFast, tasks, adopted };
+  const known = state.plans.get(id);
+  if (known === undefined) {
+    const plan = newPlan({ id, createdAt: at, ...facts });
+    state.plans.set(id, plan);
+    adoptGroup(state, plan);
+    return;
+  }
+  if (known.open === 0) remove(state.endedPlans, known);
+  Object.assign(known, facts, { members: new Set(tasks.map((task) => task.id)) });
+  recount(state, known, groupOf(state, known));
+  // Who puts it again after a failure wants it to go on; what somebody has paused stays so.
+  if (known.paused !== "asked") setPaused(state, known, null);
+}
+
+type PlanFacts = Omit<Plan, "members" | "counts" | "open" | "endedAt" | "held" | "paused" | "hasFailed">;
+
+export const newPlan = (facts: PlanFacts): Plan => ({
+  ...facts,
+  members: new Set(facts.tasks.map((task) => task.id)),
+  paused: null,
+  hasFailed: false,
+  counts: noCounts(),
+  open: 0,
+  endedAt: -1,
+  held: 0,
+});
+
+/** A plan takes what its group has: records that are left of an earlier plan of this name, or those of a snapshot. */
+export function adoptGroup(state: State, plan: Plan): void {
+  const group = groupFor(state, groupOfPlan(plan.id), plan.createdAt);
+  group.plan = plan;
+  for (const task of items(group.tasks)) {
+    holdRecord(state, task, 1);
+    if (isEndPhase(task.phase)) countHeld(state, plan, 1);
+  }
+  recount(state, plan, group);
+}
+
+/** What it held is kept as long as any ended task is. */
+function removePlan(state: State, plan: Plan): void {
+  const group = groupOf(state, plan);
+  if (plan.open === 0) remove(state.endedPlans, plan);
+  state.plans.delete(plan.id);
+  state.failedPlans.delete(plan);
+  countHeld(state, plan, -plan.held);
+  group.plan = null;
+  if (group.tasks.size === 0) state.groups.delete(group.id);
+  for (const task of [...items(group.tasks)]) holdRecord(state, task, -1);
+}

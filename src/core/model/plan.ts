@@ -1,0 +1,44 @@
+/**
+ * A plan, as the state keeps it: which tasks it has, how far they are, and whether it is paused (lifecycle/plans.ts).
+ */
+
+import type { Instant, ProjectId, TaskId } from "../base/brand.ts";
+import type { PhaseCounts } from "./phase.ts";
+
+/** A task of a plan: its name there, and its id. */
+export type PlanEntry = { readonly name: string; readonly id: TaskId };
+/** Why a plan is paused: somebody asked for it, or one of its tasks failed and it fails fast. */
+export type PauseCause = "asked" | "failed";
+
+/** A plan that was put. Its tasks are those of its group that it names; the group has also what it had before. */
+export type Plan = {
+  readonly id: string;
+  /** When it was first put. */
+  readonly createdAt: Instant;
+  /** The event that put it last, beside which its document lies, and when that was. */
+  seq: number;
+  putAt: Instant;
+  /** The project of tasks that name none. */
+  project: ProjectId;
+  /** What paths in it start from; null: where its worker is. */
+  directory: string | null;
+  /** How often it was begun anew. */
+  run: number;
+  /** The first of its tasks that fails pauses it. */
+  failsFast: boolean;
+  paused: PauseCause | null;
+  /** It fails fast and a task has failed: it is about to be paused. */
+  hasFailed: boolean;
+  tasks: readonly PlanEntry[];
+  members: ReadonlySet<TaskId>;
+  /** How many of them were done before they had a group. */
+  adopted: number;
+  /** Those of its tasks that are there, without the adopted ones. */
+  counts: PhaseCounts;
+  /** How many have not ended, or are not there yet. */
+  open: number;
+  /** When the last one ended; -1 while one has not. */
+  endedAt: number;
+  /** Records of its group that have ended: they stay as long as the plan is known. */
+  held: number;
+};

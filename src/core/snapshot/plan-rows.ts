@@ -1,0 +1,32 @@
+/**
+ * Plans in a snapshot.
+ */
+import type { Instant, ProjectId, TaskId } from "../base/brand.ts";
+import { newPlan } from "../lifecycle/plans.ts";
+import type { Plan } from "../model/plan.ts";
+import type { ReadonlyPlan } from "../model/read-only.ts";
+import type { State } from "../model/state.ts";
+import type { PlanRow } from "./format.ts";
+
+/** How far it is follows from its tasks. */
+export function planRow(plan: ReadonlyPlan): PlanRow {
+  const { id, createdAt, seq, putAt, project, directory, run, failsFast, paused, hasFailed, endedAt } = plan;
+  return [
+    ...(["plan", id, createdAt, seq, putAt, project, directory, run, failsFast, paused, hasFailed] as const),
+    ...([endedAt, plan.adopted, plan.tasks.flatMap((task) => [task.name, task.id])] as const),
+  ];
+}
+
+/** How far it is, is counted when its tasks are there. */
+export function loadPlan(state: State, row: PlanRow): void {
+  const [, id, createdAt, seq, putAt, project, directory, run, failsFast, paused, hasFailed, endedAt] = row;
+  const [, , , , , , , , , , , , adopted, tasks] = row;
+  const times = { createdAt: createdAt as Instant, putAt: putAt as Instant };
+  const facts = { directory, run, failsFast, adopted, tasks: entriesOf(tasks), project: project as ProjectId };
+  const plan = Object.assign(newPlan({ id, seq, ...times, ...facts }), { paused, hasFailed, endedAt });
+  if (hasFailed) state.failedPlans.add(plan);
+  state.plans.set(id, plan);
+}
+
+const entriesOf = (pairs: readonly string[]): Plan["tasks"] =>
+  Array.from({ length: pairs.length / 2 }, (_, at) => ({ name: pairs[2 * at] ?? "", id: pairs[2 * at + 1] as TaskId }));

@@ -1,0 +1,3 @@
+/** What other layers may use of this room. */
+
+export { isOf } from "./plans.ts";

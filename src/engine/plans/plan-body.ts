@@ -1,0 +1,37 @@
+/**
+ * A task of a plan as the engine takes it: an exec whose work travels in its params, expressions unfilled.
+ */
+import { resolve } from "node:path";
+import type { Matched, Work } from "../../plan/index.ts";
+import { present } from "../../std/index.ts";
+import type { TaskInput } from "../tasks/task-body.ts";
+
+/** `directory`: what paths in the plan start from; null: they stay as they are, and start where their worker is. */
+export function planTaskBody({ task, id, needs }: Matched, plan: string, directory: string | null): TaskInput {
+  const { rules, work } = task;
+  const { agent, project, type, locks, attempts, onDependencyFailure, onLoss, priority, labels, approval } = rules;
+  const { maxRounds, tokens: estimatedTokens } = rules;
+  const named = Object.fromEntries(task.needs.map((name, index) => [name, needs[index] ?? name]));
+  const loop = maxRounds === undefined ? undefined : { max: maxRounds, ...present({ until: work.until }) };
+  return {
+    id,
+    agentId: agent,
+    project,
+    action: "exec",
+    type,
+    ...(needs.length === 0 ? {} : { needs: named }),
+    ...(locks.length === 0 ? {} : { locks }),
+    params: { plan, task: task.name, work: withDirectory(work, directory), ...withoutNull(rules) },
+    maxAttempts: attempts,
+    onDependencyFailure,
+    ...(rules.provider === null ? {} : { provider: rules.provider }),
+    ...(rules.timeoutMs === null ? {} : { timeoutMs: rules.timeoutMs }),
+    ...present({ onLoss, priority, labels, approval, estimatedTokens, loop, outputs: work.outputs }),
+  };
+}
+
+const withoutNull = ({ idleTimeoutMs }: Matched["task"]["rules"]): { readonly idleTimeoutMs?: number } =>
+  idleTimeoutMs === null ? {} : { idleTimeoutMs };
+
+const withDirectory = (work: Work, directory: string | null): Work =>
+  directory === null ? work : { ...work, cwd: resolve(directory, work.cwd) };

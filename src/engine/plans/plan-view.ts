@@ -1,0 +1,78 @@
+/**
+ * A plan as people see it: how far it is in all, and task by task.
+ */
+import type { TaskId } from "../../core/base/index.ts";
+import { groupOfPlan, summed } from "../../core/lifecycle/index.ts";
+import type { EndPhase, Plan, State, Task, TaskGroup, UsageTotals } from "../../core/model/index.ts";
+import type { PlanState, PlanSummary, PlanTaskView, PlanView } from "../../protocol/index.ts";
+import { isoTime } from "../../std/index.ts";
+import { usageView } from "../base/charged-tokens.ts";
+import { currentRound } from "../tasks/task-view.ts";
+
+export const groupOf = ({ groups }: State, { id }: Plan): TaskGroup => groups.get(groupOfPlan(id)) as TaskGroup;
+
+export function planSummary(state: State, plan: Plan): PlanSummary {
+  const { parts } = groupOf(state, plan);
+  const usage = [...parts.values()].reduce<UsageTotals | null>(
+    (sum, part) => (part.usage === null ? sum : summed(sum, part.usage)),
+    null,
+  );
+  const { waiting, done, ...rest } = plan.counts;
+  const there = Object.values(plan.counts).reduce((sum, count) => sum + count, 0);
+  const missing = plan.tasks.length - plan.adopted - there;
+  return {
+    id: plan.id,
+    groupId: groupOfPlan(plan.id),
+    project: plan.project,
+    state: stateOf(plan),
+    counts: { waiting: waiting + missing, ...rest, done: done + plan.adopted },
+    total: plan.tasks.length,
+    createdAt: isoTime(plan.createdAt),
+    putAt: isoTime(plan.putAt),
+    ...(plan.open > 0 ? {} : { endedAt: isoTime(plan.endedAt) }),
+    ...(plan.paused === null ? {} : { pausedBy: plan.paused }),
+    ...(usage === null ? {} : { usage: usageView(usage) }),
+    ...(plan.directory === null ? {} : { directory: plan.directory }),
+  };
+}
+
+function stateOf({ open, paused, counts }: Plan): PlanState {
+  if (open > 0) return paused === null ? "running" : "paused";
+  if (counts.failed > 0) return "failed";
+  return counts.cancelled > 0 ? "cancelled" : "done";
+}
+
+export function planView(state: State, plan: Plan): PlanView {
+  const names = new Map<TaskId, string>(plan.tasks.map(({ name, id }) => [id, name]));
+  return { ...planSummary(state, plan), tasks: plan.tasks.map(({ name, id }) => taskView(state, name, id, names)) };
+}
+
+function taskView(state: State, name: string, id: TaskId, names: ReadonlyMap<TaskId, string>): PlanTaskView {
+  const task = state.tasks.get(id);
+  if (task === undefined) return { name, taskId: id, needs: [], ...goneView(state.tombstones.get(id)) };
+  const round = currentRound(task);
+  const reason = task.end === null ? (task.extra?.approval?.question ?? null) : task.end.error;
+  return {
+    name,
+    taskId: id,
+    needs: (task.links?.needs ?? []).map((need) => names.get(need) ?? need),
+    state: task.phase,
+    attempt: task.attempts,
+    ...(task.startedAt < 0 ? {} : { startedAt: isoTime(task.startedAt) }),
+    ...(task.end === null ? {} : { endedAt: isoTime(task.end.at) }),
+    ...(reason === null || !mayHaveReason(task) ? {} : { reason }),
+    ...(task.extra?.usage ? { usage: usageView(task.extra.usage) } : {}),
+    ...(round === null ? {} : { round: { number: round.number, max: round.max } }),
+  };
+}
+
+/** A question that was answered is no reason any more. */
+const mayHaveReason = ({ end, phase }: Task): boolean => end !== null || phase === "parked";
+
+/** Of a task that was done before plans were held, or that is not there yet. */
+const goneView = (
+  stone: { readonly phase: EndPhase; readonly endedAt: number } | undefined,
+): Pick<PlanTaskView, "state" | "attempt" | "endedAt"> =>
+  stone === undefined
+    ? { state: "waiting", attempt: 0 }
+    : { state: stone.phase, attempt: 0, endedAt: isoTime(stone.endedAt) };

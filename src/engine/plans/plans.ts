@@ -1,0 +1,186 @@
+/**
+ * Plans: put, listed, read, cancelled, run again, paused and forgotten as one.
+ *
+ * A plan is known by its name. Whoever names an agent or projects means plans of which every task is theirs.
+ */
+import { name, type TaskId, text } from "../../core/base/index.ts";
+import { items } from "../../core/collections/index.ts";
+import { hasEnded, type Plan, type State } from "../../core/model/index.ts";
+import type { PlanChanged, PlanPage, PlanPut, PlanStatus, PlanSummary, PlanView } from "../../protocol/index.ts";
+import * as s from "../../protocol/schema/index.ts";
+import { PAGE_DEFAULT, PLAN_ID_MAX, planFilterFields, putPlanFields } from "../../protocol/shapes/index.ts";
+import { readBody, readOptions } from "../base/call-options.ts";
+import { accepted, refused } from "../base/drover-error.ts";
+import type { StorageGuard } from "../writer/storage-guard.ts";
+import { onceDurable, type Writer } from "../writer/writer.ts";
+import { groupOf, planSummary, planView } from "./plan-view.ts";
+import { putPlan } from "./put-plan.ts";
+
+/** How a plan is put. */
+export type PlanOptions = {
+  /** Only these tasks and what they need; a task with `for` stands for all its values. */
+  readonly only?: readonly string[];
+  /** Whether what failed or was skipped is run again; by default it is. */
+  readonly retryFailed?: boolean;
+  /** The first task that fails pauses the plan. */
+  readonly failFast?: boolean;
+  /** Nothing counts as done: all of it is run again. */
+  readonly fresh?: boolean;
+  /** What paths in it start from; absent: the directory of the worker that runs a task. */
+  readonly directory?: string;
+  /** The agent of tasks that name none. */
+  readonly agentId?: string;
+  /** The project of tasks that name none. */
+  readonly project?: string;
+  /** The log is of this plan alone: what was done in it before plans had groups counts as done. */
+  readonly adopt?: boolean;
+};
+/** Which plans, and how many of them. */
+export type PlanFilter = {
+  /** Only those of which every task is of this agent. */
+  readonly agentId?: string;
+  /** Only those of which every task is of this project, or one of these. */
+  readonly project?: string | readonly string[];
+  /** How many at most. */
+  readonly limit?: number;
+  /** The nextCursor of the page before. */
+  readonly cursor?: string;
+};
+/** Tasks that are put as one. */
+export type Plans = {
+  /** Runs a plan or goes on with it; the document is a plan file as JSON. All of it is taken, or nothing. */
+  put(id: string, document: unknown, options?: PlanOptions): Promise<PlanPut>;
+  /** A page of plans, the one that was put last first. */
+  list(filter?: PlanFilter): Promise<PlanPage>;
+  /** How far a plan is, task by task. */
+  get(id: string): Promise<PlanView>;
+  /** Cancels what has not ended. */
+  cancel(
+    id: string,
+    options?: {
+      /** For people; it becomes the error of each task. */
+      readonly reason?: string;
+    },
+  ): Promise<PlanChanged>;
+  /** Runs the failed, cancelled and skipped tasks again; a plan that a failure has paused goes on. */
+  retry(id: string): Promise<PlanChanged>;
+  /** Starts nothing more of it; what runs may end. */
+  pause(id: string): Promise<PlanSummary>;
+  /** Goes on with it. */
+  resume(id: string): Promise<PlanSummary>;
+  /** Forgets a plan that has ended; its tasks are then kept as any others. */
+  remove(id: string): Promise<PlanStatus>;
+};
+
+const optionsSchema: s.Schema<PlanOptions> = s.object<PlanOptions>({
+  ...putPlanFields,
+  agentId: s.optional(s.name()),
+  project: s.optional(s.name()),
+  adopt: s.optional(s.flag()),
+});
+const filterSchema: s.Schema<PlanFilter> = s.object<PlanFilter>({
+  ...planFilterFields,
+  agentId: s.optional(s.name()),
+  project: s.optional(s.either(s.name(), s.list(s.name()), "a name, or a list of names")),
+});
+const readId = name(PLAN_ID_MAX);
+
+export function createPlans(deps: { readonly writer: Writer; readonly storage: Pick<StorageGuard, "room"> }): Plans {
+  const { writer } = deps;
+  const { state } = writer;
+
+  function find(given: unknown): Plan {
+    const id = accepted(readId(given, "planId"));
+    const plan = state.plans.get(id);
+    if (plan === undefined) throw refused({ type: "plan-unknown", plan: id });
+    return plan;
+  }
+
+  async function put(given: string, document: unknown, options: PlanOptions = {}): Promise<PlanPut> {
+    const id = accepted(readId(given, "planId"));
+    const { agentId, project, ...rest } = readBody(optionsSchema, options, "options");
+    const unsaid = {
+      ...(agentId === undefined ? {} : { agent: agentId }),
+      ...(project === undefined ? {} : { project }),
+    };
+    const counts = putPlan(deps, id, document, { ...rest, unsaid });
+    return onceDurable(writer, () => ({ ...planView(state, find(id)), ...counts }));
+  }
+
+  /** Gives a command for each of these, and answers how many were taken once they are durable. */
+  async function each(plan: Plan, ids: readonly TaskId[], command: (task: TaskId) => Parameters<Writer["execute"]>[0]) {
+    const count = ids.filter((task) => writer.execute(command(task)).ok).length;
+    return onceDurable(writer, () => ({ ...planSummary(state, plan), count }));
+  }
+
+  async function cancel(id: string, options?: { reason?: string }): Promise<PlanChanged> {
+    const { reason = null } = readOptions<{ reason?: string }>({ reason: text(0, 1024) }, options);
+    const plan = find(id);
+    const live = [...items(groupOf(state, plan).tasks)].filter((task) => !hasEnded(task));
+    // Those that wait for others first: they are cancelled, not skipped.
+    const ids = live.map((task) => task.id).reverse();
+    return each(plan, ids, (task) => ({ type: "cancel-task", task, reason }));
+  }
+
+  async function retry(id: string): Promise<PlanChanged> {
+    const plan = find(id);
+    if (plan.paused === "failed") accepted(writer.execute({ type: "pause-plan", plan: plan.id, paused: false }));
+    const bad = plan.tasks.flatMap((entry) => state.tasks.get(entry.id) ?? []).filter(endedBadly);
+    return each(
+      plan,
+      bad.map((task) => task.id),
+      (task) => ({ type: "retry-task", task }),
+    );
+  }
+
+  async function setPaused(id: string, paused: boolean): Promise<PlanSummary> {
+    const plan = find(id);
+    accepted(writer.execute({ type: "pause-plan", plan: plan.id, paused }));
+    return onceDurable(writer, () => planSummary(state, plan));
+  }
+
+  return {
+    put,
+    cancel,
+    retry,
+    async list(filter = {}) {
+      const { limit = PAGE_DEFAULT, cursor, ...only } = readBody(filterSchema, filter, "filter");
+      const before = cursor === undefined ? Number.POSITIVE_INFINITY : Number(cursor);
+      return onceDurable(writer, () => pageOf(state, only, before, limit));
+    },
+    get: async (id) => onceDurable(writer, () => planView(state, find(id))),
+    pause: (id) => setPaused(id, true),
+    resume: (id) => setPaused(id, false),
+    async remove(id) {
+      const plan = find(id);
+      await writer.run({ type: "remove-plan", plan: plan.id });
+      return { status: "removed", id: plan.id };
+    },
+  };
+}
+
+const endedBadly = (task: Parameters<typeof hasEnded>[0]): boolean => hasEnded(task) && task.phase !== "done";
+
+function pageOf(state: State, only: Pick<PlanFilter, "agentId" | "project">, before: number, limit: number): PlanPage {
+  const rest = [...state.plans.values()].filter((plan) => plan.seq < before && isOf(state, plan, only));
+  const found = rest.sort((left, right) => right.seq - left.seq).slice(0, limit);
+  const last = rest.length > limit ? found.at(-1) : undefined;
+  return {
+    plans: found.map((plan) => planSummary(state, plan)),
+    count: found.length,
+    ...(last === undefined ? {} : { nextCursor: String(last.seq) }),
+  };
+}
+
+/** Whether every task of a plan, also what it had before, is of this agent and in these projects. */
+export function isOf(state: State, plan: Plan, { agentId, project }: Pick<PlanFilter, "agentId" | "project">): boolean {
+  if (agentId === undefined && project === undefined) return true;
+  const projects = project === undefined ? null : new Set<string>([project].flat());
+  const parts = [...groupOf(state, plan).parts.values()];
+  return (
+    parts.length > 0 &&
+    parts.every(
+      (part) => (agentId === undefined || part.agent === agentId) && (projects === null || projects.has(part.project)),
+    )
+  );
+}

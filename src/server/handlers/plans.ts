@@ -1,0 +1,69 @@
+/**
+ * The calls about plans. A token that is scoped to projects or an agent sees the plans of which every task is its own,
+ * and puts only tasks that it could submit; any other plan is not found.
+ */
+import { refused } from "../../engine/base/index.ts";
+import type { PlanOptions } from "../../engine/index.ts";
+import { isOf } from "../../engine/plans/index.ts";
+import { type Caller, forbidden, isScoped } from "../../http/index.ts";
+import { readPlanValue } from "../../plan/index.ts";
+import type { PlanCalls } from "../../protocol/calls/index.ts";
+import type { PlanDocument } from "../../protocol/index.ts";
+import { checkClaims, makeOwnProject, ownFilter } from "../access/token-scope.ts";
+import type { Deps, Handlers } from "./handler.ts";
+
+export function planHandlers({ drover }: Deps): Handlers<keyof PlanCalls> {
+  const { plans, state } = drover;
+
+  /** Its name, if the caller may see it. */
+  function own(caller: Caller, id: string): string {
+    const plan = state.plans.get(id);
+    if (plan !== undefined && !isOf(state, plan, ownFilter(caller, {})))
+      throw refused({ type: "plan-unknown", plan: id });
+    return id;
+  }
+
+  /** Throws if a task of it is none that the caller could submit. Whatever else is wrong with it the engine says. */
+  async function checkTasks(caller: Caller, id: string, document: PlanDocument): Promise<Partial<PlanOptions>> {
+    if (!isScoped(caller)) return {};
+    const unsaid = unsaidOf(caller);
+    const { agentId: agent, project } = unsaid;
+    const read = readPlanValue(document, id, {
+      ...(agent === undefined ? {} : { agent }),
+      ...(project === undefined ? {} : { project }),
+    });
+    if (!read.ok) return unsaid;
+    const owners = new Map(
+      read.value.tasks.map(({ definition, rules }) => [`${rules.agent}\n${rules.project}`, { definition, rules }]),
+    );
+    for (const { definition, rules } of owners.values()) {
+      const owner = { agentId: rules.agent, project: rules.project };
+      checkClaims(caller, owner, `tasks.${definition}.`);
+      await makeOwnProject(drover, caller, owner);
+    }
+    return unsaid;
+  }
+
+  return {
+    plans: ({ query }, { caller }) => plans.list(ownFilter(caller, query as { readonly project?: string })),
+    plan: ({ params }, { caller }) => plans.get(own(caller, params.id)),
+    putPlan: async ({ params, query, body }, { caller }) => {
+      const known = state.plans.get(params.id);
+      if (known !== undefined && !isOf(state, known, ownFilter(caller, {})))
+        throw forbidden(`plan ${params.id} is not this token's own; choose another name`);
+      const unsaid = await checkTasks(caller, params.id, body);
+      return plans.put(params.id, body, { ...query, ...unsaid });
+    },
+    cancelPlan: ({ params, body }, { caller }) => plans.cancel(own(caller, params.id), body),
+    retryPlan: ({ params }, { caller }) => plans.retry(own(caller, params.id)),
+    pausePlan: ({ params }, { caller }) => plans.pause(own(caller, params.id)),
+    resumePlan: ({ params }, { caller }) => plans.resume(own(caller, params.id)),
+    removePlan: ({ params }, { caller }) => plans.remove(own(caller, params.id)),
+  };
+}
+
+/** What a token says where the plan says nothing: its agent, and its project if it has just one. */
+const unsaidOf = ({ agentId, projects }: Caller): Pick<PlanOptions, "agentId" | "project"> => ({
+  ...(agentId === null ? {} : { agentId }),
+  ...(projects?.length === 1 ? { project: projects[0] as string } : {}),
+});
