@@ -35,7 +35,11 @@ test("until-green goes on until its check is content", async () => {
   const { code, out } = await place.run(["--output", "-j", "1"]);
   assert.equal(code, 0);
   const lines = steady(out, place);
-  assert.equal(lines.filter((line) => /^round +code +the tests fail; round [23] of 5 is next/.test(line)).length, 2, out);
+  assert.equal(
+    lines.filter((line) => /^round +code +the tests fail; round [23] of 5 is next/.test(line)).length,
+    2,
+    out,
+  );
   const spoken = lines.filter((line) => line.startsWith("report | "));
   assert.deepEqual(spoken, ["report | round 1", "report | round 2", "report | round 3"]);
 });
