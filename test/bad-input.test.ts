@@ -93,6 +93,7 @@ const bodyFields: Record<string, readonly unknown[]> = {
   maxAttempts: [...NOT_WHOLE, 0],
   timeoutMs: [...NOT_WHOLE, 0],
   onDependencyFailure: ["wait", "", null, 1, {}],
+  wait: ["parent", "child", "", null, true, 1, ["children"], {}],
   onLoss: ["skip", "", null, true, []],
   approval: [
     ...[false, null, 1, "yes", [], { question: "" }, { question: 1 }, { timeoutMs: 0 }, { timeoutMs: "1s" }],
@@ -339,7 +340,7 @@ test("createTestDrover refuses options that are none", () =>
   refuses(() => createTestDrover(wrong(null)), { field: "options is null" }));
 
 test("a misspelt filter is refused with every field there is", async () => {
-  const known = "known here: agentId, project, state, type, label, group";
+  const known = "known here: agentId, project, state, type, label, group, parent, root";
   await refuses(() => drover.tasks(wrong({ stat: "done" })), { field: `${known}, order, since, limit, cursor` });
   await refuses(() => drover.cancelWhere(wrong({ stat: "done" })), { field: `${known}, all` });
 });
