@@ -9,7 +9,8 @@ import type { TaskInput } from "../tasks/task-body.ts";
 /** `directory`: what paths in the plan start from; null: they stay as they are, and start where their worker is. */
 export function planTaskBody({ task, id, needs }: Matched, plan: string, directory: string | null): TaskInput {
   const { rules, work } = task;
-  const { agent, project, type, locks, attempts, onDependencyFailure, onLoss, priority, labels, approval } = rules;
+  const { agent, project, type, locks, attempts, onDependencyFailure, onLoss, priority, labels, approval, wait } =
+    rules;
   const { maxRounds, tokens: estimatedTokens } = rules;
   const named = Object.fromEntries(task.needs.map((name, index) => [name, needs[index] ?? name]));
   const loop = maxRounds === undefined ? undefined : { max: maxRounds, ...present({ until: work.until }) };
@@ -26,7 +27,7 @@ export function planTaskBody({ task, id, needs }: Matched, plan: string, directo
     onDependencyFailure,
     ...(rules.provider === null ? {} : { provider: rules.provider }),
     ...(rules.timeoutMs === null ? {} : { timeoutMs: rules.timeoutMs }),
-    ...present({ onLoss, priority, labels, approval, estimatedTokens, loop, outputs: work.outputs }),
+    ...present({ onLoss, priority, labels, approval, wait, estimatedTokens, loop, outputs: work.outputs }),
   };
 }
 

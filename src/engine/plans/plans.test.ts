@@ -37,6 +37,12 @@ const failing = (message: string): never => {
 };
 const sound = ({ drover }: TestDrover): void => assert.deepEqual(checkInvariants(drover.state), []);
 
+test("a task of a plan may wait for its children", async () => {
+  await using kit = await createTestDrover();
+  const { tasks } = await kit.drover.plans.put("tree", { tasks: { grow: { run: "grow", wait: "children" } } });
+  assert.equal((await kit.drover.task(tasks[0]?.taskId ?? "")).wait, "children");
+});
+
 test("a plan becomes tasks that carry its work, and is shown task by task", async () => {
   await using kit = await createTestDrover();
   const put = await kit.drover.plans.put("release", FILE, { directory: "/srv/app" });
