@@ -84,7 +84,8 @@ for (const name of withBody) {
       if (!isUnknownField) counts.set(field, (counts.get(field) ?? 0) + 1);
     }
     for (const [field, count] of counts) assert.ok(count >= 5 || ANYTHING.test(field), `${field}: only ${count} ways`);
-    assert.ok(counts.size > 0);
+    // What a plan holds is read by rules of its own (src/cli/plan/plan-file.test.ts).
+    assert.ok(counts.size > 0 || name === "putPlan");
   });
 
   test(`${name}: a body that is no object is 400`, async () => {

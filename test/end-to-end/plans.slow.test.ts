@@ -1,0 +1,55 @@
+/**
+ * Plans over HTTP: whose they are, and what is said of one that cannot be.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { openServer } from "../kits/test-server.ts";
+
+const ann = { token: "token-of-ann-0123456789" };
+const bob = { token: "token-of-bob-0123456789" };
+const site = { token: "token-of-site-0123456789" };
+const admin = { token: "token-of-admin-0123456789" };
+const tokens = [
+  { role: "admin", ...admin },
+  { role: "agent", ...ann, agentId: "ann" },
+  { role: "agent", ...bob, agentId: "bob" },
+  { role: "agent", ...site, project: "site" },
+];
+const params = { id: "release" };
+const body = { tasks: { build: "make", test: { run: "make test", needs: ["build"] } } };
+
+test("a scoped token puts what it could submit, and sees the plans that are all its own", async () => {
+  await using at = await openServer({ settings: { server: { tokens } } });
+  const put = await at.ask("putPlan", { params, query: { only: ["build"] }, body }, ann);
+  assert.deepEqual([put.status, put.json.submitted, put.json.total], [202, 1, 1]);
+  const task = await at.ask("task", { params: { id: put.json.tasks[0]?.taskId ?? "" } }, ann);
+  assert.equal(task.json.agentId, "ann", "who says nothing means the agent of the token");
+  for (const name of ["plan", "pausePlan", "resumePlan", "retryPlan", "removePlan"] as const)
+    assert.equal((await at.ask(name, { params }, bob)).status, 404, name);
+  assert.equal((await at.ask("cancelPlan", { params, body: {} }, bob)).status, 404);
+  assert.deepEqual((await at.ask("plans", { query: {} }, bob)).json.plans, []);
+  assert.equal((await at.ask("putPlan", { params, query: {}, body }, bob)).status, 403);
+  const listed = await at.ask("plans", { query: {} }, admin);
+  assert.deepEqual(
+    listed.json.plans.map(({ id }) => id),
+    ["release"],
+  );
+  const others = { tasks: { a: { run: "x", agent: "bob" } } };
+  const foreign = await at.ask("putPlan", { params: { id: "other" }, query: {}, body: others }, ann);
+  assert.deepEqual([foreign.status, foreign.problem.details?.field], [403, "tasks.a.agentId"]);
+  const mine = await at.ask("putPlan", { params: { id: "mine" }, query: {}, body }, site);
+  assert.deepEqual([mine.status, mine.json.project], [202, "site"]);
+  assert.equal((await at.ask("plan", { params: { id: "mine" } }, ann)).status, 404);
+});
+
+test("every mistake of a document is in details, with its path, and nothing is put", async () => {
+  await using at = await openServer();
+  const bad = { tasks: { a: { run: "x", needs: "b" }, c: { cmd: "x" } } };
+  const { status, problem } = await at.ask("putPlan", { params, query: {}, body: bad });
+  assert.equal(status, 400);
+  const problems = (problem.details?.problems ?? []) as { path: string }[];
+  assert.deepEqual(problems.map(({ path }) => path).sort(), ["tasks.a.needs", "tasks.c.cmd"]);
+  assert.equal((await at.ask("putPlan", { params, query: {}, body: { ...body, name: "other" } })).status, 400);
+  assert.equal((await at.ask("putPlan", { params, query: { only: ["deploy"] }, body })).status, 400);
+  assert.equal((await at.ask("plan", { params })).status, 404);
+});
