@@ -37,7 +37,9 @@ const MEETING_POINTS: Readonly<Record<string, readonly string[]>> = {
   "src/cli/serve/serve.ts": ["engine", "server"],
   "src/cli/demo.ts": ["engine", "server"],
   "src/cli/run/session.ts": ["engine"],
+  "src/cli/run/api.ts": ["engine", "server"],
   "src/cli/run/log.ts": ["engine"],
+  "src/cli/run/past-run.ts": ["engine"],
   "src/cli/verbs/verify.ts": ["engine"],
   "src/index.ts": ["core", "gate", "engine", "client", "worker", "protocol"],
 };
@@ -48,6 +50,7 @@ const MEETING_POINTS: Readonly<Record<string, readonly string[]>> = {
 const SMALL_DOORS: readonly string[] = [
   "src/client/client-error.ts",
   "src/core/base/plain-object.ts",
+  "src/engine/reader.ts",
   "src/std/plain-json.ts",
   "src/std/retry-after.ts",
   "src/std/span-text.ts",

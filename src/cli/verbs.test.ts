@@ -11,7 +11,7 @@ import { cannedServer, drover, NOW, type Ran, Refusal } from "../../test/kits/cl
 import { lines, testTerminal } from "../../test/kits/cli/test-terminal.ts";
 import { taskFields } from "../protocol/shapes/tasks.ts";
 import { runCommandLine } from "./command-line.ts";
-import { newPart } from "./verbs/task.ts";
+import { newPart } from "./shell/log-text.ts";
 import { VERBS } from "./verbs.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "drover-verbs-"));

@@ -19,6 +19,8 @@ export type PlanFile = Plan & {
   readonly file: string;
   /** What paths in the plan start from. */
   readonly directory: string;
+  /** What stands in the file, as plain values. */
+  readonly document: Readonly<Record<string, unknown>>;
 };
 
 const PROBLEMS_MAX = 50;
@@ -33,7 +35,7 @@ export function readPlan(given: {
   const source = readPlanSource(file, text);
   const read = readPlanValue(source.value, basename(file).replace(/\.(ya?ml|json)$/i, ""));
   if (!read.ok) throw new BadPlan(file, inSequence(read.failure.map(source.complaint)));
-  return { ...read.value, file, directory };
+  return { ...read.value, file, directory, document: source.value as PlanFile["document"] };
 }
 
 /** As they stand in the file, from top to bottom; each once. */

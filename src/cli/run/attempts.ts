@@ -18,6 +18,7 @@ import {
 import { readTail } from "../../worker/output/index.ts";
 
 import type { PlanFile } from "../plan/plan-file.ts";
+import { spokenBy } from "../shell/log-text.ts";
 import type { Environment } from "../shell/terminal.ts";
 
 export type Attempts = Pick<TaskCommands, "logPath" | "room" | "sweep" | "kill"> & {
@@ -94,12 +95,6 @@ function keptBy({ result }: ExecOutcome): Kept | null {
 async function follow(attempt: Attempt, tell: (line: string) => void): Promise<void> {
   for await (const text of attempt.log.follow({ lines: 0 }).lines)
     for (const line of text.split("\n")) spokenBy(line).forEach(tell);
-}
-
-/** `2026-01-31T12:00:00.000Z out  text`: what the command itself wrote, without the instant and the origin. */
-function spokenBy(line: string): string[] {
-  const [, origin, text = ""] = /^\S+ (out|err|note) {1,2}(.*)$/s.exec(line) ?? [];
-  return origin === "out" || origin === "err" ? [text] : [];
 }
 
 const lastOf = (text: string): string => text.slice(text.lastIndexOf("\n", text.length - 2) + 1).trimEnd();

@@ -44,3 +44,21 @@ const LOSSES: Readonly<Record<string, string>> = {
   "rate-limited": "its provider said to wait",
   budget: "its budget is used up",
 };
+
+// ------------------------------------------------------------- the plan itself
+
+export type PausedBy = "asked" | "failed" | null;
+
+/** What a person asked for is told; that a failure has paused it is told by the end of the run. */
+export function pauseAfter(
+  { payload }: Pick<AnyEvent<unknown>, "payload">,
+  plan: string,
+  before: PausedBy,
+  noted: (text: string) => void,
+): PausedBy {
+  if ((payload.kind !== "plan-paused" && payload.kind !== "plan-resumed") || payload.plan !== plan) return before;
+  const after = payload.kind === "plan-paused" ? payload.cause : null;
+  if (after === "asked") noted(`the plan is paused, and what runs may end: drover plan ${plan} --resume`);
+  if (after === null) noted("the plan goes on");
+  return after;
+}

@@ -5,6 +5,7 @@
  * story in a file or a pipe; on a terminal they stand above the live picture.
  */
 import { relative } from "node:path";
+import { asTyped } from "../shell/problem.ts";
 import { type Paint, padEnd, plain, type Tint, widthOf } from "../shell/text.ts";
 import { span } from "../show/time.ts";
 import type { Fact, Row, RunState } from "./state.ts";
@@ -33,6 +34,17 @@ export function shownPath(path: string, cwd: string): string {
 /** `3 done`, `1 failed`: those that are not none. */
 export const countWords = (counts: Readonly<Record<string, number>>): string[] =>
   Object.entries(counts).flatMap(([word, count]) => (count > 0 ? [`${count} ${word}`] : []));
+
+/** `waits for approval of ship: drover approve release/ship`; with the file of the plan, how it goes on by that too. */
+export function waitsFor(asks: readonly string[], plan: string, file: string | null = null): string {
+  const each = asks.map((one) => asWord(`${plan}/${one}`)).join(" ");
+  const run = file === null ? "" : `drover run ${asWord(file)} --approve ${asks.map(asWord).join(",")}, or `;
+  return `waits for approval of ${asks.map(plain).join(", ")}: ${asTyped(`${run}drover approve ${each}`)}`;
+}
+
+/** As a shell takes it for one word. */
+export const asWord = (word: string): string =>
+  /^[\w.,:/@%+-]+$/.test(word) ? word : `'${plain(word).replaceAll("'", `'\\''`)}'`;
 
 /** How wide the column of names is. */
 export const nameWidth = ({ rows }: RunState): number =>

@@ -20,7 +20,10 @@ import type { Output } from "../shell/output.ts";
 type Preview = {
   readonly plan: PlanFile;
   readonly tasks: readonly PlanTask[];
-  readonly slots: number;
+  /** How many at once; or the server it would run on, and what ids begin with there. */
+  readonly where: { readonly slots: number } | { readonly server: string };
+  /** What the ids of its tasks begin with. */
+  readonly prefix: string;
   readonly known: readonly Known[];
   readonly retriesFailed: boolean;
 };
@@ -28,8 +31,10 @@ type Preview = {
 type Line = { readonly wave: number; readonly matched: Matched };
 
 export function showPreview(preview: Preview, output: Output): void {
-  const { plan, tasks, slots } = preview;
-  const byName = new Map(matchTasks(tasks, preview.known).matched.map((matched) => [matched.task.name, matched]));
+  const { plan, tasks, where } = preview;
+  const byName = new Map(
+    matchTasks(tasks, preview.known, preview.prefix).matched.map((matched) => [matched.task.name, matched]),
+  );
   const { waves } = orderOf(tasks);
   const lines = waves.flatMap((wave, index) =>
     wave.map(({ name }): Line => ({ wave: index + 1, matched: byName.get(name) as Matched })),
@@ -37,13 +42,17 @@ export function showPreview(preview: Preview, output: Output): void {
   const open = lines.filter(({ matched }) => planned(matched, preview) === "run");
   const warnings = warningsOf(open, plan);
   const shown = lines.map((line) => jsonOf(line, preview));
-  const value = { plan: plan.name, slots, waves: waves.length, tasks: shown, warnings };
+  const at = "slots" in where ? { slots: where.slots } : { server: where.server };
+  const value = { plan: plan.name, ...at, waves: waves.length, tasks: shown, warnings };
   output.answer(value, () => {
-    const counts = `${tasks.length} tasks in ${waves.length} waves, ${open.length} to run, ${slots} at once`;
+    const counts = `${tasks.length} tasks in ${waves.length} waves, ${open.length} to run, ${placeOf(where)}`;
     const notes = warnings.map((warning) => `\nnote: ${warning}\n`).join("");
     return `${plan.name}: ${counts}\n\n${tableOf(lines, preview, output)}${notes}`;
   });
 }
+
+const placeOf = (where: Preview["where"]): string =>
+  "slots" in where ? `${where.slots} at once` : `on the server at ${where.server}`;
 
 function warningsOf(open: readonly Line[], { maxWorktrees }: PlanFile): string[] {
   const count = open.filter(({ matched }) => matched.task.work.worktree !== null).length;

@@ -1,14 +1,14 @@
 /**
- * A plan from its file to its exit code: what `drover run` does.
+ * A plan from its file to where it runs: what `drover run` does.
  *
- * It only gathers what a run needs: the plan, the path of its log, how many commands at once, who shows what happens,
- * and what Ctrl-C means. A first interrupt lets commands end in good order, a second kills them; in both cases the
- * same command later goes on where this one stopped.
+ * It only gathers what a run needs: the plan, which of its tasks, and the server that it joins, or the path of its log
+ * and how many commands at once. What happens then is in join.ts and alone.ts.
  */
 
 import { existsSync, renameSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
+import { type Client, ClientError } from "../../client/index.ts";
 import { nearest } from "../../core/base/index.ts";
 
 import { type Known, matchTasks, type PlanTask, planSchemaText, withNeeds } from "../../plan/index.ts";
@@ -19,36 +19,21 @@ import { readConfigText } from "../config/file.ts";
 import { BadConfig } from "../config/problem.ts";
 import { type PlanFile, readPlan } from "../plan/plan-file.ts";
 import { EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
-import type { StopSignal, Terminal } from "../shell/terminal.ts";
-import type { Call } from "../shell/verb.ts";
+import type { Terminal } from "../shell/terminal.ts";
+import { type Call, given } from "../shell/verb.ts";
 import { refusalOf } from "../worker/preflight.ts";
-import { createAttempts } from "./attempts.ts";
-import { isInUse, knownBefore, logProblem } from "./log.ts";
+import { runAlone } from "./alone.ts";
+import { findServer, type ServerChoice } from "./find-server.ts";
+import { joinPlan, type RunFlags } from "./join.ts";
+import { clientAt } from "./link.ts";
+import { isInUse, knownBefore, logProblem, rethrown } from "./log.ts";
 import { showPreview } from "./preview.ts";
-import { type RunRequest, startRun } from "./session.ts";
-import { createShow } from "./show.ts";
-import { exitOf, showSummary } from "./summary.ts";
-
-export type RunFlags = {
-  readonly data?: string;
-  readonly slots?: number;
-  readonly only?: readonly string[];
-  readonly dryRun?: boolean;
-  readonly fresh?: boolean;
-  readonly failFast?: boolean;
-  readonly approve?: readonly string[];
-  readonly keepGoing?: boolean;
-  readonly retryFailed?: boolean;
-  readonly output?: boolean;
-  readonly printSchema?: boolean;
-};
+import type { RunRequest } from "./session.ts";
 
 const INPUT_BYTES_MAX = 1024 * 1024;
 /** No name that a plan could take from its file: two plans from standard input would share one log. */
 const INPUT_NAME = "standard input";
 const NAMES_SHOWN_MAX = 10;
-/** Two interrupts closer together than this are one, sent by a terminal and by the launcher that passed it on. */
-const ONE_INTERRUPT_MS = 300;
 
 /** The clock and timers may be given, for tests. */
 export async function runPlan(call: Call<RunFlags>, clock: Clock = realClock): Promise<ExitCode> {
@@ -61,82 +46,94 @@ export async function runPlan(call: Call<RunFlags>, clock: Clock = realClock): P
     throw usageProblem("--fail-fast and --keep-going contradict each other", "give one of the two");
   const plan = await loadPlan(call.args, terminal);
   const tasks = flags.only === undefined ? plan.tasks : chosen(plan, flags.only);
+  const server = await serverFor(call, plan);
+  if (server !== null) return await putAndWatch({ call, server, plan, tasks, clock });
   const data =
     flags.data === undefined ? resolve(plan.directory, ".drover/runs", plan.name) : resolve(terminal.cwd, flags.data);
   const slots = flags.slots ?? plan.slots ?? availableParallelism();
   if (flags.dryRun === true) {
     const known = flags.fresh === true ? [] : await knownBefore(data).catch(rethrown(data));
-    showPreview({ plan, tasks, slots, known, retriesFailed: flags.retryFailed !== false }, output);
+    showPreview(
+      { plan, tasks, where: { slots }, prefix: `${plan.name}.`, known, retriesFailed: flags.retryFailed !== false },
+      output,
+    );
     return EXIT.ok;
   }
-  await checkWorktrees(tasks, plan.directory, () => (flags.fresh === true ? [] : knownBefore(data)));
+  await checkWorktrees(tasks, plan.directory, `${plan.name}.`, () => (flags.fresh === true ? [] : knownBefore(data)));
   if (flags.fresh === true) await moveAside(data, terminal);
-  return await perform({ call, plan, tasks, data, slots, clock });
+  return await runAlone({ call, plan, tasks, data, slots, clock });
 }
 
-type Prepared = Pick<RunRequest, "plan" | "tasks" | "data" | "slots" | "clock"> & { readonly call: Call<RunFlags> };
+// ------------------------------------------------------------------- on a server
 
-async function perform({ call, plan, tasks, data, slots, clock }: Prepared): Promise<ExitCode> {
-  const { flags, terminal, output } = call;
-  const startedAt = terminal.now();
-  const { name } = plan;
-  const attempts = createAttempts({
-    plan,
-    data,
-    clock,
-    env: terminal.env,
-    onWarning: (text) => show.noted(text),
-    ...(flags.output === true ? { onOutput: (id: string, line: string) => show.wrote(id, line) } : {}),
-  });
-  const show = createShow({ terminal, output, name, data, slots, lastLine: attempts.lastLine, clock });
-  const running = startRun({
-    plan,
-    tasks,
-    data,
-    slots,
-    attempts,
-    now: terminal.now,
-    clock,
-    observer: show,
-    retriesFailed: flags.retryFailed !== false,
-    failsFast: flags.failFast === true,
-    approved: new Set(flags.approve),
-  });
-  const interrupts = listen(terminal, show.noted, running.interrupt, attempts.kill);
-  try {
-    const { runState, end } = await running.ended.catch(rethrown(data));
-    show.end();
-    const exit = exitOf(runState, end, interrupts.signal());
-    const { before, all } = runState.counts();
-    if (before < all || output.isJson)
-      await showSummary(
-        { runState, end, name, file: call.args[0] ?? "", data, exit, tookMs: terminal.now() - startedAt },
-        { attempts, output, cwd: terminal.cwd },
-      );
-    return exit;
-  } finally {
-    show.end();
-    interrupts.end();
+/** The server that the plan joins; null: it runs alone. */
+async function serverFor(call: Call<RunFlags>, { directory }: PlanFile): Promise<ServerChoice | null> {
+  const { flags, terminal } = call;
+  if (flags.alone === true) {
+    if (flags.url !== undefined) throw usageProblem("--alone and --url contradict each other", "give one of the two");
+    return null;
   }
+  const noted = (text: string): void => terminal.err(`note: ${text}; the plan runs alone\n`);
+  const server = await findServer({ url: flags.url, terminal, directory, noted });
+  if (server === null) return null;
+  for (const flag of ["slots", "data"] as const)
+    if (flags[flag] !== undefined)
+      throw usageProblem(
+        `--${flag} is for a plan that runs alone, and this one joins the server at ${server.url} (${server.by})`,
+        flag === "slots" ? "its workers have slots of their own; --alone runs it here" : "--alone runs it here",
+      );
+  return server;
 }
 
-/** The first interrupt asks, the second does not. */
-function listen(
-  terminal: Terminal,
-  noted: (text: string) => void,
-  interrupt: () => void,
-  kill: () => void,
-): { signal(): StopSignal | null; end(): void } {
-  let first: { readonly signal: StopSignal; readonly at: number } | null = null;
-  const end = terminal.onSignal(["SIGINT", "SIGTERM", "SIGHUP"], (signal) => {
-    const at = terminal.now();
-    if (first === null) {
-      first = { signal, at };
-      noted("stopping: what runs may end; once more (Ctrl-C) kills it at once");
-      interrupt();
-    } else if (at - first.at >= ONE_INTERRUPT_MS) kill();
+type Putting = Pick<RunRequest, "tasks" | "clock"> & {
+  readonly call: Call<RunFlags>;
+  readonly server: ServerChoice;
+  readonly plan: PlanFile;
+};
+
+async function putAndWatch({ call, server, plan, tasks, clock }: Putting): Promise<ExitCode> {
+  const { flags, output } = call;
+  const { name, directory, document } = plan;
+  if (flags.dryRun === true) {
+    const known = flags.fresh === true ? [] : await knownOnServer(clientAt(call, server), name);
+    const where = { server: server.url };
+    showPreview(
+      { plan, tasks, where, prefix: prefixOf(known, name), known, retriesFailed: flags.retryFailed !== false },
+      output,
+    );
+    return EXIT.ok;
+  }
+  const { only, retryFailed, failFast, fresh } = flags;
+  // Found beside the plan it is of this machine. One that is named may be anywhere, and so may its workers.
+  const at = server.directory === null ? {} : { directory };
+  return await joinPlan({
+    call,
+    server,
+    name,
+    tasks,
+    clock,
+    file: call.args[0] ?? "",
+    approved: new Set(flags.approve),
+    begin: (link) =>
+      link.client().plans.put(name, document, { ...given({ only, retryFailed, failFast, fresh }), ...at }),
   });
-  return { signal: () => first?.signal ?? null, end };
+}
+
+/** What the ids of its tasks begin with; one that was begun anew has the number of that run behind its name. */
+function prefixOf(known: readonly Known[], name: string): string {
+  const [{ id } = { id: "" }] = known;
+  const [, run = ""] = /^(\d+\.).+\.[0-9a-f]{12}\.[0-9a-f]{8}$/.exec(id.slice(name.length + 1)) ?? [];
+  return `${name}.${run}`;
+}
+
+async function knownOnServer(client: Client, name: string): Promise<Known[]> {
+  try {
+    const { tasks } = await client.plans.get(name);
+    return tasks.map(({ taskId, state }) => ({ id: taskId, phase: state }));
+  } catch (error) {
+    if (error instanceof ClientError && error.code === "not_found") return [];
+    throw error;
+  }
 }
 
 // -------------------------------------------------------------------- the plan
@@ -194,12 +191,6 @@ function someOf(tasks: readonly PlanTask[]): string {
 
 // --------------------------------------------------------------------- the log
 
-const rethrown =
-  (data: string) =>
-  (error: unknown): never => {
-    throw logProblem(error, data) ?? error;
-  };
-
 /** The old log stays under another name: there is no question first, so nothing may be lost. */
 async function moveAside(data: string, { now, cwd, err }: Terminal): Promise<void> {
   if (!existsSync(data)) return;
@@ -220,6 +211,7 @@ async function moveAside(data: string, { now, cwd, err }: Terminal): Promise<voi
 async function checkWorktrees(
   tasks: readonly PlanTask[],
   directory: string,
+  prefix: string,
   known: () => readonly Known[] | Promise<readonly Known[]>,
 ): Promise<void> {
   const answers = new Map<string, string | null>();
@@ -237,7 +229,7 @@ async function checkWorktrees(
   if (bad.length === 0) return;
   // A log that cannot be read is complained of where it is opened.
   const before = await Promise.resolve(known()).catch(() => []);
-  const left = matchTasks(tasks, before).matched.filter(({ phase }) => phase !== "done");
+  const left = matchTasks(tasks, before, prefix).matched.filter(({ phase }) => phase !== "done");
   const wanted = new Set(left.map(({ task }) => task.name));
   const [first] = bad.filter(({ task }) => wanted.has(task.name));
   if (first === undefined) return;

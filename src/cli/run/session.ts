@@ -10,6 +10,7 @@
  */
 
 import { once } from "node:events";
+import { EXEC_COMMAND, EXEC_WORKTREE } from "../../core/fleet/index.ts";
 import {
   type ConfigInput,
   type Drover,
@@ -18,15 +19,16 @@ import {
   type LocalWorker,
   openDrover,
 } from "../../engine/index.ts";
-import { inputsByName, type Matching, matchTasks, type PlanTask } from "../../plan/index.ts";
-import type { Clock } from "../../std/index.ts";
+import type { PlanTask } from "../../plan/index.ts";
+import type { PlanView } from "../../protocol/index.ts";
+import { type Clock, present } from "../../std/index.ts";
 import { answerOf, watchRoom } from "../../worker/exec/index.ts";
-import type { ExecOutcome } from "../../worker/index.ts";
 
 import type { PlanFile } from "../plan/plan-file.ts";
+import { startApi } from "./api.ts";
 import type { Attempts } from "./attempts.ts";
-import { factOf } from "./facts.ts";
-import { bringInLine, IN_PLACE, IN_WORKTREE, keptOf, knownIn, rowOf } from "./log.ts";
+import { factOf, type PausedBy, pauseAfter } from "./facts.ts";
+import { rowsOf } from "./rows.ts";
 import { createStallCheck, type Stall } from "./stall-check.ts";
 import { createRunState, type Fact, isLive, type Row, type RunState } from "./state.ts";
 
@@ -37,6 +39,8 @@ export type RunRequest = {
   readonly data: string;
   readonly slots: number;
   readonly attempts: Attempts;
+  /** The names that a person gave, where these are not all tasks. */
+  readonly only?: readonly string[] | undefined;
   /** Whether what failed, was skipped or cancelled in an earlier run is tried again. */
   readonly retriesFailed: boolean;
   /** Whether nothing more starts once a task has failed. */
@@ -60,7 +64,9 @@ export type RunEnd =
   | { readonly kind: "halted" }
   /** Nothing runs, and nothing ever will by itself. */
   | ({ readonly kind: "stalled" } & Stall)
-  | { readonly kind: "interrupted" };
+  | { readonly kind: "interrupted" }
+  /** It goes on where it runs, and is watched no more. */
+  | { readonly kind: "detached" };
 export type Run = {
   readonly ended: Promise<{ readonly runState: RunState; readonly end: RunEnd }>;
   /** Stops what runs and starts no more; the run ends as interrupted. */
@@ -79,24 +85,22 @@ async function perform(request: RunRequest, interrupted: AbortSignal): Promise<{
   const { data, observer, attempts } = request;
   const openedAt = Date.now();
   const drover = await openDrover({ data, config: configFor(request), onWarning: observer.noted });
+  const api = startApi({ drover, data, noted: observer.noted, clock: request.clock });
   try {
     const swept = await attempts.sweep();
     if (swept.killed > 0) observer.noted(`${swept.killed} processes that an earlier run had left behind were killed`);
     for (const problem of swept.problems) observer.noted(problem);
-    const matching = matchTasks(request.tasks, knownIn(drover));
-    const kept = keptOf(drover, matching, { retriesFailed: request.retriesFailed, openedAt });
-    const runState = createRunState(matching.matched.map((matched) => rowOf(matched, drover, kept)));
-    const after = drover.state.seq;
-    await bringInLine(drover, matching, request, kept);
+    const view = await putPlan(drover, request, openedAt);
+    const runState = createRunState(rowsOf(view, request.tasks));
     observer.begun(runState);
     if (runState.isOver()) return { runState, end: { kind: "over" } };
     if (interrupted.aborted) return { runState, end: { kind: "interrupted" } };
-    const end = await conduct({ ...request, drover, runState, matching, after, interrupted });
+    const end = await conduct({ ...request, drover, runState, after: view.seq, interrupted });
     // What must not run twice fails when it is stopped, and nothing may be left then: it was interrupted all the same.
     const isCut = interrupted.aborted && runState.rows.some(({ state }) => state !== "done");
     return { runState, end: isCut ? { kind: "interrupted" } : end };
   } finally {
-    await drover.close();
+    await api.close();
   }
 }
 
@@ -114,12 +118,59 @@ function configFor({ plan, slots }: RunRequest): ConfigInput {
   } as ConfigInput;
 }
 
+// -------------------------------------------------------------------- the plan
+
+/** Makes the log hold what the plan says, before anything starts. */
+async function putPlan(drover: Drover, request: RunRequest, openedAt: number): Promise<PlanView> {
+  const { plan, only, retriesFailed, failsFast: failFast } = request;
+  const { name, document, directory } = plan;
+  await drover.resume();
+  await cancelStrangers(drover, name);
+  if (drover.state.plans.get(name)?.paused === "asked") await drover.plans.resume(name);
+  const unseen = unseenIn(drover, openedAt);
+  const retryFailed = retriesFailed && unseen.size === 0;
+  const put = await drover.plans.put(name, document, {
+    directory,
+    failFast,
+    retryFailed,
+    adopt: true,
+    ...present({ only }),
+  });
+  for (const warning of put.warnings) request.observer.noted(warning);
+  if (retriesFailed && !retryFailed) await retryOthers(drover, put, unseen);
+  return await drover.plans.get(name);
+}
+
+/** Before plans were put, the log had their tasks without a group: what of those has not ended is of no interest. */
+async function cancelStrangers(drover: Drover, plan: string): Promise<void> {
+  const live = [...drover.state.tasks.values()].filter(({ end, extra }) => end === null && extra?.group == null);
+  if (drover.state.plans.has(plan)) return;
+  for (const { id } of live.toReversed()) await drover.cancel(id, { reason: "it is no part of this run" });
+}
+
+/**
+ * What had begun when the run before was killed and must not be repeated: it has failed only now, when the log was
+ * opened. The person has not seen that yet, so it stays, and with it what was skipped for its sake.
+ */
+const unseenIn = ({ state }: Drover, openedAt: number): ReadonlySet<string> =>
+  new Set(
+    [...state.tasks.values()]
+      .filter(({ requirements, end }) => requirements.onLoss === "fail" && (end?.at ?? 0) >= openedAt)
+      .map(({ id }) => id),
+  );
+
+async function retryOthers(drover: Drover, { tasks }: PlanView, unseen: ReadonlySet<string>): Promise<void> {
+  const stays = new Set<string>();
+  for (const { name, taskId, state, needs } of tasks)
+    if (unseen.has(taskId) || (state === "skipped" && needs.some((need) => stays.has(need)))) stays.add(name);
+    else if (state === "failed" || state === "skipped") await drover.retry(taskId);
+}
+
 // --------------------------------------------------------------------- the run
 
 type RunContext = RunRequest & {
   readonly drover: Drover;
   readonly runState: RunState;
-  readonly matching: Matching;
   /** The last event before this run. */
   readonly after: number;
   readonly interrupted: AbortSignal;
@@ -146,9 +197,9 @@ async function conduct(run: RunContext): Promise<RunEnd> {
 }
 
 /** What an earlier run has left parked. */
-async function approveParked({ drover, matching, approved }: RunContext): Promise<void> {
-  for (const { task, id } of matching.matched)
-    if (approved.has(task.name) && drover.state.tasks.get(id as never)?.phase === "parked") await drover.approve(id);
+async function approveParked({ drover, runState, approved }: RunContext): Promise<void> {
+  for (const { name, id, state } of runState.rows)
+    if (approved.has(name) && state === "parked") await drover.approve(id);
 }
 
 type RunWorkers = {
@@ -183,10 +234,10 @@ async function startWorkers(run: RunContext): Promise<RunWorkers> {
     if (isDone) done.add(id);
     await trees.look();
   });
-  const workers = [await drover.worker({ id: "this-machine", slots, capabilities: [IN_PLACE] }, handler)];
+  const workers = [await drover.worker({ id: "this-machine", slots, actions: [EXEC_COMMAND] }, handler)];
   if (hasTrees) {
     // None until it is known how many worktrees there may be.
-    const options = { id: "this-machine-worktrees", slots, capabilities: [IN_WORKTREE], limit: 0 };
+    const options = { id: "this-machine-worktrees", slots, actions: [EXEC_WORKTREE], limit: 0 };
     const worker = await drover.worker(options, handler);
     forTrees.resolve(worker);
     workers.push(worker);
@@ -221,20 +272,13 @@ type Watch = { readonly ended: Promise<RunEnd>; caughtUp(seq: number): Promise<v
 
 /** Follows the log, tells what happened, and notices when there is nothing more to wait for. */
 function watchLog(run: RunContext, shortage: RunWorkers["shortage"]): Watch {
-  const { drover, runState, observer, failsFast, approved, after } = run;
+  const { drover, runState, observer, approved, after, plan } = run;
   const ended = Promise.withResolvers<RunEnd>();
   const closing = new AbortController();
   const waiting = new Set<{ readonly seq: number; readonly resolve: () => void }>();
   const stallCheck = createStallCheck({ drover, runState, now: run.now, noted: observer.noted, shortage });
   let seen = after;
-  let haltedAt: number | null = null;
-
-  async function halt(): Promise<void> {
-    haltedAt = Number.POSITIVE_INFINITY;
-    await drover.pause();
-    haltedAt = drover.state.seq;
-    lookAround();
-  }
+  let pausedBy: PausedBy = null;
 
   function take(event: FeedEvent): void {
     seen = event.seq;
@@ -242,17 +286,17 @@ function watchLog(run: RunContext, shortage: RunWorkers["shortage"]): Watch {
     const row = fact === null ? null : runState.apply(fact);
     if (fact !== null && row !== null) observer.happened(fact, row);
     if (fact?.kind === "parked" && row !== null && approved.has(row.name)) drover.approve(row.id).catch(ended.reject);
-    if (row?.state === "failed" && failsFast && haltedAt === null) halt().catch(ended.reject);
+    pausedBy = pauseAfter(event, plan.name, pausedBy, observer.noted);
     for (const one of waiting) if (seen >= one.seq) one.resolve();
     lookAround();
   }
 
   function lookAround(): void {
     if (runState.isOver()) ended.resolve({ kind: "over" });
-    else if (haltedAt !== null && seen >= haltedAt && !runState.rows.some(({ state }) => state === "running"))
+    else if (pausedBy === "failed" && !runState.rows.some(({ state }) => state === "running"))
       ended.resolve({ kind: "halted" });
     // Only a state that has caught up with the log says something about now.
-    else if (haltedAt === null && seen === drover.state.seq)
+    else if (pausedBy === null && seen === drover.state.seq)
       stallCheck().then((stall) => stall === null || ended.resolve({ kind: "stalled", ...stall }), ended.reject);
   }
 
@@ -272,28 +316,14 @@ function watchLog(run: RunContext, shortage: RunWorkers["shortage"]): Watch {
 // ---------------------------------------------------------------- the commands
 
 function handlerFor(run: RunContext, treeEnded: (id: string, isDone: boolean) => Promise<void>): Handler {
-  const { matching, attempts } = run;
-  const byId = new Map(matching.matched.map((matched) => [matched.id, matched]));
+  const { runState, tasks, attempts } = run;
+  const byName = new Map(tasks.map((task) => [task.name, task]));
+  const byId = new Map(runState.rows.map(({ id, name }) => [id, byName.get(name)]));
   return async (assigned, context) => {
-    const matched = byId.get(assigned.taskId);
-    if (matched === undefined) throw Object.assign(new Error("it is no part of this run"), { permanent: true });
-    const { task } = matched;
-    const seen = assigned.inputs === undefined ? {} : { inputs: inputsByName(matched, assigned.inputs) };
-    const outcome = await attempts.run(task, { ...assigned, ...seen }, context);
+    const task = byId.get(assigned.taskId);
+    if (task === undefined) throw Object.assign(new Error("it is no part of this run"), { permanent: true });
+    const outcome = await attempts.run(task, assigned, context);
     if (task.work.worktree !== null) await treeEnded(assigned.taskId, outcome.outcome === "done");
-    if (run.failsFast && isLastFailure(outcome, task, assigned.taskId, run)) await run.drover.pause();
     return answerOf(outcome, attempts.isStopping());
   };
-}
-
-/** Whether the task will have failed by this: then nothing may start in the same breath. */
-function isLastFailure(
-  { outcome, permanent }: ExecOutcome,
-  { rules }: PlanTask,
-  id: string,
-  { drover, attempts }: RunContext,
-): boolean {
-  if ((outcome !== "failed" && outcome !== "cancelled") || attempts.isStopping()) return false;
-  const failures = drover.state.tasks.get(id as never)?.ownFailures ?? 0;
-  return permanent === true || failures + 1 >= rules.attempts;
 }

@@ -46,7 +46,7 @@ function stage(count: number, { width = 50, json = false, lastLine = () => "" }:
   );
   const runState = createRunState(rows);
   const show = createShow({
-    ...{ terminal, output: createOutput(terminal, { json }), name: "p", data: "/w/d", slots: 2, lastLine },
+    ...{ terminal, output: createOutput(terminal, { json }), name: "p", where: { data: "/w/d", slots: 2 }, lastLine },
     clock: {
       elapsed: () => now,
       ringAt: (_, then) => {

@@ -19,14 +19,19 @@ import type { Counts, Row, RunState } from "./state.ts";
 export type Show = RunObserver & {
   /** A line that a command wrote. */
   wrote(id: string, line: string): void;
+  /** A question at the bottom; null: none any more. */
+  ask(question: string | null): void;
   end(): void;
 };
+/** Where the plan runs: on this machine, or on a server. */
+export type Where =
+  | { readonly data: string; readonly slots: number }
+  | { readonly server: string; readonly by: string };
 type ShowParts = {
   readonly terminal: Terminal;
   readonly output: Output;
   readonly name: string;
-  readonly data: string;
-  readonly slots: number;
+  readonly where: Where;
   readonly lastLine: (id: string) => string;
   readonly clock: Pick<Clock, "elapsed" | "ringAt">;
 };
@@ -36,7 +41,7 @@ const ROWS_MAX = 8;
 const TIME_WIDTH = 6;
 
 export function createShow(parts: ShowParts): Show {
-  const { terminal, output, name, data, slots } = parts;
+  const { terminal, output, name, where } = parts;
   let runState: RunState | null = null;
   let width = 0;
   const canRedraw = terminal.width !== null && terminal.env.TERM !== "dumb";
@@ -48,7 +53,7 @@ export function createShow(parts: ShowParts): Show {
       runState = given;
       width = nameWidth(given);
       const { all: tasks, before } = given.counts();
-      if (output.isJson) output.line({ event: "begun", plan: name, tasks, before, slots, data }, () => "");
+      if (output.isJson) output.line({ event: "begun", plan: name, tasks, before, ...where }, () => "");
       else print(begunText(tasks, before, parts));
       live?.begin();
     },
@@ -69,15 +74,17 @@ export function createShow(parts: ShowParts): Show {
       if (output.isJson) output.line({ event: "output", task: row.name, line }, () => "");
       else print(`${output.paint("cyan", plain(row.name))} | ${plain(line.replaceAll("\t", "  "))}`);
     },
+    ask: (question) => live?.ask(question),
     end: () => live?.end(),
   };
 }
 
-function begunText(all: number, before: number, { name, data, slots, terminal }: ShowParts): string {
+function begunText(all: number, before: number, { name, where, terminal }: ShowParts): string {
   const tasks = (count: number): string => (count === 1 ? "1 task" : `${count} tasks`);
   if (before === all) return `${name}: all of it (${tasks(all)}) was done before; --fresh runs it anew.`;
   const first = before === 0 ? tasks(all) : `${before} of ${tasks(all)} done before`;
-  return `${name}: ${first}, ${slots} at once; log in ${shownPath(data, terminal.cwd)}`;
+  if ("server" in where) return `${name}: ${first}, on the server at ${where.server} (${where.by})`;
+  return `${name}: ${first}, ${where.slots} at once; log in ${shownPath(where.data, terminal.cwd)}`;
 }
 
 // ------------------------------------------------------------ the live picture
@@ -86,6 +93,7 @@ type Live = {
   /** A line, or several, that stay. */
   print(text: string): void;
   refresh(): void;
+  ask(question: string | null): void;
   begin(): void;
   /** Takes the picture away. */
   end(): void;
@@ -95,12 +103,14 @@ function createLive({ terminal, output, lastLine, clock }: ShowParts, runState: 
   let cancel = (): void => {};
   let isOn = false;
   let drawn = 0;
+  let asked: string | null = null;
   const erase = (): string => (drawn === 0 ? "" : `\u001b[${drawn}A\u001b[0J`);
   function picture(): readonly string[] {
     const shown = runState();
     if (!isOn || shown === null || shown.isOver()) return [];
     const sizes = { width: terminal.width ?? 80, nameWidth: nameWidth(shown) };
-    return pictureOf({ runState: shown, now: terminal.now(), paint: output.paint, lastLine, ...sizes });
+    const lines = pictureOf({ runState: shown, now: terminal.now(), paint: output.paint, lastLine, ...sizes });
+    return asked === null ? lines : [...lines, output.paint("bold", clip(asked, sizes.width - 1))];
   }
   function draw(above: string): void {
     const lines = picture();
@@ -112,6 +122,10 @@ function createLive({ terminal, output, lastLine, clock }: ShowParts, runState: 
   return {
     print: (text) => draw(`${text}\n`),
     refresh,
+    ask(question) {
+      asked = question;
+      refresh();
+    },
     begin() {
       isOn = true;
       refresh();

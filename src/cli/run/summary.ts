@@ -8,29 +8,31 @@ import type { Output } from "../shell/output.ts";
 import { asTyped, EXIT, type ExitCode } from "../shell/problem.ts";
 import { plain, type Tint } from "../shell/text.ts";
 import { count, span } from "../show/time.ts";
-import type { Attempts } from "./attempts.ts";
-import { countWords, shownPath } from "./lines.ts";
+import type { Kept, Leavings } from "./leavings.ts";
+import { countWords, shownPath, waitsFor } from "./lines.ts";
 import type { RunEnd } from "./session.ts";
+import type { Where } from "./show.ts";
 import { isLive, type Row, type RunState, sumOf, type Used } from "./state.ts";
 
 export type Ended = {
   readonly runState: RunState;
   readonly end: RunEnd;
   readonly name: string;
-  /** The file of the plan, as it was called. */
-  readonly file: string;
-  readonly data: string;
+  /** The file of the plan, as it was called; null if only its name is known. */
+  readonly file: string | null;
+  readonly where: Where;
   readonly tookMs: number;
   readonly exit: ExitCode;
 };
-type Tools = { readonly attempts: Attempts; readonly output: Output; readonly cwd: string };
+type Tools = { readonly left: Leavings; readonly output: Output; readonly cwd: string };
 
 const LISTED_MAX = 50;
 const TAILS_MAX = 10;
 const TAIL_LINES = 15;
 
 export function exitOf(runState: RunState, end: RunEnd, signal: string | null): ExitCode {
-  if (end.kind === "interrupted") return signal === "SIGINT" ? EXIT.interrupted : EXIT.terminated;
+  if (end.kind === "interrupted" || end.kind === "detached")
+    return signal === "SIGINT" ? EXIT.interrupted : EXIT.terminated;
   return runState.rows.every(isWell) ? EXIT.ok : EXIT.failed;
 }
 
@@ -54,7 +56,9 @@ const TINTS: Readonly<Partial<Record<Row["state"], Tint>>> = {
 export async function showSummary(ended: Ended, tools: Tools): Promise<void> {
   const { runState } = ended;
   const { output } = tools;
-  if (output.isJson) return output.line(jsonSummary(ended, tools), () => "");
+  const kept = await tools.left.kept(runState.rows);
+  if (output.isJson) return output.line(jsonSummary(ended, tools, kept), () => "");
+  if (ended.end.kind === "detached") return output.say(detachedText(ended));
   const bad = runState.rows.filter(({ state }) => state !== "done");
   const listed = runState.rows.length <= LISTED_MAX ? runState.rows : bad.slice(0, LISTED_MAX);
   if (listed.length > 0) output.say(`\n${tableOf(listed, output)}`.trimEnd());
@@ -62,10 +66,10 @@ export async function showSummary(ended: Ended, tools: Tools): Promise<void> {
   const failed = runState.rows.filter(({ state, attempts }) => state === "failed" && attempts > 0);
   for (const row of failed.slice(0, TAILS_MAX)) output.say(await failureText(row, tools));
   const more = failed.length - TAILS_MAX;
-  const logs = `${shownPath(ended.data, tools.cwd)}/logs`;
-  if (more > 0) output.say(`\n… and ${more} more that failed; their logs are in ${logs}`);
-  const kept = runState.rows.map((row) => keptText(row, tools)).filter((line) => line !== "");
-  if (kept.length > 0) output.say(`\n${kept.join("\n")}`);
+  if (more > 0)
+    output.say(`\n… and ${more} more that failed; the log of one: ${tools.left.wholeLog(failed[TAILS_MAX] as Row)}`);
+  if (kept.size > 0)
+    output.say(`\n${runState.rows.flatMap((row) => keptText(row, kept.get(row.id), tools.cwd)).join("\n")}`);
   output.say(`\n${sentenceOf(ended)}`);
 }
 
@@ -87,21 +91,25 @@ function tableOf(rows: readonly Row[], output: Output): string {
   ]);
 }
 
-async function failureText(row: Row, { attempts, output, cwd }: Tools): Promise<string> {
+async function failureText(row: Row, { left, output }: Tools): Promise<string> {
   const { paint } = output;
-  const lines = await attempts.tail(row.id, row.attempt, TAIL_LINES);
+  const lines = await left.tail(row, TAIL_LINES);
   const head = `\n${paint("red", `${plain(row.name)} failed`)}: ${plain(row.why)}`;
   const body = lines.map((line) => `  ${paint("dim", "|")} ${plain(line.replaceAll("\t", "  "))}`);
-  return [
-    head,
-    ...body,
-    `  ${paint("dim", "whole log:")} ${shownPath(attempts.logPath(row.id, row.attempt), cwd)}`,
-  ].join("\n");
+  return [head, ...body, `  ${paint("dim", "whole log:")} ${left.wholeLog(row)}`].join("\n");
 }
 
-function keptText({ name, id }: Row, { attempts, cwd }: Tools): string {
-  const kept = attempts.kept(id);
-  return kept === null ? "" : `${plain(name)} left work on branch ${kept.branch}, in ${shownPath(kept.path, cwd)}`;
+function keptText({ name }: Row, kept: Kept | undefined, cwd: string): string[] {
+  if (kept === undefined) return [];
+  const path = kept.path === undefined ? "" : `, in ${shownPath(kept.path, cwd)}`;
+  return [`${plain(name)} left work on branch ${kept.branch}${path}`];
+}
+
+function detachedText({ runState, name }: Ended): string {
+  const { all, done, running } = runState.counts();
+  const plan = asTyped(`drover plan ${name}`);
+  const next = `${plan} attaches again, ${plan} --cancel ends it.`;
+  return `\n${name} goes on without this: ${done} of ${all} done, ${running} running. ${next}`;
 }
 
 const costText = ({ cost }: Used): string => (cost === null ? "" : count(cost));
@@ -124,16 +132,18 @@ function sentenceOf({ runState, end, name, file, tookMs }: Ended): string {
   return runState.rows.every(isWell) ? first : `${first}\n${nextStep(end, name, file)}`;
 }
 
-function nextStep(end: RunEnd, name: string, file: string): string {
+function nextStep(end: RunEnd, name: string, file: string | null): string {
   const again = "Run the same command again to go on: what is done is not run again.";
   switch (end.kind) {
     case "over":
+      if (file === null) return asTyped(`drover plan ${name} --retry tries what is not done.`);
       return "Run the same command again to try what is not done; what is done is not run again.";
     case "halted":
       return `A task failed, so nothing more was started (--fail-fast). ${again}`;
     case "stalled":
-      if (end.asks.length > 0) return askText(end.asks, name, file);
+      if (end.asks.length > 0) return `It ${waitsFor(end.asks, name, file)}`;
       return `Nothing more can start by itself. ${end.why}\nChange the plan (a budget, a limit) and run it again.`;
+    case "detached":
     case "interrupted":
       return `Interrupted. ${again}`;
     default:
@@ -141,25 +151,18 @@ function nextStep(end: RunEnd, name: string, file: string): string {
   }
 }
 
-/** What to type to answer. */
-function askText(asks: readonly string[], name: string, file: string): string {
-  const [all, each] = [asks.map(asWord).join(","), asks.map((one) => asWord(`${name}/${one}`)).join(" ")];
-  const approve = asTyped(`drover run ${asWord(file)} --approve ${all}, or drover approve ${each}`);
-  return `It waits for approval of ${asks.map(plain).join(", ")}: ${approve}`;
-}
-
-/** As a shell takes it for one word. */
-const asWord = (word: string): string =>
-  /^[\w.,:/@%+-]+$/.test(word) ? word : `'${plain(word).replaceAll("'", `'\\''`)}'`;
-
-function jsonSummary({ runState, end, name, data, tookMs, exit }: Ended, { attempts }: Tools): unknown {
+function jsonSummary(
+  { runState, end, name, where, tookMs, exit }: Ended,
+  { left }: Tools,
+  kept: ReadonlyMap<string, Kept>,
+): unknown {
   return {
     event: "ended",
     plan: name,
     how: end.kind,
     exitCode: exit,
     tookMs,
-    data,
+    ...("server" in where ? { server: where.server } : { data: where.data }),
     counts: runState.counts(),
     ...(end.kind === "stalled" ? { why: end.why, asks: end.asks } : {}),
     tasks: runState.rows.map((row) => ({
@@ -172,8 +175,8 @@ function jsonSummary({ runState, end, name, data, tookMs, exit }: Ended, { attem
       ...(row.usage === null ? {} : { usage: row.usage }),
       ...(row.tookMs === null ? {} : { tookMs: row.tookMs }),
       ...(row.why === "" ? {} : { why: row.why }),
-      ...(row.attempts === 0 ? {} : { log: attempts.logPath(row.id, row.attempt) }),
-      ...(attempts.kept(row.id) === null ? {} : { workspace: attempts.kept(row.id) }),
+      ...(row.attempts === 0 || left.logFile(row) === null ? {} : { log: left.logFile(row) }),
+      ...(kept.has(row.id) ? { workspace: kept.get(row.id) } : {}),
     })),
   };
 }

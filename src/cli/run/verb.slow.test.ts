@@ -186,7 +186,7 @@ describe("a plan in which something fails", () => {
       "bad failed: exit code 1: two",
       "  | one",
       "  | two",
-      "  whole log: .drover/runs/plan/logs/bad/2.log",
+      "  whole log: .drover/runs/plan/logs/plan.bad/2.log",
       "plan: 3 of 5 done, 1 failed, 1 skipped, in T.",
       "Run the same command again to try what is not done; what is done is not run again.",
     ]);
@@ -287,7 +287,7 @@ describe("an edited plan", () => {
     assert.equal((await place.run()).code, 0);
     assert.deepEqual(place.ran(), ["kept"]);
     const log = await knownBefore(join(place.directory, ".drover/runs/plan"));
-    const phases = log.map(({ id, phase }) => `${id.split(".")[0]} ${phase}`).sort();
+    const phases = log.map(({ id, phase }) => `${id.split(".")[1]} ${phase}`).sort();
     assert.deepEqual(phases, ["bad failed", "gone cancelled", "kept done", "late cancelled"]);
   });
 });
@@ -367,7 +367,7 @@ test("with --json each thing that happens is a line, and the end is one too", as
   const { tookMs: _, taskId, log, ...bad } = tasks[1] as Record<string, string>;
   assert.deepEqual(bad, { task: "bad", state: "failed", attempts: 1, why: "exit code 3" });
   assert.match(place.read(String(log).slice(place.directory.length + 1)), /note outcome: failed: exit code 3/);
-  assert.match(String(taskId), /^bad\.[0-9a-f]{12}\.[0-9a-f]{8}$/);
+  assert.match(String(taskId), /^plan\.bad\.[0-9a-f]{12}\.[0-9a-f]{8}$/);
 });
 
 test("a log that cannot be written is said so, and nothing runs", async () => {

@@ -15,6 +15,8 @@ export type ServerFile = {
   readonly pid: number;
   /** This start of a server. */
   readonly id: string;
+  /** What opens it, where it is for the owner of the directory alone. */
+  readonly token?: string;
 };
 
 const NAME = "server.json";
@@ -25,10 +27,10 @@ const OTHERS = 0o077;
 const LOOK_MS = 2000;
 
 /** The old one goes in one step: a reader finds one or the other, whole. */
-export function writeServerFile(directory: string, { url, id }: Pick<ServerFile, "url" | "id">): void {
+export function writeServerFile(directory: string, server: Omit<ServerFile, "pid">): void {
   const path = join(directory, NAME);
   const next = `${path}.${process.pid}`;
-  writeFileSync(next, `${JSON.stringify({ url, pid: process.pid, id })}\n`, { mode: OWN_FILE_MODE });
+  writeFileSync(next, `${JSON.stringify({ ...server, pid: process.pid })}\n`, { mode: OWN_FILE_MODE });
   renameSync(next, path);
 }
 
@@ -44,9 +46,11 @@ export function readServerFile(directory: string): ServerFile | null {
     const facts = statSync(path, { throwIfNoEntry: false });
     const isOwn = facts !== undefined && (process.getuid === undefined || facts.uid === process.getuid());
     if (!isOwn || !facts.isFile() || (facts.mode & OTHERS) !== 0 || facts.size > BYTES_MAX) return null;
-    const { url, pid, id } = JSON.parse(readFileSync(path, "utf8")) as Partial<Record<keyof ServerFile, unknown>>;
+    const said = JSON.parse(readFileSync(path, "utf8")) as Partial<Record<keyof ServerFile, unknown>>;
+    const { url, pid, id, token } = said;
     const isWhole = typeof url === "string" && typeof pid === "number" && typeof id === "string";
-    return isWhole && /^https?:$/.test(URL.parse(url)?.protocol ?? "") ? { url, pid, id } : null;
+    if (!isWhole || !/^https?:$/.test(URL.parse(url)?.protocol ?? "")) return null;
+    return { url, pid, id, ...(typeof token === "string" ? { token } : {}) };
   } catch {
     return null;
   }
@@ -56,8 +60,10 @@ export function readServerFile(directory: string): ServerFile | null {
 export const OWN_DATA = ".drover";
 
 /** The server that owns ./.drover, as far as can be told without asking it: its process is there. */
-export function ownServer(cwd: string): ServerFile | null {
-  const found = readServerFile(join(cwd, OWN_DATA));
+export const ownServer = (cwd: string): ServerFile | null => likelyServer(join(cwd, OWN_DATA));
+
+export function likelyServer(directory: string): ServerFile | null {
+  const found = readServerFile(directory);
   return found !== null && isAlive(found.pid) ? found : null;
 }
 

@@ -30,6 +30,8 @@ export type Terminal = {
   readonly fetch: Fetch;
   /** All of standard input as text; refused when it is longer than `bytesMax`. */
   readonly readInput: (bytesMax: number) => Promise<string>;
+  /** The next key that is pressed, or null once the signal fires; null where no person could press one. */
+  readonly readKey: ((signal: AbortSignal) => Promise<string | null>) | null;
   /** Calls the listener at each of these signals until the returned function is called. */
   readonly onSignal: (signals: readonly StopSignal[], listener: (signal: StopSignal) => void) => () => void;
 };
@@ -50,6 +52,7 @@ export function processTerminal(): Terminal {
     now: Date.now,
     fetch: verbFetch,
     readInput,
+    readKey: process.stdin.isTTY && stdout.isTTY ? readKey : null,
     onSignal,
   };
 }
@@ -68,6 +71,23 @@ async function readInput(bytesMax: number): Promise<string> {
     if (size > bytesMax) throw usageProblem(`standard input is longer than ${bytesMax} bytes`);
   }
   return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
+}
+
+/** While it waits the terminal passes on each key as it is, Ctrl-C too, and shows none. */
+function readKey(signal: AbortSignal): Promise<string | null> {
+  const { stdin } = process;
+  return new Promise((resolve) => {
+    const end = (key: string | null): void => {
+      stdin.off("data", hear).setRawMode(false).pause();
+      signal.removeEventListener("abort", stop);
+      resolve(key);
+    };
+    const hear = (bytes: Buffer): void => end(bytes.toString("utf8").slice(0, 1));
+    const stop = (): void => end(null);
+    if (signal.aborted) return resolve(null);
+    signal.addEventListener("abort", stop);
+    stdin.setRawMode(true).resume().on("data", hear);
+  });
 }
 
 /** One press of Ctrl-C arrives twice under npm and bin/drover.js, which both pass on what the terminal sent us too. */

@@ -19,7 +19,7 @@ const TINTS: Readonly<Record<TaskState, Tint | null>> = {
   rejected: "red",
 };
 
-const tintOf = (state: TaskState): Tint | null => TINTS[state];
+export const tintOf = (state: TaskState): Tint | null => TINTS[state];
 
 function taskColumns(now: number): readonly Column<TaskView>[] {
   return [

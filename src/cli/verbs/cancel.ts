@@ -13,6 +13,7 @@ import { reportProblem } from "../shell/output.ts";
 import { EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
 import { plain } from "../shell/text.ts";
 import { type Call, each, given, type VerbBody } from "../shell/verb.ts";
+import { named } from "./named.ts";
 
 type Flags = { readonly where?: readonly string[]; readonly reason?: string };
 
@@ -31,7 +32,7 @@ const KEYS: ReadonlySet<string> = new Set([
 
 export const cancelVerb: VerbBody<Flags> = {
   about: "Cancel tasks. They are cancelled at once; what runs is stopped.",
-  takes: [{ name: "[ids...]", about: "the tasks" }],
+  takes: [{ name: "[ids...]", about: "the tasks, by id or as PLAN/TASK" }],
   flags: [
     {
       flags: "--where <filter>",
@@ -54,9 +55,11 @@ export const cancelVerb: VerbBody<Flags> = {
     const { where, reason } = flags;
     if ((args.length === 0) === (where === undefined))
       throw usageProblem("name the tasks, or say --where, and not both", "drover help cancel has examples");
-    const client = clientFor(call);
-    if (where !== undefined) return cancelAll(client, filterFrom(where), call);
-    return forEachId(call, "cancelled", (id) => client.cancel(id, given({ reason })));
+    if (where !== undefined) return cancelAll(clientFor(call), filterFrom(where), call);
+    return forEachId(call, "cancelled", async (word) => {
+      const { calls, id } = await named(call, word);
+      return await calls.cancel(id, given({ reason }));
+    });
   },
 };
 
@@ -64,7 +67,7 @@ export const retryVerb: VerbBody<Record<never, never>> = {
   about:
     "Run failed, cancelled or skipped tasks again, as soon as their dependencies allow: notBefore is not waited for " +
     "again, and a deadline that has passed no longer holds.",
-  takes: [{ name: "<ids...>", about: "the tasks" }],
+  takes: [{ name: "<ids...>", about: "the tasks, by id or as PLAN/TASK" }],
   examples: [
     ["drover retry tsk_12", "once more, as a new iteration"],
     [
@@ -72,10 +75,11 @@ export const retryVerb: VerbBody<Record<never, never>> = {
       "what failed and is still kept (failedTtl)",
     ],
   ],
-  run: (call) => {
-    const client = clientFor(call);
-    return forEachId(call, "submitted again", (id) => client.retry(id));
-  },
+  run: (call) =>
+    forEachId(call, "submitted again", async (word) => {
+      const { calls, id } = await named(call, word);
+      return await calls.retry(id);
+    }),
 };
 
 export async function forEachId(

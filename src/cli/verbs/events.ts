@@ -11,6 +11,7 @@ import { EXIT, type ExitCode } from "../shell/problem.ts";
 import { interruptible } from "../shell/terminal.ts";
 import { clip, padEnd, plain, type Tint } from "../shell/text.ts";
 import { type Call, given, label, type VerbBody, wholeNumber } from "../shell/verb.ts";
+import { named, namedLive } from "./named.ts";
 
 type Flags = {
   readonly after?: number;
@@ -20,6 +21,7 @@ type Flags = {
 };
 
 export const eventsVerb: VerbBody<Flags> = {
+  takes: [{ name: "[task]", about: "only of this task: its id, or PLAN/TASK" }],
   flags: [
     { flags: "--after <seq>", about: "events behind this number (default: from the beginning)", read: wholeNumber(0) },
     { flags: "-f, --follow", about: "go on with those to come, until Ctrl-C" },
@@ -30,18 +32,26 @@ export const eventsVerb: VerbBody<Flags> = {
     ["drover events --follow", "everything there was, then everything there will be"],
     ["drover events --after 4711 --limit 20", "the twenty events behind 4711"],
     ["drover events --follow --label team=web", "of the tasks with a label"],
+    ["drover events release/ship", "of a task of a plan, on a server or run alone"],
     ["drover events --follow --json | jq 'select(.kind == \"task-failed\")'", "one JSON object a line, for programs"],
   ],
   run: (call) => (call.flags.follow === true ? follow(call) : past(call)),
 };
 
 async function past(call: Call<Flags>): Promise<ExitCode> {
-  for await (const event of pages(clientFor(call), call.flags)) print(event, call);
+  const { args, flags } = call;
+  const [word] = args;
+  const { calls, id } = word === undefined ? { calls: clientFor(call), id: undefined } : await named(call, word);
+  for await (const event of pages(calls, flags, id)) print(event, call);
   return EXIT.ok;
 }
 
 /** What there is now, page by page. A pruned log begins later than asked. */
-async function* pages(client: Client, flags: Flags): AsyncGenerator<EventJson> {
+async function* pages(
+  client: Pick<Client, "eventPage">,
+  flags: Flags,
+  task: string | undefined,
+): AsyncGenerator<EventJson> {
   const { after = 0, limit = Number.POSITIVE_INFINITY, label: labels } = flags;
   let from: number | undefined = after;
   let left = limit;
@@ -49,7 +59,7 @@ async function* pages(client: Client, flags: Flags): AsyncGenerator<EventJson> {
     const page = await client.eventPage({
       after: from,
       limit: Math.min(left, EVENTS_MAX),
-      ...given({ label: labels }),
+      ...given({ label: labels, task }),
     });
     yield* page.events;
     left -= page.events.length;
@@ -57,12 +67,15 @@ async function* pages(client: Client, flags: Flags): AsyncGenerator<EventJson> {
   }
 }
 
-function follow(call: Call<Flags>): Promise<ExitCode> {
-  const { after = 0, limit = Number.POSITIVE_INFINITY, label: labels } = call.flags;
-  const client = clientFor(call);
+async function follow(call: Call<Flags>): Promise<ExitCode> {
+  const { args, flags } = call;
+  const { after = 0, limit = Number.POSITIVE_INFINITY, label: labels } = flags;
+  const [word] = args;
+  const { calls, id } = word === undefined ? { calls: clientFor(call), id: undefined } : await namedLive(call, word);
   return interruptible(call.terminal, async (signal) => {
     let count = 0;
-    for await (const event of client.events({ after, signal, ...given({ label: labels }) })) {
+    for await (const event of calls.events({ after, signal, ...given({ label: labels }) })) {
+      if (id !== undefined && event.task !== id) continue;
       print(event, call);
       count += 1;
       if (count >= limit) break;

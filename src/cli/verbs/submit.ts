@@ -11,8 +11,8 @@ import { interruptible } from "../shell/terminal.ts";
 import { plain } from "../shell/text.ts";
 import type { Call, VerbBody } from "../shell/verb.ts";
 import { shownValue, taskLine } from "../show/task-view.ts";
-import { watchTask } from "./task.ts";
 import { SUBMIT_FLAGS, type SubmitFlags, taskBodyFrom } from "./task-flags.ts";
+import { watchTask } from "./watch-task.ts";
 
 type Flags = SubmitFlags & { readonly wait?: boolean };
 

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cannedServer, Refusal } from "../../../test/kits/cli/canned-server.ts";
 import { createClient } from "../../client/index.ts";
-import { watchTask } from "./task.ts";
+import { watchTask } from "./watch-task.ts";
 
 const task = (state: string, more: object = {}): object => ({ taskId: "t", state, attempt: 0, ...more });
 const signal = new AbortController().signal;

@@ -5,22 +5,30 @@
  * The shut conditions come first, since they are what a person came for. Beside an instant stands how far away it is.
  */
 import type { WhyAnswer, WhyCondition } from "../../protocol/index.ts";
-import { answering, idOf } from "../shell/connection.ts";
+import { idOf } from "../shell/connection.ts";
 import type { Output } from "../shell/output.ts";
+import { EXIT } from "../shell/problem.ts";
 import { padEnd, plain, widthOf, wrapLine } from "../shell/text.ts";
 import { given, type VerbBody, wholeNumber } from "../shell/verb.ts";
 import { age, count } from "../show/time.ts";
+import { named, TASK_ARGUMENT } from "./named.ts";
 
 type Flags = { readonly at?: number };
 
 export const whyVerb: VerbBody<Flags> = {
-  takes: [{ name: "<id>", about: "the task" }],
+  takes: [{ name: "<id>", about: TASK_ARGUMENT }],
   flags: [{ flags: "--at <seq>", about: "as of this event (drover events shows their numbers)", read: wholeNumber(1) }],
   examples: [
     ["drover why tsk_12", "what it waits for, who is ahead, when it could start"],
     ["drover why tsk_12 --at 4711", "the same as of event 4711"],
+    ["drover why release/ship", "of a task of a plan, on a server or run alone"],
   ],
-  run: answering((client, call) => client.why(idOf(call), given({ at: call.flags.at })), whyPicture),
+  run: async (call) => {
+    const { calls, id } = await named(call, idOf(call));
+    const answer = await calls.why(id, given({ at: call.flags.at }));
+    call.output.answer(answer, () => whyPicture(answer, call.output));
+    return EXIT.ok;
+  },
 };
 
 const OPEN = "✔";

@@ -44,7 +44,11 @@ function stateOf({ open, paused, counts }: Plan): PlanState {
 
 export function planView(state: State, plan: Plan): PlanView {
   const names = new Map<TaskId, string>(plan.tasks.map(({ name, id }) => [id, name]));
-  return { ...planSummary(state, plan), tasks: plan.tasks.map(({ name, id }) => taskView(state, name, id, names)) };
+  return {
+    ...planSummary(state, plan),
+    seq: state.seq,
+    tasks: plan.tasks.map(({ name, id }) => taskView(state, name, id, names)),
+  };
 }
 
 function taskView(state: State, name: string, id: TaskId, names: ReadonlyMap<TaskId, string>): PlanTaskView {

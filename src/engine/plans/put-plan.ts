@@ -95,7 +95,10 @@ export function putPlan(
   return {
     ...countsOf(fates),
     cancelled,
-    warnings: [...warningsFor(plan), ...(isPaused ? [`the plan ${id} is paused; resume it to go on`] : [])],
+    warnings: [
+      ...(options.adopt === true ? [] : warningsFor(plan)),
+      ...(isPaused ? [`the plan ${id} is paused; resume it to go on`] : []),
+    ],
   };
 }
 

@@ -66,7 +66,10 @@ export type TaskFilter = {
 };
 
 /** One look at the state; then, when all that was seen is durable, what the log holds of it. */
-export async function readTask(parts: TaskSources, id: TaskId): Promise<TaskView> {
+export async function readTask(
+  parts: Omit<TaskSources, "writer"> & { readonly writer: Pick<Writer, "state" | "now" | "settled"> },
+  id: TaskId,
+): Promise<TaskView> {
   const { writer, bodies, rejected, log } = parts;
   const { state } = writer;
   const task = state.tasks.get(id);

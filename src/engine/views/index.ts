@@ -2,3 +2,4 @@
 
 export type { GateView } from "./gate-view.ts";
 export { workerView } from "./stats.ts";
+export { whyJson } from "./why-json.ts";

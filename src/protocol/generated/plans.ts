@@ -73,6 +73,8 @@ export type PlanPut = {
   readonly usage?: UsageView;
   /** What paths in it start from. */
   readonly directory?: string;
+  /** The last event that this is as of: those behind it say what has changed. */
+  readonly seq: number;
   /** Each behind all that it needs. */
   readonly tasks: readonly PlanTaskView[];
   /** How many tasks are new. */
@@ -178,6 +180,8 @@ export type PlanView = {
   readonly usage?: UsageView;
   /** What paths in it start from. */
   readonly directory?: string;
+  /** The last event that this is as of: those behind it say what has changed. */
+  readonly seq: number;
   /** Each behind all that it needs. */
   readonly tasks: readonly PlanTaskView[];
 };

@@ -72,6 +72,7 @@ const summary: s.Fields<wire.PlanSummary> = {
 export const planSummary: s.Schema<wire.PlanSummary> = s.namedAnswer("PlanSummary", summary);
 const view: s.Fields<wire.PlanView> = {
   ...summary,
+  seq: s.described(s.whole(0), "The last event that this is as of: those behind it say what has changed."),
   tasks: s.described(s.list(planTaskView), "Each behind all that it needs."),
 };
 export const planView: s.Schema<wire.PlanView> = s.namedAnswer("Plan", view);

@@ -30,11 +30,17 @@ const names = (max: number, lengthMax?: number): s.Schema<readonly string[]> =>
   s.noted(s.list(s.name(lengthMax), { max }), { expected: `a list of at most ${max} names` });
 
 const NEEDS_MAX = 1000;
+/** Of a task of a plan it has the values that stand for it, in brackets. */
+const NEED_NAME_MAX = 1000;
 const SOME_NEEDS = `a list of at most ${NEEDS_MAX} ids, or an object of at most ${NEEDS_MAX} ids by name`;
 const needs = (): s.Schema<readonly string[] | Readonly<Record<string, string>>> =>
   s.either(
     names(NEEDS_MAX),
-    s.refined(s.table(s.name()), (given) => Object.keys(given).length <= NEEDS_MAX, SOME_NEEDS),
+    s.refined(
+      s.table(s.name(), s.text(1, NEED_NAME_MAX)),
+      (given) => Object.keys(given).length <= NEEDS_MAX,
+      SOME_NEEDS,
+    ),
     SOME_NEEDS,
   );
 

@@ -4,12 +4,12 @@
  * A long poll hands its signal to the engine, so that a caller that hangs up leaves no waiter behind. `wait` answers
  * the task as it stands when its time is over: that is an answer, not an error.
  */
-import { INSTANT_NUMBERS, type Why } from "../../core/why/index.ts";
+import type { Why } from "../../core/why/index.ts";
 import { DroverError } from "../../engine/base/index.ts";
+import { whyJson } from "../../engine/views/index.ts";
 import { createTurnstile, inItsTurn, isScoped, PollEnded, ServerRefusal } from "../../http/index.ts";
 import type { TaskCalls } from "../../protocol/calls/index.ts";
-import { type BatchBody, WAIT_MS_DEFAULT, type WhyAnswer } from "../../protocol/index.ts";
-import { isoTime } from "../../std/index.ts";
+import { type BatchBody, WAIT_MS_DEFAULT } from "../../protocol/index.ts";
 import { ownWhy } from "../access/scoped-views.ts";
 import {
   checkApprover,
@@ -143,19 +143,3 @@ export function untilOver<Value>(
     }
   });
 }
-
-function whyJson({ earliestStart, conditions, ...answer }: Why): WhyAnswer {
-  return {
-    ...answer,
-    conditions: conditions.map(({ notes: _, ...one }) => ({ ...one, numbers: withInstants(one.numbers) })),
-    ...(earliestStart === null ? {} : { earliestStart: isoTime(earliestStart) }),
-  };
-}
-
-const withInstants = (numbers: Why["conditions"][number]["numbers"]): WhyAnswer["conditions"][number]["numbers"] =>
-  Object.fromEntries(
-    Object.entries(numbers).map(([key, value]) => [
-      key,
-      INSTANT_NUMBERS.has(key) && typeof value === "number" ? isoTime(value) : value,
-    ]),
-  );

@@ -34,6 +34,9 @@ export type PlanDirectory = Disposable & {
   /** What a command writes to the pipe, once it does. */
   hear(name: string): Promise<string>;
   run(args?: readonly string[], options?: PlanOptions): Promise<Ran>;
+  /** Another verb, in this directory. */
+  drover(args: readonly string[], options?: PlanOptions): Promise<Ran>;
+  startDrover(args: readonly string[], options?: PlanOptions): Running;
   /** The same, without waiting for its end. */
   start(args?: readonly string[], options?: PlanOptions): Running;
 };
@@ -44,10 +47,16 @@ export function planDirectory(plan: string): PlanDirectory {
   const at = (name: string): string => join(directory, name);
   writeFileSync(at("plan.yml"), plan);
 
-  function start(args: readonly string[] = [], { onListening, ...options }: PlanOptions = {}): Running {
+  function start(args: readonly string[] = [], options: PlanOptions = {}): Running {
+    return startDrover(
+      ["run", ...(args.some((one) => /^(-|.*\.yml)$/.test(one)) ? [] : ["plan.yml"]), ...args],
+      options,
+    );
+  }
+
+  function startDrover(args: readonly string[], { onListening, ...options }: PlanOptions = {}): Running {
     const env = { PATH: process.env.PATH, HOME: directory, ...options.env };
     const terminal = testTerminal({ cwd: directory, home: directory, ...options, env });
-    const all = ["run", ...(args.some((one) => /^(-|.*\.yml)$/.test(one)) ? [] : ["plan.yml"]), ...args];
     const listening: TestTerminal = {
       ...terminal,
       onSignal: (signals, hear) => {
@@ -56,7 +65,7 @@ export function planDirectory(plan: string): PlanDirectory {
         return end;
       },
     };
-    const ended = runCommandLine(all, listening, VERBS).then((code) => ({
+    const ended = runCommandLine(args, listening, VERBS).then((code) => ({
       code,
       out: terminal.shown(),
       err: terminal.complained(),
@@ -67,6 +76,8 @@ export function planDirectory(plan: string): PlanDirectory {
   return {
     directory,
     start,
+    startDrover,
+    drover: (args, options) => startDrover(args, options).ended,
     write: (name, text) => writeFileSync(at(name), text),
     read: (name) => readFileSync(at(name), "utf8"),
     has: (name) => existsSync(at(name)),

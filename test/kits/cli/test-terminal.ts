@@ -6,6 +6,8 @@ import { type Environment, type StopSignal, type Terminal, verbFetch } from "../
 export type TestTerminal = Terminal & {
   readonly shown: () => string;
   readonly complained: () => string;
+  /** Presses a key, for the one who waits for it, or will. */
+  readonly press: (key: string) => void;
   /** As Ctrl-C, or kill. */
   readonly signal: (signal: StopSignal) => void;
   /** Resolves as soon as what was printed so far contains this text. */
@@ -23,6 +25,8 @@ export type TestTerminalOptions = {
   readonly home?: string;
   readonly now?: () => number;
   readonly input?: string;
+  /** Whether a person could press keys. */
+  readonly hasKeys?: boolean;
   readonly fetch?: Terminal["fetch"];
 };
 
@@ -30,6 +34,8 @@ export function testTerminal(options: TestTerminalOptions = {}): TestTerminal {
   const { width = null, hasColours = false, env = {}, cwd = "/nowhere", home = "/nowhere", input = "" } = options;
   const texts = { out: "", err: "" };
   const listeners = new Set<{ readonly signals: readonly StopSignal[]; readonly hear: (signal: StopSignal) => void }>();
+  const keys: string[] = [];
+  let onKey: ((key: string | null) => void) | null = null;
   const waiting = new Set<{ readonly text: string; readonly resolve: () => void }>();
 
   function write(to: "out" | "err", text: string): void {
@@ -48,6 +54,21 @@ export function testTerminal(options: TestTerminalOptions = {}): TestTerminal {
     out: (text) => write("out", text),
     err: (text) => write("err", text),
     readInput: async () => input,
+    readKey:
+      options.hasKeys === true
+        ? (signal) =>
+            new Promise((resolve) => {
+              const key = keys.shift();
+              if (key !== undefined) return resolve(key);
+              onKey = resolve;
+              signal.addEventListener("abort", () => resolve(null), { once: true });
+            })
+        : null,
+    press: (key) => {
+      if (onKey === null) keys.push(key);
+      else onKey(key);
+      onKey = null;
+    },
     onSignal: (signals, hear) => {
       const one = { signals, hear };
       listeners.add(one);

@@ -1,0 +1,109 @@
+/**
+ * A plan run on this machine alone: the engine and the commands are in this process.
+ *
+ * A first interrupt lets commands end in good order, a second kills them; in both cases the same command later goes on
+ * where this one stopped.
+ */
+import { existsSync, readdirSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import type { ExitCode } from "../shell/problem.ts";
+import { likelyServer } from "../shell/server-file.ts";
+import type { StopSignal, Terminal } from "../shell/terminal.ts";
+import type { Call } from "../shell/verb.ts";
+import { createAttempts } from "./attempts.ts";
+import type { RunFlags } from "./join.ts";
+import { leavingsHere } from "./leavings.ts";
+import { rethrown } from "./log.ts";
+import { type RunRequest, startRun } from "./session.ts";
+import { createShow } from "./show.ts";
+import { exitOf, showSummary } from "./summary.ts";
+
+/** Two interrupts closer together than this are one, sent by a terminal and by the launcher that passed it on. */
+const ONE_INTERRUPT_MS = 300;
+
+type Prepared = Pick<RunRequest, "plan" | "tasks" | "data" | "slots" | "clock"> & { readonly call: Call<RunFlags> };
+
+export async function runAlone({ call, plan, tasks, data, slots, clock }: Prepared): Promise<ExitCode> {
+  const { flags, terminal, output } = call;
+  const startedAt = terminal.now();
+  const { name } = plan;
+  const attempts = createAttempts({
+    plan,
+    data,
+    clock,
+    env: terminal.env,
+    onWarning: (text) => show.noted(text),
+    ...(flags.output === true ? { onOutput: (id: string, line: string) => show.wrote(id, line) } : {}),
+  });
+  const show = createShow({ terminal, output, name, where: { slots, data }, lastLine: attempts.lastLine, clock });
+  const running = startRun({
+    plan,
+    tasks,
+    data,
+    slots,
+    only: flags.only,
+    attempts,
+    now: terminal.now,
+    clock,
+    observer: show,
+    retriesFailed: flags.retryFailed !== false,
+    failsFast: flags.failFast === true,
+    approved: new Set(flags.approve),
+  });
+  const others = runsBeside(data);
+  if (others.length > 0)
+    show.noted(
+      `${others.join(", ")} ${others.length === 1 ? "runs" : "run"} alone here too: runs alone share no gates and ` +
+        "budgets, those on one server (drover serve) do",
+    );
+  const interrupts = listen(terminal, show.noted, running.interrupt, attempts.kill);
+  try {
+    const { runState, end } = await running.ended.catch(rethrown(data));
+    show.end();
+    const exit = exitOf(runState, end, interrupts.signal());
+    const { before, all } = runState.counts();
+    if (before < all || output.isJson)
+      await showSummary(
+        {
+          runState,
+          end,
+          name,
+          file: call.args[0] ?? "",
+          where: { slots, data },
+          exit,
+          tookMs: terminal.now() - startedAt,
+        },
+        { left: leavingsHere(attempts, terminal.cwd), output, cwd: terminal.cwd },
+      );
+    return exit;
+  } finally {
+    show.end();
+    interrupts.end();
+  }
+}
+
+/** The names of the plans that run alone beside this one, as far as they say so. */
+function runsBeside(data: string): string[] {
+  const directory = dirname(data);
+  const names = existsSync(directory) ? readdirSync(directory) : [];
+  return names.filter((name) => name !== basename(data) && likelyServer(join(directory, name)) !== null);
+}
+
+/** The first interrupt asks, the second does not. */
+function listen(
+  terminal: Terminal,
+  noted: (text: string) => void,
+  interrupt: () => void,
+  kill: () => void,
+): { signal(): StopSignal | null; end(): void } {
+  let first: { readonly signal: StopSignal; readonly at: number } | null = null;
+  const end = terminal.onSignal(["SIGINT", "SIGTERM", "SIGHUP"], (signal) => {
+    const at = terminal.now();
+    if (first === null) {
+      first = { signal, at };
+      noted("stopping: what runs may end; once more (Ctrl-C) kills it at once");
+      interrupt();
+    } else if (at - first.at >= ONE_INTERRUPT_MS) kill();
+  });
+  return { signal: () => first?.signal ?? null, end };
+}

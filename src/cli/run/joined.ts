@@ -1,0 +1,157 @@
+/**
+ * A plan on a server, watched: what happens to its tasks until they have all ended.
+ *
+ * The server runs it, whether this is there or not. What is shown comes from the same events as in a run alone, so it
+ * is the same; only what cannot start by itself is no end here, since others may come: a worker, an answer, a budget.
+ */
+
+import { ClientError } from "../../client/index.ts";
+import type { PlanTask } from "../../plan/index.ts";
+import type { PlanView } from "../../protocol/index.ts";
+import { type Clock, ringAfter } from "../../std/index.ts";
+import { factOf, type PausedBy, pauseAfter } from "./facts.ts";
+import { waitsFor } from "./lines.ts";
+import { isAway, type Link } from "./link.ts";
+import { factsBetween } from "./polled.ts";
+import { rowsOf } from "./rows.ts";
+import type { RunEnd, RunObserver } from "./session.ts";
+import { createRunState, type Fact, type Row, type RunState } from "./state.ts";
+import type { Tails } from "./tails.ts";
+
+export type JoinRequest = {
+  readonly link: Link;
+  readonly view: PlanView;
+  /** The tasks as the file has them; null where only the server knows the plan. */
+  readonly tasks: readonly PlanTask[] | null;
+  /** The names of the tasks whose questions are answered with yes. */
+  readonly approved: ReadonlySet<string>;
+  readonly observer: RunObserver;
+  readonly tails: Tails;
+  readonly clock: Clock;
+  readonly rest: (ms: number) => Promise<void>;
+  /** Fires when nobody watches any more; the plan goes on. */
+  readonly signal: AbortSignal;
+};
+
+/** So long nothing happens before it is asked why. */
+const QUIET_MS = 3000;
+const POLL_MS = 1000;
+
+export async function watchPlan(request: JoinRequest): Promise<{ readonly runState: RunState; readonly end: RunEnd }> {
+  const runState = createRunState(rowsOf(request.view, request.tasks));
+  request.observer.begun(runState);
+  if (runState.isOver()) return { runState, end: { kind: "over" } };
+  return { runState, end: await watch(request, runState) };
+}
+
+async function watch(request: JoinRequest, runState: RunState): Promise<RunEnd> {
+  const { link, view, observer, tails, clock, approved, signal } = request;
+  const { id: plan } = view;
+  const ended = Promise.withResolvers<RunEnd>();
+  const over = new AbortController();
+  const until = AbortSignal.any([signal, over.signal]);
+  let pausedBy: PausedBy = view.pausedBy ?? null;
+  let seen = view.seq;
+  let cancelQuiet = (): void => {};
+  const tellWhy = createQuietNote(request, runState);
+
+  function lookAround(): void {
+    cancelQuiet();
+    const isQuiet = !runState.rows.some(({ state }) => state === "running");
+    if (runState.isOver()) ended.resolve({ kind: "over" });
+    else if (pausedBy === "failed" && isQuiet) ended.resolve({ kind: "halted" });
+    else if (isQuiet) cancelQuiet = ringAfter(clock, QUIET_MS, () => void tellWhy().catch(ended.reject));
+  }
+
+  async function approve({ id, name }: Row): Promise<void> {
+    if (approved.has(name)) await link.call((client) => client.approve(id, { signal: until }));
+  }
+
+  async function take(event: Event): Promise<void> {
+    const { payload } = event;
+    seen = event.seq;
+    pausedBy = pauseAfter(event, plan, pausedBy, observer.noted);
+    const fact = factOf({ at: Date.parse(event.at), payload });
+    if (fact !== null) await apply(fact);
+    lookAround();
+  }
+
+  async function apply(fact: Fact): Promise<void> {
+    const row = runState.apply(fact);
+    if (row === null) return;
+    if (row.state !== "running") await tails.flush(row);
+    observer.happened(fact, row);
+    if (fact.kind === "parked") await approve(row);
+  }
+
+  /** For a token that may not read the events. */
+  async function poll(): Promise<void> {
+    while (!until.aborted) {
+      const now = await link.call((client) => client.plans.get(plan, { signal: until }));
+      pausedBy = now.pausedBy ?? null;
+      for (const task of now.tasks) {
+        const row = runState.rows.find(({ id }) => id === task.taskId);
+        for (const fact of row === undefined ? [] : factsBetween(row, task, Date.now(), runState.rows))
+          await apply(fact);
+      }
+      lookAround();
+      await request.rest(POLL_MS);
+    }
+  }
+
+  async function follow(): Promise<void> {
+    while (!until.aborted) {
+      try {
+        for await (const event of link.client().events({ after: seen, signal: until, reconnects: 0 }))
+          await take(event);
+      } catch (error) {
+        if (error instanceof ClientError && error.code === "forbidden") return await poll();
+        if (!isAway(error)) throw error;
+      }
+      if (!until.aborted) await link.back();
+    }
+  }
+
+  const detached = new Promise<RunEnd>((resolve) => {
+    signal.addEventListener("abort", () => resolve({ kind: "detached" }), { once: true });
+  });
+  const fail = (error: unknown): void => (until.aborted ? undefined : ended.reject(error));
+  try {
+    for (const row of runState.rows) if (row.state === "parked") await approve(row);
+    lookAround();
+    follow().catch(fail);
+    tails.follow(() => runState.rows).catch(fail);
+    return await Promise.race([ended.promise, detached]);
+  } finally {
+    cancelQuiet();
+    over.abort();
+  }
+}
+
+type Event = Awaited<ReturnType<ReturnType<Link["client"]>["eventPage"]>>["events"][number];
+
+/** Says why nothing runs, once for each reason. */
+function createQuietNote({ link, view, observer, signal }: JoinRequest, runState: RunState): () => Promise<void> {
+  let noted = "";
+  const note = (text: string): void => {
+    if (text !== noted) observer.noted(text);
+    noted = text;
+  };
+  return async () => {
+    const parked = runState.rows.filter(({ state }) => state === "parked");
+    if (parked.length > 0)
+      return note(
+        `it ${waitsFor(
+          parked.map(({ name }) => name),
+          view.id,
+        )}`,
+      );
+    const { tasks, pausedBy } = await link.call((client) => client.plans.get(view.id, { signal }));
+    if (pausedBy !== undefined) return note(`the plan is paused: drover plan ${view.id} --resume`);
+    const queued = tasks.find(({ state }) => state === "queued");
+    if (queued === undefined) return;
+    const { summary } = await link.call((client) => client.why(queued.taskId, { signal }));
+    const named = runState.rows.reduce((text, row) => text.replaceAll(row.id, row.name), summary);
+    note(`nothing runs. ${queued.name}: ${named}`);
+  };
+}

@@ -1,0 +1,84 @@
+/**
+ * The log of a plan that has run alone and is over, asked as a server would be.
+ *
+ * It is read and stays as it is. Only what a person answers or decides about a task is written, by an engine that is
+ * opened for that and starts nothing: the next run finds it.
+ */
+
+import type { Client } from "../../client/index.ts";
+import { openDrover } from "../../engine/index.ts";
+import { openReader } from "../../engine/reader.ts";
+import { whyJson } from "../../engine/views/index.ts";
+import type { EventJson } from "../../protocol/index.ts";
+import { isoTime } from "../../std/index.ts";
+import { CliProblem, EXIT } from "../shell/problem.ts";
+import { rethrown } from "./log.ts";
+import { logsIn } from "./task-logs.ts";
+
+/** What may be asked about a task, wherever it is. */
+export type TaskCalls = Pick<Client, "task" | "why" | "logs" | "eventPage" | "approve" | "cancel" | "retry">;
+export type NamedTask<Calls = TaskCalls> = { readonly calls: Calls; readonly id: string };
+
+type Named = { readonly name: string; readonly id: string };
+
+/** `pick` finds the task among those of the plan, or throws. */
+export async function readRun(
+  data: string,
+  plan: string,
+  pick: (tasks: readonly Named[]) => Named,
+): Promise<NamedTask> {
+  const reader = await openReader(data).catch(rethrown(data));
+  await using _ = reader;
+  const { id } = pick(namesIn(reader.state, plan));
+  return { calls: callsOn(data), id };
+}
+
+type State = Awaited<ReturnType<typeof openReader>>["state"];
+
+/** The tasks of the plan as it was put last. A log that is older than that has the newest of each name in its ids. */
+function namesIn(state: State, plan: string): readonly Named[] {
+  const put = state.plans.get(plan);
+  if (put !== undefined) return put.tasks;
+  const found = new Map<string, string>();
+  for (const { id } of [...state.tombstones.values(), ...state.tasks.values()]) {
+    const [, name] = /^(.+)\.[0-9a-f]{12}\.[0-9a-f]{8}$/.exec(id) ?? [];
+    if (name !== undefined) found.set(name, id);
+  }
+  return [...found].map(([name, id]) => ({ name, id }));
+}
+
+function callsOn(data: string): TaskCalls {
+  const reading = async <Value>(ask: (reader: Awaited<ReturnType<typeof openReader>>) => Promise<Value>) => {
+    await using reader = await openReader(data).catch(rethrown(data));
+    return await ask(reader);
+  };
+  const writing = async <Value>(ask: (drover: Awaited<ReturnType<typeof openDrover>>) => Promise<Value>) => {
+    await using drover = await openDrover({ data }).catch(rethrown(data));
+    return await ask(drover);
+  };
+  const logsOf = logsIn(data);
+  return {
+    task: (id) => reading((reader) => reader.task(id)) as never,
+    why: (id, { at } = {}) => reading((reader) => reader.why(id, at === undefined ? {} : { at })).then(whyJson),
+    async logs(id, { attempt, tail = 200 } = {}) {
+      const log = await logsOf(id, attempt, { tail });
+      if (log !== null) return { taskId: id, ...log };
+      const message = `${id} has written nothing${attempt === undefined ? "" : ` in attempt ${attempt}`}`;
+      throw new CliProblem({ message, code: "not_found", exit: EXIT.refused });
+    },
+    eventPage: ({ after = 0, limit = Number.POSITIVE_INFINITY, task } = {}) =>
+      reading(async (reader) => {
+        const events: EventJson[] = [];
+        for await (const event of reader.events({ after })) {
+          if (task !== undefined && event.task !== task) continue;
+          events.push({ ...event, at: isoTime(event.at) } as EventJson);
+          if (events.length >= limit) break;
+        }
+        return { events };
+      }),
+    approve: (id, { note, deny } = {}) =>
+      writing((drover) => drover.approve(id, { ...(note === undefined ? {} : { note }), deny: deny === true })),
+    cancel: (id, { reason } = {}) => writing((drover) => drover.cancel(id, reason === undefined ? {} : { reason })),
+    retry: (id) => writing((drover) => drover.retry(id)),
+  };
+}
