@@ -26,6 +26,7 @@ const TITLES: Readonly<Record<Tag, string>> = {
   schedules: "Schedules",
   gates: "Permits and gates",
   events: "Events",
+  bulk: "Many at once",
   server: "The server",
 };
 

@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { notesOf, oneOf, type Schema } from "../src/protocol/schema/schema.ts";
 import { coreSections } from "../src/protocol/settings/schema.ts";
 import * as approvals from "../src/protocol/shapes/approvals.ts";
+import * as bulk from "../src/protocol/shapes/bulk.ts";
 import * as events from "../src/protocol/shapes/events.ts";
 import * as files from "../src/protocol/shapes/files.ts";
 import * as groups from "../src/protocol/shapes/groups.ts";
@@ -165,6 +166,7 @@ const MODULES = {
   approvals,
   loops,
   usage,
+  bulk,
 } as const;
 type Module = keyof typeof MODULES;
 
@@ -173,6 +175,7 @@ const INNER: Readonly<Record<string, string>> = {
   PriorityName: "tasks taskBody.priority|1",
   Warning: "tasks submitted.warnings[]",
   BatchItem: "tasks batchAnswer.tasks[]",
+  BulkItem: "bulk bulkAnswer.answers[]",
   UsageView: "usage attemptUsage.usage",
   CancelFilter: "task-calls cancelWhereBody.filter",
   WhyCondition: "task-calls whyAnswer.conditions[]",
@@ -311,6 +314,10 @@ const ABOUT: Readonly<Record<string, string>> = {
   PutFileQuery: "The attempt that leaves a file.",
   FileQuery: "By whom a file is asked for.",
   StoredFile: "A file is kept.",
+  BulkCall: "A call that travels with others.",
+  BulkBody: "Calls that travel together.",
+  BulkItem: "What a call of a bulk is answered.",
+  BulkAnswer: "What calls that travelled together are answered.",
 };
 
 const capitalised = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);

@@ -13,7 +13,15 @@ import type * as calls from "../protocol/calls/index.ts";
 import type * as wire from "../protocol/index.ts";
 import { isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
 import { ClientError } from "./client-error.ts";
-import { type AfterLoss, type CallOptions, exchange, type Fetch, restFor, type Wiring } from "./exchange.ts";
+import {
+  type AfterLoss,
+  type CallOptions,
+  exchange,
+  type Fetch,
+  type Gather,
+  restFor,
+  type Wiring,
+} from "./exchange.ts";
 import type { ClientFiles } from "./files.ts";
 import type { FollowOptions } from "./follow-events.ts";
 import { type ClientOptions, readOptions } from "./read-options.ts";
@@ -23,9 +31,14 @@ type Options = CallOptions;
 type Reply<Name extends wire.CallName> = Promise<wire.Answered<Name>>;
 
 /** Drover over HTTP. What it has in common with the embedded engine is `SharedCalls`; each call takes a signal too. */
-export type Client = {
+export type Client = AsyncDisposable & {
   /** The address of the server. */
   readonly url: string;
+  /**
+   * Takes no more calls, which are refused with `closed`, and resolves when every call that was made has its answer. A
+   * program that lets go of its client without this loses nothing either: what was asked for still goes out.
+   */
+  close(): Promise<void>;
   /** Submits a task; answers when it is durable. A task without an id gets one, so that it may be sent again. */
   submit<Params extends object = wire.AnyParams>(task: wire.TaskBody<Params>, options?: Options): Reply<"submit">;
   /** Submits many tasks at once. A bad item never fails the others; items may need each other by id. */
@@ -170,12 +183,13 @@ export function createClient(given: ClientOptions = {}): Client {
   const options = readOptions(given);
   const { url = DEFAULT_URL, token, timeoutMs = TIMEOUT_MS, retries = RETRIES, rest = restFor } = options;
   const address = readAddress(url, token);
-  // Looked up at each call, so that a program may put its own in the place of the global one at any time.
-  const fetch: Fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
-  const wiring: Wiring = { address, fetch, timeoutMs, retries, rest };
-  const ask: Ask = (name, asked, more, afterLoss) => exchange(wiring, name, asked, more, afterLoss);
+  const gather: Gather = gatherWith(() => wiring);
+  const wiring: Wiring = { address, fetch: options.fetch ?? usualFetch, timeoutMs, retries, rest, gather };
+  const { ask, close } = untilClosed((name, asked, more, afterLoss) => exchange(wiring, name, asked, more, afterLoss));
   return {
     url: address.base,
+    close,
+    [Symbol.asyncDispose]: close,
     ...taskMethods(ask),
     ...groupMethods(ask),
     ...schedulerMethods(ask),
@@ -186,6 +200,57 @@ export function createClient(given: ClientOptions = {}): Client {
     events: async function* (follow = {}) {
       yield* (await import("./follow-events.ts")).followEvents(wiring, follow);
     },
+  };
+}
+
+/** Calls are made until it is closed; closed it is when the last of them has its answer. */
+function untilClosed(ask: Ask): { readonly ask: Ask; close(): Promise<void> } {
+  const closed = Promise.withResolvers<void>();
+  let isClosing = false;
+  let underWay = 0;
+  const isOver = (): void => {
+    if (underWay === 0 && isClosing) closed.resolve();
+  };
+  return {
+    async ask(...given) {
+      if (isClosing) throw new ClientError("closed", "this client is closed; make another one");
+      underWay++;
+      try {
+        return await ask(...given);
+      } finally {
+        underWay--;
+        isOver();
+      }
+    },
+    close() {
+      isClosing = true;
+      isOver();
+      return closed.promise;
+    },
+  };
+}
+
+/** Loaded with the first call: a program that brings its own `fetch`, as the command line does, is without it. */
+const usualFetch: Fetch = async (url, request) => {
+  loadedFetch ??= (await import("./http-fetch.ts")).usualFetch;
+  return loadedFetch(url, request);
+};
+let loadedFetch: Fetch | undefined;
+
+/** A call that is alone goes as it is. The rest is loaded when calls first meet. */
+function gatherWith(wiring: () => Wiring): Gather {
+  let underWay = 0;
+  let loading: Promise<Gather> | undefined;
+  let gather: Gather | undefined;
+  return async (call) => {
+    if (gather !== undefined) return gather(call);
+    if (underWay === 0 && loading === undefined) {
+      underWay++;
+      return call.alone().finally(() => underWay--);
+    }
+    loading ??= import("./gather.ts").then(({ createGather }) => createGather(wiring()));
+    gather = await loading;
+    return gather(call);
   };
 }
 

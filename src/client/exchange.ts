@@ -10,6 +10,8 @@
 import { setTimeout as elapse } from "node:timers/promises";
 import type { Answered, Asked, CallName } from "../protocol/index.ts";
 import {
+  BULK_CALLS,
+  type BulkName,
   codeOfStatus,
   ENDPOINTS,
   type Endpoint,
@@ -71,12 +73,22 @@ export type Wiring = {
   readonly timeoutMs: number;
   readonly retries: number;
   readonly rest: Rest;
+  /** One try of a call that may travel with others. */
+  readonly gather: Gather;
 };
+/** A try of a call that may travel with others; `alone` is the same try by itself. */
+export type Gathered = {
+  readonly name: BulkName;
+  readonly asked: Told;
+  readonly signal: AbortSignal | undefined;
+  readonly alone: () => Promise<unknown>;
+};
+export type Gather = (call: Gathered) => Promise<unknown>;
 /** What a refusal means that meets a repeat of a call whose first answer was lost: perhaps that it had worked. */
 export type AfterLoss<Answer> = (refusal: ClientError) => Answer | undefined;
 
 type Parts = { readonly params?: object; readonly query?: object; readonly body?: unknown };
-type Told = Parts & { readonly text: string | undefined };
+export type Told = Parts & { readonly text: string | undefined };
 type Answer = { readonly status: number; readonly headers: FetchedHeaders; readonly text: string };
 /** Errors of a connection that never was: whatever was to be said has not been. */
 const NEVER_SENT = new Set([
@@ -98,9 +110,18 @@ export async function exchange<Name extends CallName>(
 ): Promise<Answered<Name>> {
   const call = ENDPOINTS[name];
   const text = "body" in asked ? bodyText(name, asked.body) : undefined;
-  const once = async (): Promise<Answered<Name>> =>
-    answerOf(call, await fetchOnce(wiring, call, { ...asked, text }, options)) as Answered<Name>;
-  return retried(wiring, options, once, afterLoss);
+  const told = { ...asked, text };
+  const alone = async (): Promise<unknown> => answerOf(call, await fetchOnce(wiring, call, told, options));
+  const { signal } = options;
+  const once = travels(name, told, options) ? () => wiring.gather({ name, asked: told, signal, alone }) : alone;
+  return retried(wiring, options, once as () => Promise<Answered<Name>>, afterLoss);
+}
+
+const TRAVELS: ReadonlySet<CallName> = new Set(BULK_CALLS);
+
+/** What has a time of its own, or holds its answer back, goes by itself: no other must wait for it. */
+function travels(name: CallName, asked: Told, { timeoutMs }: CallOptions): name is BulkName {
+  return TRAVELS.has(name) && timeoutMs === undefined && heldBackMs(ENDPOINTS[name], asked) === 0;
 }
 
 /** Once, and again as long as that is safe and of use. */
@@ -153,7 +174,7 @@ function heldBackMs({ waits }: Endpoint, { query, body }: Parts): number {
   return timeoutMs + waitMs;
 }
 
-async function fetchOnce(wiring: Wiring, call: Endpoint, asked: Told, options: CallOptions): Promise<Answer> {
+export async function fetchOnce(wiring: Wiring, call: Endpoint, asked: Told, options: CallOptions): Promise<Answer> {
   const { text } = asked;
   const sent = text === undefined ? {} : { body: text, headers: { "content-type": "application/json" } };
   return send(wiring, call, asked, { ...options, ...sent }, async (response) => ({
@@ -235,12 +256,14 @@ export function answerOf({ produces }: Pick<Endpoint, "produces">, { status, hea
   return read;
 }
 
+export const refusalOf = (status: number, headers: FetchedHeaders, text: string): ClientError =>
+  refusalFrom(status, parsed(text), readRetryAfter(headers.get("retry-after"), Date.now()) ?? undefined);
+
 /** The server's refusal as an error; what stands between may refuse too, in words that are not Drover's. */
-export function refusalOf(status: number, headers: FetchedHeaders, text: string): ClientError {
-  const { error, code, retryable, details } = (parsed(text) ?? {}) as {
+export function refusalFrom(status: number, body: unknown, after: number | undefined): ClientError {
+  const { error, code, retryable, details } = (body ?? {}) as {
     [Key in "error" | "code" | "retryable" | "details"]?: unknown;
   };
-  const after = readRetryAfter(headers.get("retry-after"), Date.now()) ?? undefined;
   if (typeof error === "string" && typeof code === "string") {
     const known = Object.hasOwn(WIRE_CODES, code) ? (code as WireCode) : codeOfStatus(status);
     return new ClientError(known, error, {

@@ -11,6 +11,7 @@ export { checked, checkOf, type RawQuery, readQuery, readShape } from "./schema/
 export { settingsJsonSchema, settingsSchema } from "./settings/schema.ts";
 export { readSettings, type Settings, type WebhookSettings } from "./settings/settings.ts";
 export { type TokenSettings, tokenFaults } from "./settings/tokens.ts";
+export { bulkCall } from "./shapes/bulk.ts";
 export * from "./shapes/events.ts";
 export * from "./shapes/permits.ts";
 export * from "./shapes/projects.ts";

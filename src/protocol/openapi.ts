@@ -29,6 +29,7 @@ const TAGS: Readonly<Record<Call["tag"], string>> = {
   gates: "Which LLM call may go out now: permits for provider accounts.",
   events: "The log itself, event by event, with its chain of hashes.",
   server: "Health, metrics, this document.",
+  bulk: "Many calls in one request, for clients that make many at once.",
 };
 const DESCRIPTION = `Drover schedules fleets of AI agents: which task runs next, on which worker, and which LLM call may
 go out now. It can always say why.

@@ -30,7 +30,7 @@ import {
   spare,
   type Turnstile,
 } from "../http/index.ts";
-import { CALLS, type Call, type CallName, type RawQuery, readQuery, readShape } from "../protocol/index.ts";
+import { CALLS, type Call, type CallName, type RawQuery, type Role, readQuery, readShape } from "../protocol/index.ts";
 import { checkScope } from "./access/token-scope.ts";
 import type { Exchange, Handlers } from "./handlers/handler.ts";
 import { ANSWERED } from "./handlers/server.ts";
@@ -163,9 +163,7 @@ function admitter(
   const callerOf = (authorization: string | undefined): Caller => {
     if (roles === null) return NOBODY;
     const caller = access()(authorization);
-    if (!roles.includes(caller.role))
-      throw forbidden(`the role ${caller.role} may not do this; it takes ${roles.join(" or ")}`, { roles });
-    checkScope(name, caller);
+    checkCaller(name, roles, caller);
     return caller;
   };
   return (request) => {
@@ -175,6 +173,13 @@ function admitter(
     phase.check(name);
     return caller;
   };
+}
+
+/** Throws if the caller may not make this call at all. */
+export function checkCaller(name: CallName, roles: readonly Role[], caller: Caller): void {
+  if (!roles.includes(caller.role))
+    throw forbidden(`the role ${caller.role} may not do this; it takes ${roles.join(" or ")}`, { roles });
+  checkScope(name, caller);
 }
 
 function senderOf(call: Call, parts: CallParts): (exchange: Underway, answer: unknown) => void {
@@ -192,7 +197,7 @@ function senderOf(call: Call, parts: CallParts): (exchange: Underway, answer: un
 }
 
 /** An attempt need not say of whom it is. */
-const withAgent = ({ attempt, agentId }: Caller, body: unknown): unknown =>
+export const withAgent = ({ attempt, agentId }: Caller, body: unknown): unknown =>
   attempt !== undefined && isRecord(body) && body.agentId === undefined ? { ...body, agentId } : body;
 
 /** What was asked, read; throws the first thing that is wrong. */
@@ -207,13 +212,13 @@ function refuseQuery(query: RawQuery): void {
   for (const field in query) throw refused({ type: "unknown-field", field, known: [] });
 }
 
-function bodyOf(call: Call, given: unknown): unknown {
+export function bodyOf(call: Call, given: unknown): unknown {
   if (given === undefined && call.needsBody)
     throw refused(badField("(body)", undefined, "JSON, with the header Content-Type: application/json"));
   return orThrow(readShape(call.body as NonNullable<Call["body"]>, given === undefined ? {} : given));
 }
 
-function orThrow<Value>(read: Result<Value, Refusal>): Value {
+export function orThrow<Value>(read: Result<Value, Refusal>): Value {
   if (!read.ok) throw refused(read.failure);
   return read.value;
 }

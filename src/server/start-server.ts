@@ -32,6 +32,7 @@ import {
 import type { Settings } from "../protocol/index.ts";
 import { type Clock, isLoopback, realClock, versionText } from "../std/index.ts";
 import { attemptGrant, knownTokens, StartRefusal } from "./access/tokens.ts";
+import { type BulkParts, bulkHandler } from "./bulk.ts";
 import { fileHandlers } from "./handlers/files.ts";
 import { fleetHandlers } from "./handlers/fleet.ts";
 import { groupHandlers } from "./handlers/groups.ts";
@@ -197,7 +198,7 @@ function partsOf(
   };
   const routes = createRoutes(
     {
-      handlers: handlersOf(deps, streams, observers),
+      handlers: handlersOf(deps, streams, observers, { onBug: bugsTo(logger), elapsed: clock.elapsed }),
       phase,
       isClosing: phase.isClosing,
       problemOf,
@@ -208,7 +209,7 @@ function partsOf(
       checkRequest: createRequestCheck(() => live.now().originCheck),
       bodyLimit: settings.server.bodyLimit,
       bodies: createUnfinishedBodies(limits),
-      onBug: (error, route) => logger.error({ err: error, route }, "a bug"),
+      onBug: bugsTo(logger),
     },
     limits,
   );
@@ -216,15 +217,28 @@ function partsOf(
   return { id: deps.serverId, listener, phase, polls, streams, webhooks, push, observers, listening };
 }
 
-const handlersOf = (deps: Deps, streams: Ending["streams"], { metrics }: Observers): Handlers => ({
-  ...taskHandlers(deps),
-  ...groupHandlers(deps),
-  ...planHandlers(deps),
-  ...fileHandlers(deps),
-  ...fleetHandlers(deps),
-  ...schedulerHandlers(deps),
-  ...serverHandlers(deps, { streams, metrics }),
-});
+const bugsTo =
+  (logger: Logger): BulkParts["onBug"] =>
+  (error, route) =>
+    logger.error({ err: error, route }, "a bug");
+
+function handlersOf(
+  deps: Deps,
+  streams: Ending["streams"],
+  { metrics }: Observers,
+  parts: Pick<BulkParts, "onBug" | "elapsed">,
+): Handlers {
+  const handlers = {
+    ...taskHandlers(deps),
+    ...groupHandlers(deps),
+    ...planHandlers(deps),
+    ...fileHandlers(deps),
+    ...fleetHandlers(deps),
+    ...schedulerHandlers(deps),
+    ...serverHandlers(deps, { streams, metrics }),
+  };
+  return { ...handlers, ...bulkHandler({ ...parts, handlers, phase: deps.phase, problemOf }) };
+}
 
 function checkHost(host: string, settings: Settings): void {
   const refusal = hostRefusal(host, settings);

@@ -76,6 +76,14 @@ const wanted = { id: "", text: "far\n", truncated: false };
 const task = { params: { id: "t1" } };
 const group = { id: "" };
 const asked: { [Name in CallName]: Asked<Name> } = {
+  bulk: {
+    body: {
+      calls: [
+        { call: "submit", body: { agentId: "ann", action: "x" } },
+        { call: "cancel", id: "nobody" },
+      ],
+    },
+  },
   submit: { body: { agentId: "ann", action: "build", params: { a: [1, { b: null }] }, needs: ["t1"], locks: ["l"] } },
   submitBatch: {
     body: {

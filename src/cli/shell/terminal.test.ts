@@ -1,15 +1,17 @@
 /**
- * The verbs' own `fetch` beside the global one: what a client would see of the same answers.
+ * The verbs' own `fetch` and the client's beside the global one: what a client would see of the same answers.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { answering } from "../../../test/kits/loopback.ts";
+import { usualFetch } from "../../client/http-fetch.ts";
 import { ClientError, createClient, type Fetch } from "../../client/index.ts";
 import { verbFetch } from "./terminal.ts";
 
 const FETCHES: readonly [name: string, fetch: Fetch][] = [
   ["the global fetch", (url, request) => globalThis.fetch(url, request)],
   ["the verbs' own", verbFetch],
+  ["the client's own", usualFetch],
 ];
 const never = (): AbortSignal => new AbortController().signal;
 

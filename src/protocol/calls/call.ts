@@ -10,6 +10,7 @@ import { type CallName, ENDPOINTS, type Endpoint } from "../wire/endpoints.ts";
 import type { Role } from "../wire/role.ts";
 
 export type Tag =
+  | "bulk"
   | "tasks"
   | "groups"
   | "plans"

@@ -5,6 +5,7 @@ import { FILE_BYTES_MAX } from "../../core/config/index.ts";
 import type * as wire from "../generated/index.ts";
 import * as s from "../schema/schema.ts";
 import * as approval from "../shapes/approvals.ts";
+import * as bulk from "../shapes/bulk.ts";
 import * as event from "../shapes/events.ts";
 import * as file from "../shapes/files.ts";
 import * as group from "../shapes/groups.ts";
@@ -23,6 +24,7 @@ import { ADMIN, AGENTS, CALLERS, EVERYBODY, idOf, READERS, WATCHERS, WORKERS } f
 export type { PlanCalls } from "./plan-calls.ts";
 
 type Nothing = Record<never, never>;
+export type BulkCalls = { readonly bulk: Call<{ body: wire.BulkBody }, wire.BulkAnswer> };
 export type TaskCalls = {
   readonly submit: Call<{ body: wire.TaskBody }, wire.Submitted>;
   readonly submitBatch: Call<{ body: wire.BatchBody }, wire.BatchAnswer>;
@@ -92,7 +94,8 @@ export type ServerCalls = {
   readonly openapi: Call<Nothing, Readonly<Record<string, unknown>>>;
 };
 export type FleetCalls = ProjectCalls & WorkerCalls & ScheduleCalls & GateCalls;
-export type Calls = TaskCalls &
+export type Calls = BulkCalls &
+  TaskCalls &
   GroupCalls &
   PlanCalls &
   FileCalls &
@@ -108,6 +111,20 @@ const workerId = idOf("worker");
 const scheduleId = idOf("schedule", schedule.SCHEDULE_ID_MAX);
 const permitId = idOf("permit");
 const gateId = idOf("gate");
+
+const bulkCalls = callsOf<BulkCalls>("bulk", {
+  bulk: {
+    roles: EVERYBODY,
+    body: bulk.bulkBody,
+    needsBody: true,
+    summary: "Make many calls at once, each answered by itself",
+    description:
+      "Of any agents the token speaks for. Each call is checked as if it came alone: its role, its scope, its body. " +
+      "The answer comes when all of them have theirs, and is 200 whatever became of each. Every call of a bulk is " +
+      "safe to repeat if what it makes has an id.",
+    answers: { 200: bulk.bulkAnswer },
+  },
+});
 
 const taskCalls = callsOf<TaskCalls>("tasks", {
   submit: {
@@ -530,6 +547,7 @@ export const CALLS: Calls = {
   ...schedulerCalls,
   ...eventCalls,
   ...serverCalls,
+  ...bulkCalls,
 };
 export const CALL_LIST: readonly Call[] = Object.values(CALLS) as unknown as readonly Call[];
 

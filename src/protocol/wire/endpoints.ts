@@ -16,8 +16,14 @@ export const PROTOCOL_HEADER = "drover-protocol";
 export const PAGE_MAX = 1000;
 export const EVENTS_MAX = 1000;
 
+/** What may travel with others in one `bulk`, and how many of them. Each is safe to repeat. */
+export const BULK_CALLS = ["submit", "submitBatch", "cancel", "askPermit", "settlePermit", "dropPermit"] as const;
+export type BulkName = (typeof BULK_CALLS)[number];
+export const BULK_MAX = 1000;
+
 /** Every call of the wire, by name. */
 export type CallName =
+  | "bulk"
   | ("submit" | "submitBatch" | "tasks" | "task" | "patch" | "cancel" | "cancelWhere" | "retry" | "why" | "wait")
   | ("logs" | "putFile" | "file" | "approve")
   | ("group" | "waitGroup" | "cancelGroup" | "retryGroup")
@@ -57,6 +63,7 @@ const endpoint = (method: Method, path: string, more: Partial<Endpoint> = {}): E
 
 /** Tasks, permits and workers are safe to ask for twice if they have an id, and the client sees to that. */
 export const ENDPOINTS: Readonly<Record<CallName, Endpoint>> = {
+  bulk: endpoint("POST", "/bulk", { repeatable: true }),
   submit: endpoint("POST", "/tasks", { repeatable: true }),
   submitBatch: endpoint("POST", "/tasks/batch", { repeatable: true }),
   tasks: endpoint("GET", "/tasks"),

@@ -21,6 +21,7 @@ import { type Caller, forbidden, isScoped } from "../../http/index.ts";
 import type { CallName } from "../../protocol/index.ts";
 
 const FOR_SCOPED: Readonly<Record<CallName, "own" | "common" | "refused">> = {
+  bulk: "own",
   submit: "own",
   submitBatch: "own",
   tasks: "own",
@@ -99,6 +100,7 @@ function scopeOf({ agentId, projects }: Caller): string {
 
 /** What the token of an attempt is good for. */
 const FOR_ATTEMPT: ReadonlySet<CallName> = new Set<CallName>([
+  "bulk",
   "submit",
   "submitBatch",
   "task",

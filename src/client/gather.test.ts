@@ -1,0 +1,269 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  answers,
+  type Heard,
+  losesTheAnswer,
+  neverAnswers,
+  type Step,
+  startScript,
+} from "../../test/kits/script-server.ts";
+import { until } from "../../test/kits/waits.ts";
+import type { BulkBody, BulkCall } from "../protocol/index.ts";
+import { type Client, createClient } from "./client.ts";
+import { ClientError } from "./client-error.ts";
+
+const task = { agentId: "ann", action: "build" };
+const submitted = (id: string): object => ({ taskId: id, state: "queued" });
+const idIn = ({ body, id }: BulkCall): string => id ?? (body as { id: string } | undefined)?.id ?? "";
+const callsIn = ({ url, body }: Heard): readonly BulkCall[] =>
+  url === "/bulk" ? (body as BulkBody).calls : [{ call: "submit", body }];
+const refusal = (status: number, code: string, more: object = {}): object => ({
+  status,
+  body: { error: `no: ${code}`, code, ...more },
+});
+
+/** Answers a task by itself, and each item of a bulk as told; what nothing is told of is taken. */
+const serves =
+  (told: (call: BulkCall) => object | undefined = () => undefined): Step =>
+  (response, heard) => {
+    const each = callsIn(heard).map((call) => told(call) ?? { status: 202, body: submitted(idIn(call)) });
+    answers(200, heard.url === "/bulk" ? { answers: each } : submitted(idIn(callsIn(heard)[0] as BulkCall)))(
+      response,
+      heard,
+    );
+  };
+
+type Story = { readonly client: Client; readonly heard: readonly Heard[]; readonly rests: number[] };
+async function story(steps: readonly Step[], told: (story: Story) => Promise<void>): Promise<void> {
+  await using server = await startScript(...steps);
+  const rests: number[] = [];
+  const rest = async (ms: number): Promise<void> => void rests.push(ms);
+  await told({ client: createClient({ url: server.url, rest }), heard: server.heard, rests });
+}
+const together = (client: Client, ids: readonly string[]): Promise<unknown[]> =>
+  Promise.all(ids.map((id) => client.submit({ ...task, id })));
+const pathsOf = (heard: readonly Heard[]): string[] => heard.map(({ url }) => url);
+const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `t${index}`);
+const failed = (promise: Promise<unknown>): Promise<ClientError> =>
+  promise.then(
+    () => assert.fail("it did not fail"),
+    (error: ClientError) => error,
+  );
+
+test("one call alone is the request it is, and what comes while it is out goes together and in order", () =>
+  story([serves()], async ({ client, heard }) => {
+    const ids = names(50);
+    assert.deepEqual(await together(client, ids), ids.map(submitted));
+    assert.deepEqual(pathsOf(heard), ["/tasks", "/bulk"]);
+    assert.deepEqual(heard.flatMap(callsIn).map(idIn), ids);
+    await client.submit({ ...task, id: "alone" });
+    assert.equal(heard.at(-1)?.url, "/tasks");
+  }));
+
+test("calls of every kind that may travel do, each as it would go alone", () =>
+  story([serves()], async ({ client, heard }) => {
+    await Promise.all([
+      client.submit({ ...task, id: "first" }),
+      client.submit({ ...task, id: "t" }),
+      client.submitBatch({ agentId: "bob", tasks: [{ action: "a", id: "b" }] }),
+      client.cancel("é/1", { reason: "no" }),
+      client.askPermit({ gate: "g", id: "p" }),
+      client.settlePermit("p", { ok: false }),
+      client.dropPermit("p", { session: "s" }),
+      client.task("t"),
+      client.askPermit({ gate: "g", id: "held", waitMs: 5 }),
+      client.cancel("timed", { timeoutMs: 5000 }),
+    ]);
+    const bulk = heard.find(({ url }) => url === "/bulk") as Heard;
+    assert.deepEqual(callsIn(bulk), [
+      { call: "submit", body: { ...task, id: "t" } },
+      { call: "submitBatch", body: { agentId: "bob", tasks: [{ action: "a", id: "b" }] } },
+      { call: "cancel", id: "é/1", body: { reason: "no" } },
+      { call: "askPermit", body: { gate: "g", id: "p" } },
+      { call: "settlePermit", id: "p", body: { ok: false } },
+      { call: "dropPermit", id: "p", query: { session: "s" } },
+    ]);
+    assert.deepEqual(pathsOf(heard).toSorted(), ["/bulk", "/permits", "/tasks", "/tasks/t", "/tasks/timed/cancel"]);
+  }));
+
+test("one that is refused among many is refused alone, in the server's words", () =>
+  story(
+    [serves((call) => (idIn(call) === "t3" ? refusal(409, "conflict", { details: { taskId: "t3" } }) : undefined))],
+    async ({ client, heard }) => {
+      const ended = await Promise.allSettled(names(6).map((id) => client.submit({ ...task, id })));
+      assert.deepEqual(
+        ended.map(({ status }) => status === "fulfilled"),
+        [true, true, true, false, true, true],
+      );
+      const { reason } = ended[3] as PromiseRejectedResult;
+      assert.ok(reason instanceof ClientError);
+      assert.deepEqual([reason.status, reason.code, reason.message], [409, "conflict", "no: conflict"]);
+      assert.deepEqual(reason.details, { taskId: "t3" });
+      assert.equal(heard.length, 2);
+    },
+  ));
+
+test("back-pressure in the middle: what found no room rests as long as it is told, and goes again under its id", () => {
+  let isFull = true;
+  const told = (call: BulkCall): object | undefined => {
+    if (!isFull || !["t2", "t4"].includes(idIn(call))) return undefined;
+    if (idIn(call) === "t4") isFull = false;
+    return { ...refusal(429, "queue_full", { retryable: true }), retryAfterS: 7 };
+  };
+  return story([serves(told)], async ({ client, heard, rests }) => {
+    const ids = names(6);
+    assert.deepEqual(await together(client, ids), ids.map(submitted));
+    assert.deepEqual(rests, [7000, 7000]);
+    assert.deepEqual(heard.slice(2).flatMap(callsIn).map(idIn), ["t2", "t4"]);
+  });
+});
+
+test("a bulk whose answer was lost is made again, each call under the same id", () =>
+  story([serves(), losesTheAnswer, serves()], async ({ client, heard, rests }) => {
+    const answered = await Promise.all(Array.from({ length: 20 }, () => client.submit(task)));
+    const [, lost, ...again] = heard;
+    const ids = callsIn(lost as Heard).map(idIn);
+    assert.equal(new Set(ids).size, 19);
+    assert.deepEqual(again.flatMap(callsIn).map(idIn).toSorted(), ids.toSorted());
+    assert.deepEqual(answered.slice(1), ids.map(submitted));
+    assert.equal(rests.length, 19);
+  }));
+
+test("a cancel whose answer was lost in a bulk has worked, if the task is cancelled when it is asked again", () => {
+  const isCancelled = refusal(409, "conflict", { details: { state: "cancelled" } });
+  const step: Step = (response, heard) =>
+    heard.url === "/bulk"
+      ? serves(() => isCancelled)(response, heard)
+      : answers(409, (isCancelled as { body: object }).body)(response, heard);
+  return story([serves(), losesTheAnswer, step], async ({ client }) => {
+    const [, ...ended] = await Promise.all([client.submit(task), client.cancel("a"), client.cancel("b")]);
+    assert.deepEqual(ended, [
+      { status: "cancelled", taskId: "a" },
+      { status: "cancelled", taskId: "b" },
+    ]);
+  });
+});
+
+for (const status of [404, 405])
+  test(`a server that does not know bulk (${status}) is asked one by one, and not for it again`, () => {
+    const step: Step = (response, heard) =>
+      heard.url === "/bulk"
+        ? answers(status, { error: "nothing is there", code: "x" })(response, heard)
+        : serves()(response, heard);
+    return story([step], async ({ client, heard }) => {
+      const ids = names(5);
+      assert.deepEqual(await together(client, ids), ids.map(submitted));
+      assert.deepEqual(await together(client, ids), ids.map(submitted));
+      assert.equal(pathsOf(heard).filter((url) => url === "/bulk").length, 1);
+      assert.equal(heard.length, 11);
+    });
+  });
+
+test("a bulk that is too large as a whole is asked for one by one, and the next are smaller", () => {
+  const isLarge = ({ url, body }: Heard): boolean => url === "/bulk" && JSON.stringify(body).length > 150_000;
+  const step: Step = (response, heard) =>
+    (isLarge(heard) ? answers(413, { error: "large", code: "too_large" }) : serves())(response, heard);
+  return story([step], async ({ client, heard }) => {
+    const large = (id: string): Promise<unknown> =>
+      client.submit({ ...task, id, params: { text: "x".repeat(60_000) } });
+    for (const ids of [names(5), names(5)]) assert.equal((await Promise.all(ids.map(large))).length, 5);
+    assert.equal(heard.filter(isLarge).length, 1);
+  });
+});
+
+test("what refuses or breaks the whole is told to each, and is tried again where that helps", () =>
+  story(
+    [serves(), answers(401, { error: "no: unauthorized", code: "unauthorized" }), answers(200, { answers: [] })],
+    async ({ client, rests }) => {
+      const [first, ...others] = names(4).map((id) => client.submit({ ...task, id }));
+      await first;
+      for (const other of others) assert.equal((await failed(other)).code, "unauthorized");
+      const more = names(3).map((id) => client.submit({ ...task, id }));
+      for (const one of more) assert.equal((await failed(one)).code, "bad_answer");
+      assert.deepEqual(rests, []);
+    },
+  ));
+
+test("a bulk is bounded in calls and in size", () =>
+  story([serves()], async ({ client, heard }) => {
+    const ids = names(600);
+    assert.equal((await together(client, ids)).length, 600);
+    assert.deepEqual(
+      heard.map((one) => callsIn(one).length),
+      [1, 256, 256, 87],
+    );
+    assert.deepEqual(heard.flatMap(callsIn).map(idIn), ids);
+    const text = "x".repeat(100_000);
+    await Promise.all(names(6).map((id) => client.submit({ ...task, id, params: { text } })));
+    assert.deepEqual(
+      heard.slice(4).map((one) => callsIn(one).length),
+      [2, 2, 2],
+    );
+  }));
+
+test("a caller that gives up ends its own call: what had not left is not sent, and no other is touched", () =>
+  story([serves(), neverAnswers, serves()], async ({ client, heard, rests }) => {
+    const [early, late] = [new AbortController(), new AbortController()];
+    const reason = new Error("enough");
+    const first = client.submit({ ...task, id: "first" });
+    const gone = client.submit({ ...task, id: "gone" }, { signal: early.signal });
+    const left = client.submit({ ...task, id: "left" }, { signal: late.signal });
+    const other = client.submit({ ...task, id: "other" });
+    early.abort(reason);
+    await assert.rejects(gone, reason);
+    await first;
+    await until("the bulk is out", () => heard.length === 2);
+    late.abort(reason);
+    await assert.rejects(left, reason);
+    // The bulk gets no answer. What comes now does not wait for it for long.
+    assert.deepEqual(await client.submit({ ...task, id: "next" }), submitted("next"));
+    assert.deepEqual(rests, [], "no call of the bulk has been given up by then");
+    assert.deepEqual(callsIn(heard[1] as Heard).map(idIn), ["left", "other"]);
+    void other.catch(() => {});
+  }));
+
+test("a client that is closed sends what has gathered, waits for its answers, and takes no more", () =>
+  story([serves()], async ({ client, heard }) => {
+    const made = together(client, names(10));
+    const closed = client.close();
+    const refused = await failed(client.submit(task));
+    assert.deepEqual([refused.code, refused.status, refused.retryable], ["closed", 0, false]);
+    await closed;
+    assert.equal(heard.flatMap(callsIn).length, 10);
+    assert.equal((await made).length, 10);
+    await client.close();
+  }));
+
+test("a program's own fetch carries what travels together", async () => {
+  const seen: string[] = [];
+  await using server = await startScript(serves());
+  const client = createClient({
+    url: server.url,
+    fetch: (url, request) => {
+      seen.push(new URL(url).pathname);
+      return globalThis.fetch(url, request);
+    },
+  });
+  await together(client, names(3));
+  assert.deepEqual(seen, ["/tasks", "/bulk"]);
+});
+
+test("a fetch that is put in the place of the global one is used from then on", async () => {
+  await using server = await startScript(serves());
+  const client = createClient({ url: server.url });
+  await client.submit(task);
+  const own = globalThis.fetch;
+  let count = 0;
+  globalThis.fetch = (...given) => {
+    count++;
+    return own(...given);
+  };
+  try {
+    await client.submit(task);
+  } finally {
+    globalThis.fetch = own;
+  }
+  await client.submit(task);
+  assert.equal(count, 1);
+});

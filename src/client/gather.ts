@@ -1,0 +1,127 @@
+/**
+ * Calls that are made at the same time travel together.
+ *
+ * A call that is made alone leaves at once, as the request it is. While a request is out, what comes gathers, and goes
+ * as one `bulk` when the answer is there: in the order in which it was asked for, at most so many calls and characters,
+ * and after a while even if there is no answer yet. Each call is answered or refused by itself; its rests and repeats
+ * are its own (exchange.ts), and whoever gives it up gives up that one. A server that does not know `bulk` is asked one
+ * by one from then on.
+ */
+import type { BulkAnswer, BulkItem } from "../protocol/index.ts";
+import { type BulkName, ENDPOINTS } from "../protocol/wire/index.ts";
+import { ClientError } from "./client-error.ts";
+import { answerOf, fetchOnce, type Gather, type Gathered, refusalFrom, type Wiring } from "./exchange.ts";
+
+/** More save nothing, and the server takes longer over them than the next should wait. */
+const CALLS_MAX = 256;
+/** Characters: the usual `server.bodyLimit` holds as many of any kind. */
+const TEXT_MAX = 256 * 1024;
+/** What has gathered for so long goes without waiting for the answer of what went before. */
+const WAIT_MS = 100;
+/** What is refused as a whole for the size or form of the whole; alone each may be right. */
+const FOR_THE_WHOLE: ReadonlySet<number> = new Set([400, 404, 405, 413, 415]);
+const UNKNOWN: ReadonlySet<number> = new Set([404, 405]);
+
+type Waiting = Gathered & {
+  readonly text: string;
+  readonly resolve: (answer: unknown) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+export function createGather(wiring: Wiring): Gather {
+  let waiting: Waiting[] = [];
+  let out = 0;
+  let isDue = false;
+  let late: NodeJS.Timeout | undefined;
+  let isKnown = true;
+  let textMax = TEXT_MAX;
+
+  /** In a turn of its own, so that all that is asked for in this one goes with it. */
+  function goSoon(): void {
+    if (isDue || waiting.length === 0) return;
+    if (out > 0) {
+      late ??= setTimeout(go, WAIT_MS);
+      return;
+    }
+    isDue = true;
+    setImmediate(() => {
+      isDue = false;
+      go();
+    });
+  }
+
+  function go(): void {
+    clearTimeout(late);
+    late = undefined;
+    const calls = takeNext();
+    if (calls.length === 0) return;
+    out++;
+    void send(calls).finally(() => {
+      out--;
+      goSoon();
+    });
+    goSoon();
+  }
+
+  function takeNext(): readonly Waiting[] {
+    let size = 0;
+    const over = waiting.findIndex(({ text }, index) => {
+      size += text.length;
+      return index >= CALLS_MAX || (index > 0 && size > textMax);
+    });
+    return waiting.splice(0, over < 0 ? waiting.length : over);
+  }
+
+  async function send(calls: readonly Waiting[]): Promise<void> {
+    if (calls.length === 1 || !isKnown) return eachAlone(calls);
+    try {
+      const text = `{"calls":[${calls.map((call) => call.text).join(",")}]}`;
+      const answer = await fetchOnce(wiring, ENDPOINTS.bulk, { text }, {});
+      const { answers } = answerOf(ENDPOINTS.bulk, answer) as Partial<BulkAnswer>;
+      for (const [index, call] of calls.entries()) settle(call, answers?.[index]);
+    } catch (error) {
+      const { status = 0 } = error as Partial<ClientError>;
+      if (UNKNOWN.has(status)) isKnown = false;
+      if (status === 413) textMax /= 2;
+      if (FOR_THE_WHOLE.has(status)) return eachAlone(calls);
+      for (const { reject } of calls) reject(error);
+    }
+  }
+
+  return async (call) => {
+    const { signal } = call;
+    signal?.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    const entry: Waiting = { ...call, text: textOf(call), resolve, reject };
+    const giveUp = (): void => {
+      waiting = waiting.filter((one) => one !== entry);
+      reject(signal?.reason);
+    };
+    signal?.addEventListener("abort", giveUp, { once: true });
+    waiting.push(entry);
+    goSoon();
+    return promise.finally(() => signal?.removeEventListener("abort", giveUp));
+  };
+}
+
+async function eachAlone(calls: readonly Waiting[]): Promise<void> {
+  await Promise.all(calls.map(({ alone, resolve, reject }) => alone().then(resolve, reject)));
+}
+
+/** A call as an item of a bulk. Its body is text already, and is not read again. */
+function textOf({ name, asked: { params, query, text } }: Gathered): string {
+  const { id } = (params ?? {}) as { readonly id?: string };
+  let item = `{"call":"${name satisfies BulkName}"`;
+  if (id !== undefined) item += `,"id":${JSON.stringify(id)}`;
+  if (query !== undefined) item += `,"query":${JSON.stringify(query)}`;
+  if (text !== undefined) item += `,"body":${text}`;
+  return `${item}}`;
+}
+
+function settle({ resolve, reject }: Waiting, answer: BulkItem | undefined): void {
+  if (typeof answer?.status !== "number")
+    return reject(new ClientError("bad_answer", "the answer to one of the calls is missing", { status: 200 }));
+  const { status, body, retryAfterS } = answer;
+  if (status < 400) return resolve(body);
+  reject(refusalFrom(status, body, retryAfterS === undefined ? undefined : retryAfterS * 1000));
+}

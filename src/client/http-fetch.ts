@@ -1,0 +1,71 @@
+/**
+ * `fetch` as far as a client needs it, by node:http: its connections are kept and shared, and a request takes less than
+ * half of the time that the global `fetch` spends on it. Redirects are never followed: the client asks for them as they
+ * are. A program that has put a `fetch` of its own in the place of the global one, or has told it to go through a
+ * proxy, is served by that one.
+ */
+import type { ClientRequest, IncomingMessage } from "node:http";
+import type { Fetch, Fetched } from "./exchange.ts";
+
+/** As long as the global `fetch` waits. */
+const CONNECT_MS = 10_000;
+const nodesOwn = globalThis.fetch;
+/** Under which the global `fetch` finds what carries its requests; absent until it has been used. */
+const DISPATCHER = Symbol.for("undici.globalDispatcher.1");
+
+/** Looked up at each call, so that a program may put its own in the place of the global one at any time. */
+export const usualFetch: Fetch = (url, request) => (isUsual() ? httpFetch : globalThis.fetch)(url, request);
+
+function isUsual(): boolean {
+  const carrier = (globalThis as { readonly [DISPATCHER]?: object })[DISPATCHER];
+  return globalThis.fetch === nodesOwn && (carrier === undefined || carrier.constructor.name === "Agent");
+}
+
+const httpFetch: Fetch = (url, { method = "GET", headers, signal, body }) => {
+  const { promise, resolve, reject } = Promise.withResolvers<Fetched>();
+  // An import would read every name that the module has, which takes longer than a request.
+  const http = process.getBuiltinModule(url.startsWith("https:") ? "node:https" : "node:http");
+  const request = http.request(url, { method, headers, signal }, (answer) => resolve(fetchedFrom(answer)));
+  request.on("error", reject);
+  limitConnecting(request);
+  if (typeof body !== "object") request.end(body);
+  else process.getBuiltinModule("node:stream").pipeline(body, request, () => {});
+  return promise;
+};
+
+function limitConnecting(request: ClientRequest): void {
+  request.once("socket", (socket) => {
+    if (!socket.connecting) return;
+    const late = setTimeout(() => {
+      const error = new Error(`no connection within ${CONNECT_MS} ms`);
+      request.destroy(Object.assign(error, { code: "CONNECT_TIMEOUT" }));
+    }, CONNECT_MS);
+    const isOver = (): void => clearTimeout(late);
+    socket.once("connect", isOver).once("close", isOver);
+  });
+}
+
+const fetchedFrom = (answer: IncomingMessage): Fetched => ({
+  status: answer.statusCode ?? 0,
+  headers: {
+    get: (name) => {
+      const value = answer.headers[name.toLowerCase()];
+      return value === undefined ? null : String(value);
+    },
+  },
+  body: answer,
+  text: () => textOf(answer),
+});
+
+/** By events: reading it as an iterable takes several times as long. */
+function textOf(answer: IncomingMessage): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const chunks: Buffer[] = [];
+  answer.on("data", (chunk: Buffer) => chunks.push(chunk));
+  answer.once("end", () => {
+    const [first] = chunks;
+    resolve((chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks)).toString("utf8"));
+  });
+  answer.once("error", reject);
+  return promise;
+}

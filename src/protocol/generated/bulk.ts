@@ -1,0 +1,39 @@
+/**
+ * Types of the wire: those of shapes/bulk.ts.
+ *
+ * Written by tools/schema-declarations.ts from the schemas: change those, and run it.
+ */
+
+/** What calls that travelled together are answered. */
+export type BulkAnswer = {
+  /** One for each call, in their order. */
+  readonly answers: readonly BulkItem[];
+};
+
+/** Calls that travel together. */
+export type BulkBody = {
+  /** They are begun in their order. What is wrong with one does not fail the others. */
+  readonly calls: readonly BulkCall[];
+};
+
+/** A call that travels with others. */
+export type BulkCall = {
+  /** Which call, by its operationId. */
+  readonly call: "submit" | "submitBatch" | "cancel" | "askPermit" | "settlePermit" | "dropPermit";
+  /** What stands in the path of the call. */
+  readonly id?: string;
+  /** What stands in its query. */
+  readonly query?: Readonly<Record<string, unknown>>;
+  /** Its body. */
+  readonly body?: unknown;
+};
+
+/** What a call of a bulk is answered. */
+export type BulkItem = {
+  /** The status that the call would have alone. */
+  readonly status: number;
+  /** The body that it would have: its answer, or an error. */
+  readonly body: unknown;
+  /** When the same call may succeed, in seconds; as Retry-After says it. */
+  readonly retryAfterS?: number;
+};

@@ -1,0 +1,36 @@
+/**
+ * Calls that travel together: each is read, let in and answered by itself, as if it had come alone.
+ */
+import type * as wire from "../generated/bulk.ts";
+import * as s from "../schema/schema.ts";
+import { BULK_CALLS, BULK_MAX } from "../wire/endpoints.ts";
+
+export const bulkCall: s.Schema<wire.BulkCall> = s.namedObject("BulkCall", {
+  call: s.described(s.oneOf(...BULK_CALLS), "Which call, by its operationId."),
+  id: s.optional(s.anything() as s.Schema<string>, "What stands in the path of the call.", { shownAs: s.name() }),
+  query: s.optional(s.anyObject(), "What stands in its query."),
+  body: s.optional(s.anything(), "Its body."),
+});
+export const bulkBody: s.Schema<wire.BulkBody> = s.namedObject("BulkBody", {
+  calls: s.described(
+    s.noted(
+      s.list(s.noted(s.anything(), { shownAs: bulkCall }) as s.Schema<wire.BulkCall>, { min: 1, max: BULK_MAX }),
+      {
+        expected: `a list of 1 to ${BULK_MAX} calls`,
+      },
+    ),
+    "They are begun in their order. What is wrong with one does not fail the others.",
+  ),
+});
+export const bulkAnswer: s.Schema<wire.BulkAnswer> = s.namedAnswer("BulkAnswer", {
+  answers: s.described(
+    s.list(
+      s.answer<wire.BulkItem>({
+        status: s.described(s.whole(200, 599), "The status that the call would have alone."),
+        body: s.described(s.anything(), "The body that it would have: its answer, or an error."),
+        retryAfterS: s.optional(s.whole(0), "When the same call may succeed, in seconds; as Retry-After says it."),
+      }),
+    ),
+    "One for each call, in their order.",
+  ),
+});

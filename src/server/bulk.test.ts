@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { test } from "node:test";
+import { type Caller, ServerRefusal } from "../http/index.ts";
+import type { BulkBody, BulkItem } from "../protocol/index.ts";
+import { type BulkParts, bulkHandler } from "./bulk.ts";
+import { problemOf } from "./problem.ts";
+
+const admin: Caller = { role: "admin", projects: null, agentId: null };
+const exchange = {
+  caller: admin,
+  request: {} as IncomingMessage,
+  response: {} as ServerResponse,
+  headers: [] as string[],
+};
+const submit = (id: string): object => ({ call: "submit", body: { id, agentId: "a", action: "x" } });
+const cancel = (id: string): object => ({ call: "cancel", id });
+
+/** Handlers that note what they are asked; the rest of the server is as the story needs it. */
+async function answersOf(
+  calls: readonly object[],
+  parts: Partial<BulkParts> = {},
+  handlers: Readonly<Record<string, unknown>> = {},
+): Promise<readonly BulkItem[]> {
+  const done = { submit: async () => ({}), cancel: async () => ({}), ...handlers };
+  const { bulk } = bulkHandler({
+    handlers: done as unknown as BulkParts["handlers"],
+    phase: { check: () => {} },
+    problemOf,
+    onBug: () => assert.fail("a bug"),
+    elapsed: () => 0,
+    ...parts,
+  });
+  return (await bulk({ body: { calls } as unknown as BulkBody }, exchange)).answers;
+}
+
+test("while the server shuts down what begins something is refused, and what ends something is done", async () => {
+  const closed = new ServerRefusal("closed", "the server is shutting down", undefined, 4000);
+  const check = (name: string): void => {
+    if (name === "submit") throw closed;
+  };
+  const [begun, ended] = await answersOf([submit("a"), cancel("b")], { phase: { check } });
+  assert.deepEqual([begun?.status, begun?.retryAfterS, ended?.status], [503, 4, 200]);
+});
+
+test("a bug in one call is told as one, is in the log, and fails no other", async () => {
+  const bugs: unknown[] = [];
+  const onBug = (error: unknown, route: string): void => void bugs.push([String(error), route]);
+  const broken = async (): Promise<never> => {
+    throw new Error("secret");
+  };
+  const [bad, good] = await answersOf([submit("a"), cancel("b")], { onBug }, { submit: broken });
+  assert.deepEqual([bad?.status, good?.status], [500, 200]);
+  assert.doesNotMatch(JSON.stringify(bad), /secret/);
+  assert.deepEqual(bugs, [["Error: secret", "/bulk submit"]]);
+});
+
+test("the headers of one call are not those of the whole", async () => {
+  const push = async (_: unknown, { headers: own }: typeof exchange): Promise<object> => {
+    own.push("retry-after", "1");
+    return {};
+  };
+  await answersOf([submit("a")], {}, { submit: push });
+  assert.deepEqual(exchange.headers, []);
+});
+
+test("calls are begun in their order, and others get a turn between them when that takes long", async () => {
+  const begun: string[] = [];
+  const note = async ({ body: { id } }: { body: { id: string } }): Promise<object> => {
+    begun.push(id);
+    return {};
+  };
+  let now = 0;
+  setImmediate(() => begun.push("another request"));
+  const ids = ["a", "b", "c", "d", "e", "f"];
+  await answersOf(ids.map(submit), { elapsed: () => now++ }, { submit: note });
+  assert.deepEqual(
+    begun.filter((id) => ids.includes(id)),
+    ids,
+  );
+  const at = begun.indexOf("another request");
+  assert.ok(at > 0 && at < begun.length - 1, begun.join());
+});

@@ -1,0 +1,99 @@
+/**
+ * Many calls in one request, each as if it had come alone: who may make it, what it takes, what it answers or refuses.
+ *
+ * They are begun in their order, so that a task may need one that is submitted before it. What a call waits for, such
+ * as the disk, all wait for together. Between them other requests get their turn: a thousand submits take longer than
+ * anybody else should wait.
+ */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { isRecord } from "../core/base/index.ts";
+import { refused } from "../engine/base/index.ts";
+import { isScoped, type Problem } from "../http/index.ts";
+import { type BulkItem, bulkCall, CALLS, type Call, type CallName, readShape } from "../protocol/index.ts";
+import { bodyOf, checkCaller, orThrow, withAgent } from "./answer-call.ts";
+import type { Exchange, Handlers } from "./handlers/handler.ts";
+import type { ServerPhase } from "./life/phase.ts";
+
+export type BulkParts = {
+  readonly handlers: Omit<Handlers, "bulk">;
+  readonly phase: Pick<ServerPhase, "check">;
+  readonly problemOf: (error: unknown) => Problem;
+  readonly onBug: (error: unknown, route: string) => void;
+  /** Milliseconds, of any beginning. */
+  readonly elapsed: () => number;
+};
+
+/** How long calls are begun one after the other without a turn for others. */
+const SLICE_MS = 2;
+type AnyHandler = (asked: unknown, exchange: Exchange) => unknown;
+
+export function bulkHandler(parts: BulkParts): Handlers<"bulk"> {
+  return {
+    async bulk({ body: { calls } }, exchange) {
+      const answers: (BulkItem | Promise<BulkItem>)[] = [];
+      let until = parts.elapsed() + SLICE_MS;
+      for (const [index, given] of calls.entries()) {
+        if (isScoped(exchange.caller) && leans(given)) await Promise.all(answers);
+        answers.push(answerOne(parts, given, `calls[${index}]`, exchange));
+        if (parts.elapsed() < until) continue;
+        await nextTurn();
+        until = parts.elapsed() + SLICE_MS;
+      }
+      return { answers: await Promise.all(answers) };
+    },
+  };
+}
+
+/** Whether a task waits for others. A scoped caller's are looked for, and must be there by then. */
+function leans(given: unknown): boolean {
+  const body: unknown = isRecord(given) ? given.body : undefined;
+  return isRecord(body) && (body.needs !== undefined || body.parent !== undefined);
+}
+
+function answerOne(parts: BulkParts, given: unknown, at: string, exchange: Exchange): BulkItem | Promise<BulkItem> {
+  try {
+    const read = orThrow(readShape(bulkCall, given, at));
+    const call = CALLS[read.call] as unknown as Call;
+    checkCaller(read.call, call.roles ?? [], exchange.caller);
+    parts.phase.check(read.call);
+    const handle = parts.handlers[read.call] as unknown as AnyHandler;
+    // The headers of the whole answer are not this call's to add to.
+    const answered = handle(askedBy(call, read, exchange), { ...exchange, headers: [] });
+    const status = Number(Object.keys(call.answers)[0]);
+    if (!(answered instanceof Promise)) return { status, body: answered };
+    return answered.then(
+      (body: unknown) => ({ status, body }),
+      (error: unknown) => refusalOf(parts, error, read.call),
+    );
+  } catch (error) {
+    return refusalOf(parts, error, "bulk");
+  }
+}
+
+/** A refused body is named as it is alone: by its own fields. */
+function askedBy(
+  call: Call,
+  { id, query, body }: { id?: unknown; query?: unknown; body?: unknown },
+  exchange: Exchange,
+): unknown {
+  refuseGiven(call.params === null ? id : undefined, "id", call);
+  refuseGiven(call.query === null ? query : undefined, "query", call);
+  refuseGiven(call.body === null ? body : undefined, "body", call);
+  return {
+    params: call.params === null ? undefined : orThrow(readShape(call.params, { id })),
+    query: call.query === null ? undefined : orThrow(readShape(call.query, query ?? {})),
+    body: call.body === null ? undefined : bodyOf(call, withAgent(exchange.caller, body)),
+  };
+}
+
+function refuseGiven(given: unknown, field: string, { params, query, body }: Call): void {
+  if (given === undefined) return;
+  const known = Object.entries({ id: params, query, body }).flatMap(([name, shape]) => (shape === null ? [] : [name]));
+  throw refused({ type: "unknown-field", field, known: ["call", ...known] });
+}
+
+function refusalOf({ problemOf, onBug }: BulkParts, error: unknown, name: CallName): BulkItem {
+  const { status, body, retryAfterS, isBug } = problemOf(error);
+  if (isBug) onBug(error, `/bulk ${name}`);
+  return { status, body, ...(retryAfterS === undefined ? {} : { retryAfterS }) };
+}
