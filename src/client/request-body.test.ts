@@ -5,6 +5,7 @@ import { answers, startScript } from "../../test/kits/script-server.ts";
 import type { TaskBody } from "../protocol/index.ts";
 import { type Client, createClient } from "./client.ts";
 import { ClientError } from "./client-error.ts";
+import { bodyText } from "./request-body.ts";
 
 const task = { agentId: "ann", action: "build" };
 const nested = (levels: number): unknown => JSON.parse(`${"[".repeat(levels)}${"]".repeat(levels)}`);
@@ -100,4 +101,10 @@ test("undefined keys are left out, one object may stand twice, levels count from
   assert.equal(server.heard.length, 4);
   const { details } = await refusedParams({ deep: nested(64) });
   assert.match(String(details.field), /^params\.deep\[0\]/);
+});
+
+test("ids that are given never meet, however many there are", () => {
+  const ids = Array.from({ length: 2000 }, () => (JSON.parse(bodyText("submit", task)) as { id: string }).id);
+  assert.equal(new Set(ids).size, ids.length);
+  for (const id of ids) assert.match(id, /^task_[0-9a-hj-km-np-tv-z]{16}$/);
 });

@@ -42,7 +42,17 @@ function named(body: unknown, kind: string): unknown {
 
 /** Digits and letters that are not taken for each other; 16 of them are 80 bits, which do not meet by chance. */
 const LETTERS = "0123456789abcdefghjkmnpqrstvwxyz";
+const LETTERS_EACH = 16;
+/** Chance for so many ids is fetched at once: fetching it is most of what an id costs. */
+const chances = new Uint8Array(LETTERS_EACH * 256);
+let used = chances.length;
+
 function newId(kind: string): string {
-  const chances = crypto.getRandomValues(new Uint8Array(16));
-  return `${kind}_${Array.from(chances, (chance) => LETTERS[chance % LETTERS.length]).join("")}`;
+  if (used === chances.length) {
+    crypto.getRandomValues(chances);
+    used = 0;
+  }
+  let id = `${kind}_`;
+  for (const end = used + LETTERS_EACH; used < end; used++) id += LETTERS[(chances[used] as number) % LETTERS.length];
+  return id;
 }
