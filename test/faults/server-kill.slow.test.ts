@@ -3,14 +3,13 @@
  * finishes exactly once in the log.
  */
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { openDrover } from "../../src/engine/drover.ts";
+import { standBy } from "../kits/faults/standing-server.ts";
 import { clientOf } from "../kits/test-server.ts";
 import { within } from "../kits/waits.ts";
 import { submitUntilAcknowledged, type Whereabouts, workUntilOver } from "../kits/wire-workers.ts";
@@ -20,25 +19,6 @@ const LANES = 6;
 const WORKERS = 3;
 /** So many tasks are acknowledged in one life, by turns: some die young, some in the thick of it. */
 const LIVES = [1, 2, 3, 5, 8, 13, 21];
-
-type Life = { readonly child: ChildProcess; readonly begin: () => Promise<string> };
-
-/** A process that has loaded everything and waits for its turn. */
-function standBy(directory: string): Life {
-  const path = join(import.meta.dirname, "../kits/faults/server-process.ts");
-  const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", path, directory], {
-    stdio: ["pipe", "pipe", "inherit"],
-    env: { NODE_COMPILE_CACHE: join(directory, "compiled"), ...process.env },
-  });
-  const begin = async (): Promise<string> => {
-    const line = once(createInterface({ input: child.stdout as NodeJS.ReadableStream }), "line");
-    child.stdin?.write("begin\n");
-    const [url] = (await Promise.race([line, once(child, "exit").then(() => [""])])) as [string];
-    assert.match(url, /^http:/, "the server could not start again");
-    return url;
-  };
-  return { child, begin };
-}
 
 test(`a server killed ${KILLS} times loses nothing it acknowledged and finishes nothing twice`, async () => {
   const directory = await mkdtemp(join(tmpdir(), "drover-kill-"));
