@@ -344,6 +344,58 @@ describe("tasks", () => {
   });
 });
 
+describe("usage", () => {
+  const usage = { inputTokens: 12_000, outputTokens: 345, cachedTokens: 0, cost: 0.1 + 0.2 };
+  const report = {
+    by: "label:team",
+    rows: [
+      { key: "web", attempts: 2, usage },
+      { key: "", attempts: 1, usage: { ...usage, cost: undefined } },
+    ],
+    count: 2,
+    total: { attempts: 1003, usage },
+    omitted: 7,
+  };
+  test("is a table with a sum", async () => {
+    const { out, asked } = await drover("usage --by label:team -p web -a ann --since 2026-01-30 -n 2".split(" "), {
+      "GET /usage": report,
+    });
+    assert.equal(
+      asked[0]?.call,
+      "GET /usage?by=label%3Ateam&project=web&agentId=ann&limit=2&since=2026-01-30T00%3A00%3A00Z",
+    );
+    assert.equal(
+      out,
+      lines(
+        "LABEL:TEAM        ATTEMPTS  TOKENS IN  OUT  FROM A CACHE  COST",
+        "web                      2     12 000  345             0   0.3",
+        "                         1     12 000  345             0",
+        "all, with 7 more     1 003     12 000  345             0   0.3",
+      ),
+    );
+  });
+  test("nothing was used yet", async () => {
+    const { out } = await drover(["usage"], { "GET /usage": { ...report, rows: [], count: 0, omitted: undefined } });
+    assert.equal(out, "Nothing was used, as far as attempts have said.\n");
+  });
+});
+
+for (const [given, asked] of [
+  ["8h", "2026-01-31T04%3A00%3A00.000Z"],
+  ["2026-01-30", "2026-01-30T00%3A00%3A00Z"],
+  ["2026-01-30T08:00:00+01:00", "2026-01-30T08%3A00%3A00%2B01%3A00"],
+] as const)
+  test(`--since ${given} is an instant on the wire`, async () => {
+    const { asked: calls } = await drover(["tasks", "--since", given], { "GET /tasks": { tasks: [], count: 0 } });
+    assert.match(calls[0]?.call ?? "", new RegExp(`since=${asked.replaceAll(".", "\\.")}&`));
+  });
+for (const given of ["yesterday", "8 hours", "2026-13-45", "2026-1-1"])
+  test(`--since ${given} is refused, with what would be right`, async () => {
+    const { code, err } = await drover(["tasks", "--since", given], {});
+    assert.equal(code, 2);
+    assert.match(err, /--since is ".*"\nhint: {2}give a span before now, such as 8h, a date such as 2026-01-31, or an/);
+  });
+
 describe("group", () => {
   const group = {
     ...{ id: "grp_7", projects: ["web"], total: 3, counts: { queued: 0, done: 2, failed: 1 } },

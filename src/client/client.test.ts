@@ -302,6 +302,7 @@ const methods: { [Name in Exclude<CallName, "bulk">]: (client: Client) => Promis
   removePlan: (client) => client.plans.remove("x"),
   putFile: (client) => client.files.put("1"),
   file: (client) => client.files.get("x").catch(() => {}),
+  usage: (client) => client.usage(),
   stats: (client) => client.stats(),
   queue: (client) => client.queue(),
   config: (client) => client.config(),

@@ -77,6 +77,8 @@ export type Client = AsyncDisposable & {
   cancelGroup(id: string, options?: Options & wire.CancelBody): Reply<"cancelGroup">;
   /** Runs the failed, cancelled and skipped tasks of a group again. */
   retryGroup(id: string, options?: Options): Reply<"retryGroup">;
+  /** What was used, summed up by project, agent, type, day or a label. */
+  usage(query?: wire.UsageQuery, options?: Options): Reply<"usage">;
   /** Queues, totals and the rules in force. */
   stats(options?: Options): Reply<"stats">;
   /** Who waits, by project and agent, with the head of each queue; bounded. */
@@ -376,6 +378,7 @@ function taskMethods(ask: Ask): Pick<Client, keyof calls.TaskCalls> {
 type SchedulerMethods = keyof (calls.SchedulerCalls & calls.ProjectCalls & calls.ServerCalls) | "eventPage";
 function schedulerMethods(ask: Ask): Pick<Client, SchedulerMethods> {
   return {
+    usage: (query = {}, options) => ask("usage", { query }, options),
     stats: (options) => ask("stats", {}, options),
     queue: (options) => ask("queue", {}, options),
     config: (options) => ask("config", {}, options),

@@ -11,6 +11,7 @@ import { newShapes } from "./fleet/shape.ts";
 import { newFleet } from "./fleet/worker-tree.ts";
 import { RollingSum } from "./gate/usage-window.ts";
 import type { Plan } from "./model/plan.ts";
+import { emptyLedger } from "./lifecycle/usage.ts";
 import type { Group, Project, State, Task, Timer } from "./model/state.ts";
 import { BUDGET_BUCKETS } from "./turn/members.ts";
 import { compareGroups, comparePlans, compareProjects, compareSeqs, compareTimers } from "./turn/total-orders.ts";
@@ -72,6 +73,7 @@ export function emptyState(): State {
     parked: 0,
     cursor: null,
     rejected: new Map(),
+    ledger: emptyLedger(),
     totals: noTotals(),
   };
 }

@@ -166,7 +166,7 @@ function applyToTask(state: State, task: Task, event: TaskEvent): void {
     case "dependents-notified":
       return notifyDependents(state, task, event.count, event.rejoins);
     case "attempt-usage":
-      return noteDetails(task, event);
+      return noteDetails(state, task, event);
     case "task-parked":
       return park(state, task, event);
     case "task-approved":

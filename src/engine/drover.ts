@@ -39,6 +39,7 @@ import type {
   PauseStatus,
   ProjectView,
   SharedCalls,
+  UsageReport,
   WithPermit,
   WorkerView,
 } from "../protocol/index.ts";
@@ -67,6 +68,7 @@ import { createTaskApi, type TaskApi } from "./tasks/task-api.ts";
 import { type GateView, type GateWithCalls, gateDetail, gateViews } from "./views/gate-view.ts";
 import { queueView } from "./views/queue-view.ts";
 import { projectViews, statsOf, workerView } from "./views/stats.ts";
+import { type UsageOptions, usageOf } from "./views/usage.ts";
 import { createLocalWorkers, type Handler, type LocalWorker, type WorkerOptions } from "./workers/local-workers.ts";
 import { createRemoteWorkers, type RemoteWorkers } from "./workers/remote-workers.ts";
 import { type CommitListener, createCommitWatch } from "./writer/group-commit.ts";
@@ -149,6 +151,8 @@ export type Drover = AsyncDisposable &
     readonly plans: Plans;
     /** Ends of tasks that a webhook is to be notified of. */
     readonly callbacks: Callbacks;
+    /** What was used, summed up by project, agent, type, day or a label. */
+    usage(options?: UsageOptions): Promise<UsageReport>;
     /** All projects: weight, budget, charge, level, target. */
     projects(): Promise<ProjectView[]>;
     /** All gates: what is out, what waits, what holds them. */
@@ -378,6 +382,7 @@ function apiOf(parts: Awaited<ReturnType<typeof startParts>>): Drover {
     worker: (worker: WorkerOptions, handler: unknown) => workers.join(worker, handler as Handler),
     remote,
     workers: () => read(() => state.fleet.order.map(workerView)),
+    usage: (given) => read(() => usageOf(state, given)),
     projects: () => read(() => projectViews(state, writer.now())),
     putProject: (id, settings) => putProject(writer, id, settings),
     gates: () => read(() => gateViews(state, writer.now())),

@@ -72,6 +72,8 @@ export type SharedCalls = {
   retryGroup(id: string): Promise<wire.GroupRetried>;
   /** Tasks that are put as one. */
   readonly plans: SharedPlans;
+  /** What was used, summed up by project, agent, type, day or a label. */
+  usage(query?: wire.UsageQuery): Promise<wire.UsageReport>;
   /** Queues, totals and the rules in force. */
   stats(): Promise<wire.Stats>;
   /** Who waits, by project and agent, with the head of each queue; bounded. */

@@ -122,6 +122,7 @@ const asked: { [Name in CallName]: Asked<Name> } = {
   cancelPlan: { params: { id: "release" }, body: { reason: "enough" } },
   removePlan: { params: { id: "gone" } },
   retryPlan: { params: { id: "release" } },
+  usage: { query: { by: "label:team", since: "2026-01-31T00:00:00Z" } },
   projects: {},
   project: { params: { id: "default" } },
   putProject: { params: { id: "site" }, body: { weight: 2, budget: { limit: 1000, window: "1h" } } },

@@ -119,6 +119,51 @@ test("a scoped caller's own tasks say that others go first, and an admin hears w
   assert.match(JSON.stringify(await why(tokenOf("admin"))), /secret-holder/);
 });
 
+test("what others used is in no row, and claims another's is refused", async () => {
+  await using other = await openServer({ settings: { server: { tokens } } });
+  const { session } = (await other.ask("joinWorker", { body: { id: "w", slots: 9 } }, admin)).json;
+  for (const [id, agentId, project] of [
+    ["t1", "ann", "site"],
+    ["t2", "a-neighbour", "site"],
+    ["t3", "secret-agent", "secret"],
+    ["t4", "ann", "elsewhere"],
+  ] as const) {
+    const labels = { who: `${agentId}@${project}` };
+    await other.ask("submit", { body: { id, agentId, project, action: "x", labels } }, admin);
+  }
+  await other.ask("sync", { params: { id: "w" }, body: { session, want: 9 } }, admin);
+  const ends = ["t1", "t2", "t3", "t4"].map((taskId) => ({
+    taskId,
+    attempt: 1,
+    outcome: "done",
+    usage: { inputTokens: 7 },
+  }));
+  await other.ask("sync", { params: { id: "w" }, body: { session, results: ends as never } }, admin);
+  const keys = async (who: string, query: object): Promise<string[]> => {
+    const { status, json, text } = await other.ask("usage", { query }, { token: tokenOf(who) });
+    assert.equal(status, 200, text);
+    assert.equal(json.total.usage.inputTokens, 7 * json.total.attempts);
+    return json.rows.map(({ key }) => key).sort();
+  };
+  const all = ["a-neighbour@site", "ann@elsewhere", "ann@site", "secret-agent@secret"];
+  for (const [who, expected] of Object.entries({
+    admin: all,
+    ann: ["ann@elsewhere", "ann@site"],
+    site: ["a-neighbour@site", "ann@site"],
+    both: ["ann@site"],
+    looker: ["a-neighbour@site", "ann@site"],
+  })) {
+    assert.deepEqual(await keys(who, { by: "label:who" }), expected, who);
+    const projects = [...new Set(expected.map((one) => one.replace(/.*@/, "")))].sort();
+    assert.deepEqual(await keys(who, {}), projects, who);
+  }
+  for (const query of [{ project: "secret" }, { agentId: "secret-agent" }])
+    assert.equal((await other.ask("usage", { query }, { token: tokenOf("both") })).status, 403);
+  const bad = await other.call("GET", "/usage?by=nobody", { headers: { authorization: `Bearer ${tokenOf("admin")}` } });
+  assert.deepEqual([bad.status, bad.json], [400, { ...(bad.json as object), code: "bad_request" }]);
+  assert.match(bad.text, /project, agent, type, day, or label/);
+});
+
 test("a worker's note is for those who see all", async () => {
   await using other = await openServer({ settings: { server: { tokens } } });
   const { session } = (await other.ask("joinWorker", { body: { id: "w" } }, admin)).json;

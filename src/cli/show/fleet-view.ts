@@ -5,7 +5,7 @@ import type { GateDetail, GateJson, ProjectView, ScheduleView, WorkerView } from
 import type { Output } from "../shell/output.ts";
 import { plain, type Tint } from "../shell/text.ts";
 import { tokensOf } from "./task-view.ts";
-import { age, count, span } from "./time.ts";
+import { age, cost, count, span } from "./time.ts";
 
 const WORKER_TINTS: Readonly<Record<WorkerView["status"], Tint | null>> = {
   idle: "green",
@@ -46,7 +46,7 @@ export const projectTable = (projects: readonly ProjectView[], output: Output): 
     { title: "RUNNING", of: ({ inFlight, maxConcurrent }) => `${inFlight} of ${count(maxConcurrent)}`, align: "right" },
     { title: "CHARGED", of: ({ charged }) => count(Math.round(charged)), align: "right" },
     { title: "TOKENS", of: ({ usage }) => tokensOf(usage), align: "right" },
-    { title: "COST", of: ({ usage }) => (usage?.cost === undefined ? "" : String(usage.cost)), align: "right" },
+    { title: "COST", of: ({ usage }) => cost(usage?.cost), align: "right" },
     { title: "LEVEL", of: ({ level }) => count(Math.round(level)), align: "right" },
     { title: "BUDGET", of: shownBudget, tint: (project) => (isSpent(project) ? "red" : null) },
     { title: "PROVIDER", of: ({ provider }) => provider ?? "" },

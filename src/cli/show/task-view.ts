@@ -4,7 +4,7 @@
 import type { Round, TaskState, TaskView, UsageView } from "../../protocol/index.ts";
 import type { Column, Output } from "../shell/output.ts";
 import { plainLines, type Tint, wrapLine } from "../shell/text.ts";
-import { age, bytes, count, lasted, span } from "./time.ts";
+import { age, bytes, count, lasted, cost as shownCost, span } from "./time.ts";
 
 const TINTS: Readonly<Record<TaskState, Tint | null>> = {
   waiting: "dim",
@@ -93,7 +93,7 @@ export const tokensOf = (usage: UsageView | undefined): string =>
 
 export function usageOf({ inputTokens, outputTokens, cachedTokens, cost }: UsageView): string {
   const cached = cachedTokens === 0 ? "" : `, ${count(cachedTokens)} from a cache`;
-  const price = cost === undefined ? "" : `; cost ${cost}`;
+  const price = cost === undefined ? "" : `; cost ${shownCost(cost)}`;
   return `${count(inputTokens)} tokens in, ${count(outputTokens)} out${cached}${price}`;
 }
 

@@ -53,6 +53,10 @@ export function count(value: number): string {
   return fraction === undefined ? grouped : `${grouped}.${fraction.slice(0, 2)}`;
 }
 
+/** Four digits behind the point at most: sums of small costs are not exact. */
+export const cost = (value: number | undefined): string =>
+  value === undefined ? "" : String(Math.round(value * 10_000) / 10_000);
+
 /** `512 MiB`: resources and logs. */
 export function bytes(value: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];

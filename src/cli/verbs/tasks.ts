@@ -7,23 +7,23 @@ import type { TaskPage, TaskState } from "../../protocol/index.ts";
 import { TASK_STATES } from "../../protocol/wire/index.ts";
 
 import { answering } from "../shell/connection.ts";
-import { usageProblem } from "../shell/problem.ts";
-import { type FlagSpec, given, label, milliseconds, several, type VerbBody } from "../shell/verb.ts";
+import { type FlagSpec, given, label, several, type VerbBody } from "../shell/verb.ts";
 import { taskTable, taskTree } from "../show/task-view.ts";
 import { PAGE_FLAGS, type PageFlags, readPages } from "./pages.ts";
+import { type SinceFlags, sinceFlag, sinceFrom } from "./since.ts";
 
-type Flags = PageFlags & {
-  readonly project?: string;
-  readonly agent?: string;
-  readonly type?: string;
-  readonly state?: readonly string[];
-  readonly label?: readonly string[];
-  readonly group?: string;
-  readonly parent?: string;
-  readonly tree?: string | true;
-  readonly since?: string;
-  readonly order?: "newest" | "oldest";
-};
+type Flags = PageFlags &
+  SinceFlags & {
+    readonly project?: string;
+    readonly agent?: string;
+    readonly type?: string;
+    readonly state?: readonly string[];
+    readonly label?: readonly string[];
+    readonly group?: string;
+    readonly parent?: string;
+    readonly tree?: string | true;
+    readonly order?: "newest" | "oldest";
+  };
 
 const FILTER_FLAGS: readonly FlagSpec[] = [
   { flags: "-p, --project <name>", about: "only of this project" },
@@ -36,10 +36,7 @@ const FILTER_FLAGS: readonly FlagSpec[] = [
     words: TASK_STATES,
   },
   { flags: "--label <key=value>", about: "only with this label; given again, with all of them", read: label },
-  {
-    flags: "--since <when>",
-    about: "only what was submitted or has ended since: a span before now (8h), or an instant",
-  },
+  sinceFlag("was submitted or has ended"),
   { flags: "--order <order>", about: "which come first (default: newest)", choices: ["newest", "oldest"] },
   { flags: "--group <id>", about: "only of this group: the tasks of one batch" },
   { flags: "--parent <id>", about: "only tasks that name this one as parent" },
@@ -77,9 +74,9 @@ const inOrder = (tasks: TaskPage["tasks"], flags: Flags): TaskPage["tasks"] =>
   orderOf(flags) === "oldest" ? tasks : tasks.toReversed();
 
 async function readTasks(client: Client, flags: Flags, now: number): Promise<TaskPage> {
-  const { project, agent, type, state, label: labels, group, parent, since: span } = flags;
+  const { project, agent, type, state, label: labels, group, parent } = flags;
   const root = typeof flags.tree === "string" ? flags.tree : undefined;
-  const since = span === undefined ? undefined : pastFrom("--since", span, now);
+  const since = sinceFrom(flags, now);
   // An unknown state is refused by the server, which names those there are.
   const states = state as readonly TaskState[] | undefined;
   const filter = given({
@@ -101,11 +98,4 @@ async function readTasks(client: Client, flags: Flags, now: number): Promise<Tas
     ({ tasks }) => tasks,
   );
   return { tasks: items, count: items.length, ...more };
-}
-
-/** RFC 3339 as it stands; a span counts back from now. */
-function pastFrom(flag: string, text: string, now: number): string {
-  if (/^\d{4}-\d\d-\d\d/.test(text)) return text;
-  if (/^\d+(ms|s|m|h|d)$/.test(text)) return new Date(now - milliseconds(text)).toISOString();
-  throw usageProblem(`${flag} is "${text}"`, "give a span before now, such as 8h, or an instant");
 }

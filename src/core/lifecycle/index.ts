@@ -9,4 +9,4 @@ export { THROTTLED_MS_MAX } from "./loss.ts";
 export { groupOfPlan } from "./plans.ts";
 export { SCHEDULES_MAX } from "./schedule.ts";
 export { isTimedOutUnnamed, timeoutError } from "./stop.ts";
-export { summed } from "./usage.ts";
+export { beginOfDay, dayOf, summed } from "./usage.ts";

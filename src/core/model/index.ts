@@ -15,6 +15,7 @@ export { ADDED, FIELDS, RENAMED } from "./event-fields.ts";
 export type { Event, EventKind, FileRef, Reason, Takes, TaskSubmitted, UsageTotals } from "./events.ts";
 export { taskOf } from "./events.ts";
 export type { Approval, AttemptUsage, End, Round } from "./extra.ts";
+export type { LedgerRow } from "./ledger.ts";
 export type {
   ReadonlyAgent as Agent,
   ReadonlyAttempt as Attempt,

@@ -41,6 +41,7 @@ import type { Growth, Wait } from "./growth.ts";
 import type { EndPhase, Phase, PhaseCounts } from "./phase.ts";
 import type { Plan } from "./plan.ts";
 import type { Room, UsedRoom } from "./room.ts";
+import type { Ledger } from "./ledger.ts";
 
 export * from "./phase.ts";
 
@@ -592,4 +593,6 @@ export type State = {
   readonly totals: Totals;
   /** How many tasks of an agent found no room, of the agents it happened to last. */
   readonly rejected: Map<AgentId, number>;
+  /** What attempts used, day by day. */
+  readonly ledger: Ledger;
 };

@@ -152,6 +152,13 @@ export type ScheduleRow = [
   ...[lastTask: string | null],
 ];
 type RejectedRow = [tag: "rejected", agent: string, count: number];
+/** What was used on a day, by type or by label. */
+type LedgerRow = [
+  ...[tag: "used", kind: "types" | "labels", day: number, project: string, agent: string, of: string],
+  ...[attempts: number, usage: UsageRow],
+];
+/** The last days of which rows had to go. */
+type LedgerGoneRow = [tag: "used-gone", types: number, labels: number];
 export type EndOfFileRow = [tag: "end", lines: number];
 
 export type Row =
@@ -168,7 +175,8 @@ export type Row =
       | TaskRow
     )
   | PlanRow
-  | (GroupRow | AttemptRow | HoldRow | ArtifactRow | StoneRow | CallbackRow | ScheduleRow | RejectedRow | EndOfFileRow);
+  | (GroupRow | AttemptRow | HoldRow | ArtifactRow | StoneRow | CallbackRow | ScheduleRow | RejectedRow | EndOfFileRow)
+  | (LedgerRow | LedgerGoneRow);
 export type RowOf<Tag extends Row[0]> = Extract<Row, readonly [Tag, ...unknown[]]>;
 
 /** Fewest and most values of each kind of line. */
@@ -192,6 +200,8 @@ export const LENGTHS: Readonly<Record<Row[0], readonly [least: number, most: num
   callback: [2, 6],
   schedule: [6, 6],
   rejected: [3, 3],
+  used: [8, 8],
+  "used-gone": [3, 3],
   end: [2, 2],
 };
 

@@ -44,6 +44,7 @@ import { bookCall } from "../lifecycle/permits.ts";
 import { adoptGroup } from "../lifecycle/plans.ts";
 import { setTimer } from "../lifecycle/timers.ts";
 import { armWake, awaitArtifact, count, countEnd, endsOf, keptBy, nameAll, setPin } from "../lifecycle/transitions.ts";
+import { putRow } from "../lifecycle/usage.ts";
 import type { FileRef, UsageTotals } from "../model/events.ts";
 import type { Approval, AttemptUsage, End, EndedExtra, Loop } from "../model/extra.ts";
 import type { Answer, Tree } from "../model/growth.ts";
@@ -157,6 +158,14 @@ const LOADERS: { readonly [Tag in format.Row[0]]: (loading: Loading, row: format
   callback: loadCallback,
   schedule: loadSchedule,
   rejected: ({ state }, [, agent, times]) => state.rejected.set(agent as AgentId, times),
+  used: ({ state }, [, kind, day, project, agent, of, attempts, usage]) => {
+    const where = { day, project: project as ProjectId, agent: agent as AgentId, of };
+    putRow(state.ledger[kind], { ...where, attempts, usage: usageFrom(usage) });
+  },
+  "used-gone": ({ state: { ledger } }, [, types, labels]) => {
+    ledger.types.goneDay = types;
+    ledger.labels.goneDay = labels;
+  },
   end: (loading, [, lines]) => {
     if (lines !== loading.line - 1) throw new SnapshotUnreadable("cut", loading.line, "lines before it are missing");
     loading.isWhole = true;

@@ -3,7 +3,7 @@
  *
  *     header · config · spent · projects with their agents · workers · gates · tabs · groups · plans
  *     requirements and tasks, in the order of submission · attempts · holds · artifacts · tombstones · callbacks
- *     schedules · end
+ *     schedules · what was used · end
  *
  * Only facts are written, none of the indices: queues, bit sets, trees, counts and timers follow from the
  * facts and are rebuilt by `restore` with the very functions that evolve uses. One line per thing, so that a million
@@ -92,6 +92,15 @@ function* rowsOf(state: ReadonlyState): Generator<format.Row> {
   for (const { id, body, nextAt, lastAt, lastTask } of byId(state.schedules.values())) {
     yield ["schedule", id, body, nextAt, lastAt, lastTask];
   }
+  yield* ledgerRows(state.ledger);
+}
+
+/** In the order in which they began: the first goes first. */
+function* ledgerRows({ types, labels }: ReadonlyState["ledger"]): Generator<format.Row> {
+  if (types.goneDay >= 0 || labels.goneDay >= 0) yield ["used-gone", types.goneDay, labels.goneDay];
+  for (const [kind, part] of [["types", types] as const, ["labels", labels] as const])
+    for (const { day, project, agent, of, attempts, usage } of part.rows.values())
+      yield ["used", kind, day, project, agent, of, attempts, usageRow(usage)];
 }
 
 const byId = <Item extends { readonly id: string }>(items: Iterable<Item>): Item[] =>

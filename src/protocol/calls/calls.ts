@@ -15,6 +15,7 @@ import * as scheduler from "../shapes/scheduler.ts";
 import * as schedule from "../shapes/schedules.ts";
 import * as about from "../shapes/task-calls.ts";
 import * as task from "../shapes/tasks.ts";
+import * as usage from "../shapes/usage.ts";
 import * as worker from "../shapes/workers.ts";
 import type { CallName } from "../wire/endpoints.ts";
 import { type AnswerOf, type AskOf, type Call, callsOf, type Id } from "./call.ts";
@@ -50,6 +51,7 @@ export type FileCalls = {
   readonly file: Call<{ params: wire.FileName; query: wire.FileQuery }, string>;
 };
 export type ProjectCalls = {
+  readonly usage: Call<{ query: wire.UsageQuery }, wire.UsageReport>;
   readonly projects: Call<Nothing, wire.ProjectList>;
   readonly project: Call<{ params: Id }, wire.ProjectView>;
   readonly putProject: Call<{ params: Id; body: wire.ProjectBody }, wire.ProjectView>;
@@ -278,6 +280,15 @@ const groupCalls = callsOf<GroupCalls>("groups", {
 });
 
 const projectCalls = callsOf<ProjectCalls>("projects", {
+  usage: {
+    roles: READERS,
+    query: usage.usageQuery,
+    summary: "What was used, summed up by project, agent, type, day or a label",
+    description:
+      "As attempts said at their ends, also of tasks that are long gone. By a label, an attempt without it is in no " +
+      "row.",
+    answers: { 200: usage.usageReport },
+  },
   projects: {
     roles: READERS,
     summary: "All projects: weight, budget, charge, level, target",

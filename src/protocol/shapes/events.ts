@@ -8,7 +8,7 @@ import type { Event, EventKind } from "../../core/model/index.ts";
 import type { EventsQuery, Health, Readiness } from "../generated/events.ts";
 import * as s from "../schema/schema.ts";
 import { EVENTS_MAX } from "../wire/endpoints.ts";
-import { labelFilter } from "./tasks.ts";
+import { labelFilter } from "./labels.ts";
 
 /** What an event is shown with, whatever its kind. `At` is how instants are given. */
 type Envelope<At> = {

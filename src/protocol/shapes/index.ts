@@ -1,9 +1,11 @@
 /** What other layers may use of this room: the bodies that the engine reads. */
 
 export { fileRefs, outputPath, outputs } from "./files.ts";
+export { labelFilter, labels } from "./labels.ts";
 export { permitBody, settleBody } from "./permits.ts";
 export { PLAN_ID_MAX, planFilterFields, putPlanFields } from "./plans.ts";
 export { SCHEDULE_ID_MAX, scheduleFields } from "./schedules.ts";
 export { PAGE_DEFAULT } from "./task-calls.ts";
-export { batchBody, labelFilter, labels, taskFields } from "./tasks.ts";
+export { batchBody, taskFields } from "./tasks.ts";
+export { USAGE_ROWS_DEFAULT, USAGE_ROWS_MAX, usageBy } from "./usage.ts";
 export { joinBody, SESSION_MAX, syncBody, usage, workerOptions } from "./workers.ts";

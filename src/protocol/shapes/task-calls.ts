@@ -5,7 +5,8 @@ import type * as wire from "../generated/task-calls.ts";
 import * as s from "../schema/schema.ts";
 import { PAGE_MAX } from "../wire/endpoints.ts";
 import { TASK_STATES, type TaskState, WAIT_MS_DEFAULT, WAIT_MS_MAX } from "../wire/task-state.ts";
-import { labelFilter, priority, taskView } from "./tasks.ts";
+import { labelFilter } from "./labels.ts";
+import { priority, taskView } from "./tasks.ts";
 
 export const PAGE_DEFAULT = 100;
 const TAIL_LINES_MAX = 10_000;

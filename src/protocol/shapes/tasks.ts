@@ -11,6 +11,7 @@ import { expectedBy, type Fields } from "../schema/schema.ts";
 import { TASK_STATES, type TaskState } from "../wire/task-state.ts";
 import { approvalBody, approvalView } from "./approvals.ts";
 import { fileRefs, outputs } from "./files.ts";
+import { labels } from "./labels.ts";
 import { currentRound, loop, round } from "./loops.ts";
 import { attemptUsage, usageView } from "./usage.ts";
 
@@ -49,34 +50,6 @@ export const resources: s.Schema<wire.Resources> = s.object({
   memoryBytes: s.optional(s.whole(0)),
 });
 
-const LABELS_MAX = 32;
-const LABEL_KEY_MAX = 63;
-const LABEL_VALUE_MAX = 256;
-const labelKey: s.Schema<string> = s.refined(
-  s.name(LABEL_KEY_MAX),
-  (key) => !key.includes("="),
-  `a name of 1 to ${LABEL_KEY_MAX} characters without blanks and without =`,
-);
-export const labels = (): s.Schema<Readonly<Record<string, string>>> =>
-  s.refined(
-    s.table(s.text(0, LABEL_VALUE_MAX), labelKey),
-    (given) => Object.keys(given).length <= LABELS_MAX,
-    `an object of at most ${LABELS_MAX} texts by name`,
-  );
-
-/** What a filter names: `key=value`. */
-const labelText = (): s.Schema<string> =>
-  s.refined(
-    s.text(2, LABEL_KEY_MAX + 1 + LABEL_VALUE_MAX),
-    (text) => text.includes("=") && labelKey["~check"](text.slice(0, text.indexOf("="))),
-    "a label such as team=web",
-  );
-export const labelFilter = (): s.Schema<string | readonly string[]> =>
-  s.either(
-    labelText(),
-    s.list(labelText(), { min: 1, max: LABELS_MAX }),
-    `a label such as team=web, or a list of at most ${LABELS_MAX}`,
-  );
 
 const batchTaskFields: Fields<Omit<wire.TaskBody, "agentId">> = {
   action: s.described(s.text(1, 1024), "What is to be done. Push workers get it as `kind`, exec workers as JSON.", {

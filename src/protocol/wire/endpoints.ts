@@ -28,6 +28,7 @@ export type CallName =
   | ("logs" | "putFile" | "file" | "approve")
   | ("group" | "waitGroup" | "cancelGroup" | "retryGroup")
   | ("plans" | "plan" | "putPlan" | "cancelPlan" | "retryPlan" | "pausePlan" | "resumePlan" | "removePlan")
+  | "usage"
   | ("projects" | "project" | "putProject" | "workers" | "joinWorker" | "sync" | "handInLog" | "drainWorker")
   | "leaveWorker"
   | ("schedules" | "schedule" | "putSchedule" | "removeSchedule" | "askPermit" | "settlePermit" | "dropPermit")
@@ -90,6 +91,7 @@ export const ENDPOINTS: Readonly<Record<CallName, Endpoint>> = {
   removePlan: endpoint("DELETE", "/plans/{id}"),
   putFile: endpoint("PUT", "/files/{hash}", { consumes: BYTES }),
   file: endpoint("GET", "/files/{hash}", { produces: [BYTES] }),
+  usage: endpoint("GET", "/usage"),
   projects: endpoint("GET", "/projects"),
   project: endpoint("GET", "/projects/{id}"),
   putProject: endpoint("PUT", "/projects/{id}"),

@@ -48,6 +48,7 @@ const FOR_SCOPED: Readonly<Record<CallName, "own" | "common" | "refused">> = {
   removePlan: "own",
   putFile: "refused",
   file: "own",
+  usage: "own",
   projects: "own",
   project: "own",
   putProject: "refused",

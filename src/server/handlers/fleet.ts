@@ -60,6 +60,7 @@ function projectHandlers({ drover }: Deps): Handlers<keyof ProjectCalls> {
     return isScoped(caller) ? all.filter(({ id }) => ownProject(drover.state, caller, id)) : all;
   };
   return {
+    usage: ({ query }, { caller }) => drover.usage(ownFilter(caller, query)),
     projects: async (_, { caller }) => {
       const projects = await ownProjects(caller);
       return { projects, count: projects.length };

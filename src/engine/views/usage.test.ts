@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { createTestDrover } from "../../testing/index.ts";
+
+const DAY = 86_400_000;
+const at = Date.parse("2026-01-31T12:00:00Z");
+const used = (inputTokens: number, outputTokens: number, cost?: number) => ({
+  inputTokens,
+  outputTokens,
+  cachedTokens: 0,
+  ...(cost === undefined ? {} : { cost }),
+});
+
+test("usage is summed up by project, agent, type, day and label, also when tasks are long gone", async () => {
+  const data = await mkdtemp(join(tmpdir(), "drover-usage-"));
+  const first = await createTestDrover({ data, at });
+  const { drover, clock } = first;
+  await drover.worker({}, ({ params }, { usage }) => usage(params as object));
+  const submit = async (id: string, more: object, params: object) => {
+    await drover.submit({ id, agentId: "ann", action: "x", params: { ...params }, ...more });
+    await drover.wait(id);
+  };
+  await submit("a", { project: "web", type: "code", labels: { team: "red", run: "1" } }, used(10, 1, 0.5));
+  await submit("b", { project: "web", type: "plan", labels: { team: "blue" } }, used(20, 2));
+  await clock.advance(DAY);
+  await submit("c", { project: "api", agentId: "bob", type: "code", labels: { team: "red" } }, used(30, 3, 0.25));
+  await submit("d", { project: "api" }, { outputTokens: 0 });
+  await clock.advance(2 * DAY);
+  assert.equal(drover.state.tasks.size, 0, "the records of all are gone");
+  await drover.snapshot();
+  await drover.close();
+
+  await using second = await createTestDrover({ data, at: clock.now() });
+  const { usage } = second.drover;
+  const rows = async (options: object) =>
+    (await usage(options)).rows.map(({ key, attempts, usage: one }) => [key, attempts, one]);
+  assert.deepEqual(await usage(), {
+    by: "project",
+    rows: [
+      { key: "api", attempts: 1, usage: used(30, 3, 0.25) },
+      { key: "web", attempts: 2, usage: used(30, 3, 0.5) },
+    ],
+    count: 2,
+    total: { attempts: 3, usage: used(60, 6, 0.75) },
+  });
+  assert.deepEqual(
+    await rows({ by: "agent" }),
+    [
+      ["bob", 1, used(30, 3, 0.25)],
+      ["ann", 2, used(30, 3, 0.5)],
+    ].toSorted(),
+  );
+  assert.deepEqual(await rows({ by: "type", project: "web" }), [
+    ["plan", 1, used(20, 2)],
+    ["code", 1, used(10, 1, 0.5)],
+  ]);
+  assert.deepEqual(await rows({ by: "day" }), [
+    ["2026-02-01", 1, used(30, 3, 0.25)],
+    ["2026-01-31", 2, used(30, 3, 0.5)],
+  ]);
+  assert.deepEqual(await rows({ by: "day", since: "2026-02-01T23:00:00Z" }), [["2026-02-01", 1, used(30, 3, 0.25)]]);
+  assert.deepEqual(await rows({ by: "label:team" }), [
+    ["red", 2, used(40, 4, 0.75)],
+    ["blue", 1, used(20, 2)],
+  ]);
+  assert.deepEqual(await rows({ by: "label:team", agentId: "bob" }), [["red", 1, used(30, 3, 0.25)]]);
+  assert.deepEqual(await rows({ by: "label:nobody" }), []);
+  const cut = await usage({ by: "type", limit: 1 });
+  assert.deepEqual([cut.count, cut.omitted, cut.total.attempts], [1, 1, 3]);
+  await rm(data, { recursive: true });
+});
+
+test("what usage cannot be summed up by is refused by its name", async () => {
+  await using kit = await createTestDrover();
+  for (const by of ["nobody", "label:", "label:a b", "label:a=b", "", 7])
+    await assert.rejects(kit.drover.usage({ by } as never), {
+      code: "bad_request",
+      message: /by is .*, and must be project, agent, type, day, or label: and the key of a label/,
+    });
+  await assert.rejects(kit.drover.usage({ limit: 1001 }), { code: "bad_request" });
+});
+
+test("the oldest rows go first, and the report says since when it is whole", async () => {
+  await using kit = await createTestDrover({ at });
+  const { drover, clock } = kit;
+  await drover.worker({ slots: 10 }, (_, { usage }) => usage({ outputTokens: 1 }));
+  const runs = async (from: number, to: number) => {
+    for (let run = from; run < to; run++) {
+      const labels = Object.fromEntries(Array.from({ length: 32 }, (_, index) => [`l${index}`, `${run}`]));
+      await drover.submit({ agentId: "ann", action: "x", labels });
+    }
+    await kit.settle();
+  };
+  await runs(0, 200);
+  await clock.advance(DAY);
+  await runs(200, 313);
+  const { rows, goneDay } = drover.state.ledger.labels;
+  assert.deepEqual([rows.size, goneDay], [10_000, Math.floor(at / DAY)]);
+  const [first, last] = [await drover.usage({ by: "label:l0" }), await drover.usage({ by: "label:l9" })];
+  assert.deepEqual([first.total.attempts, last.total.attempts], [312, 313], "16 rows of the first run are gone");
+  assert.deepEqual([first.completeSince, first.count, first.omitted], ["2026-02-01T00:00:00.000Z", 100, 212]);
+  assert.equal((await drover.usage({ by: "label:l0", since: "2026-02-01T00:00:00Z" })).completeSince, undefined);
+  assert.equal((await drover.usage({ by: "agent" })).completeSince, undefined);
+});
