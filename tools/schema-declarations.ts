@@ -9,6 +9,7 @@
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { EVENT_KINDS } from "../src/core/model/index.ts";
 import { notesOf, oneOf, type Schema } from "../src/protocol/schema/schema.ts";
 import { coreSections } from "../src/protocol/settings/schema.ts";
 import * as approvals from "../src/protocol/shapes/approvals.ts";
@@ -72,6 +73,7 @@ const inBrackets = (type: string): string => (type.includes(" | ") && !type.star
 const GENERIC: Readonly<Record<string, readonly string[]>> = {
   TaskBody: ["Params"],
   TaskView: ["Params", "Result"],
+  Input: ["Result"],
   AssignedView: ["Params", "Result", "Needed"],
 };
 const PARAMETERS: Readonly<Record<string, { readonly field: string; readonly text: string }>> = {
@@ -204,6 +206,7 @@ const INNER: Readonly<Record<string, string>> = {
 const BY_HAND = ["planDocument", "eventJson", "eventPage", "schedulerSection", "schedulerConfig", "configPatchBody"];
 const ELSEWHERE: readonly (readonly [name: string, schema: Schema, file: string])[] = [
   ["TaskState", oneOf(...TASK_STATES), "../wire/task-state.ts"],
+  ["EventKind", oneOf(...EVENT_KINDS), "../../core/model/index.ts"],
   ["SchedulerRules", scheduler.schedulerSection, "../../core/config/index.ts"],
 ];
 

@@ -44,7 +44,7 @@ export type Client = AsyncDisposable & {
   /** Submits many tasks at once. A bad item never fails the others; items may need each other by id. */
   submitBatch(batch: wire.BatchBody, options?: Options): Reply<"submitBatch">;
   /** Pages through tasks, in the order of submission. */
-  tasks(query?: wire.TasksQuery, options?: Options): Reply<"tasks">;
+  tasks(query?: wire.TasksFilter, options?: Options): Reply<"tasks">;
   /** Reads a task. */
   task<Result = unknown, Params extends object = wire.AnyParams>(
     id: string,
@@ -347,7 +347,7 @@ function taskMethods(ask: Ask): Pick<Client, keyof calls.TaskCalls> {
   return {
     submit: (body, options) => ask("submit", { body: body as wire.TaskBody }, options),
     submitBatch: (body, options) => ask("submitBatch", { body }, options),
-    tasks: (query = {}, options) => ask("tasks", { query }, options),
+    tasks: (query = {}, options) => ask("tasks", { query: query as wire.TasksQuery }, options),
     task: <Result, Params extends object>(id: string, options?: Options) =>
       ask("task", { params: { id } }, options) as Promise<wire.TaskView<Params, Result>>,
     patch: (id, body, options) => ask("patch", { params: { id }, body }, options),

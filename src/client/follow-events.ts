@@ -4,7 +4,7 @@
  * A connection that breaks, or on which nothing is heard for a while, not even a heartbeat, is opened again behind the
  * last event that was given out. So a reader sees every event once and in order, whatever the network does.
  */
-import type { EventJson } from "../protocol/index.ts";
+import type { EventJson, EventKind } from "../protocol/index.ts";
 import { ENDPOINTS } from "../protocol/wire/index.ts";
 import { ClientError } from "./client-error.ts";
 import { headersFor, networkError, refusalOf, restAfter, type Wiring } from "./exchange.ts";
@@ -14,6 +14,12 @@ import { targetOf } from "./server-address.ts";
 export type FollowOptions = {
   /** Events behind this number; 0, which is the default: from the beginning. */
   readonly after?: number;
+  /** Only those since this instant, in log time, as RFC 3339 text. */
+  readonly since?: string;
+  /** Only events about this task. */
+  readonly task?: string;
+  /** Only events of this kind, or these. */
+  readonly kind?: EventKind | readonly EventKind[];
   /** Only events about tasks with this label, as `key=value`, or with all of these. */
   readonly label?: string | readonly string[];
   /** Ends the reading. */
@@ -34,15 +40,15 @@ const HELD_MAX = 16 * 1024 * 1024;
 
 /** Ends when the signal fires, and with an error when the server refuses or stays away. */
 export async function* followEvents(wiring: Wiring, options: FollowOptions): AsyncGenerator<EventJson> {
-  const { label, signal, reconnects = RECONNECTS, silenceMs = SILENCE_MS } = options;
+  const { after: from = 0, signal, reconnects = RECONNECTS, silenceMs = SILENCE_MS, ...filter } = options;
   const isOver = (): boolean => signal?.aborted === true;
-  let { after = 0 } = options;
+  let after = from;
   let fruitless = 0;
   while (!isOver()) {
     const line = openLine(silenceMs, signal);
     let askedMs: number | undefined;
     try {
-      for await (const event of eventsOn(wiring, { after, ...(label === undefined ? {} : { label }) }, line)) {
+      for await (const event of eventsOn(wiring, { ...filter, after }, line)) {
         fruitless = 0;
         if (event.seq <= after) continue;
         after = event.seq;
@@ -104,7 +110,7 @@ function openLine(silenceMs: number, outer: AbortSignal | undefined): Line {
 
 async function* eventsOn(
   wiring: Wiring,
-  query: Pick<FollowOptions, "after" | "label">,
+  query: Omit<FollowOptions, "signal" | "reconnects" | "silenceMs">,
   line: Line,
 ): AsyncGenerator<EventJson> {
   const { address } = wiring;

@@ -3,7 +3,7 @@
  */
 
 export type * as wire from "../protocol/generated/index.ts";
-export type { AnyParams, SharedCalls } from "../protocol/index.ts";
+export type { AnyParams, SharedCalls, TasksFilter } from "../protocol/index.ts";
 export { type Client, createClient, type WaitOptions } from "./client.ts";
 export { ClientError, type ClientErrorCode } from "./client-error.ts";
 export type { CallOptions, Fetch, Fetched, FetchedHeaders, FetchRequest } from "./exchange.ts";

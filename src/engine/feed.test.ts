@@ -9,7 +9,7 @@ import type { Log } from "../log/log.ts";
 import { createMemoryLog } from "../log/memory/memory-log.ts";
 import { createTestDrover } from "../testing/index.ts";
 import type { Drover } from "./drover.ts";
-import type { FeedEvent } from "./feed.ts";
+import type { FeedEvent, FeedOptions } from "./feed.ts";
 
 const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });
 
@@ -168,4 +168,40 @@ test("one page is read at a time", async () => {
   most = 0;
   await Promise.all([0, 10, 20, 30, 40].map((after) => eventsOf(drover, after)));
   assert.equal(most, 1);
+});
+
+test("the feed can be read since an instant, of a task, and by kind; an unknown kind is refused", async () => {
+  const { drover, clock, settle } = await createTestDrover({ at: 1_000_000 });
+  await drover.worker({}, () => 1);
+  for (const id of "abcd") {
+    await drover.submit(task(id));
+    await settle();
+    await clock.advance(1000);
+  }
+  const all = await eventsOf(drover);
+  const read = async (options: FeedOptions): Promise<FeedEvent[]> => {
+    const found: FeedEvent[] = [];
+    for await (const event of drover.events(options)) found.push(event);
+    return found;
+  };
+  for (const since of [0, 999_999, 1_000_000, 1_000_001, 1_002_000, 1_002_500, 1_003_000, 9_000_000]) {
+    const expected = all.filter(({ at }) => at >= since);
+    assert.deepEqual(await read({ since }), expected, String(since));
+    const behind = expected.filter(({ seq }) => seq > 5);
+    assert.deepEqual(await read({ since: new Date(since).toISOString(), after: 5 }), behind);
+  }
+  assert.deepEqual(
+    await read({ task: "c" }),
+    all.filter((event) => event.task === "c"),
+  );
+  const ends = await read({ kind: ["task-done", "task-failed"], since: 1_001_000 });
+  assert.deepEqual(
+    ends.map((event) => event.task),
+    ["b", "c", "d"],
+  );
+  assert.equal((await read({ kind: "task-submitted", task: "d" })).length, 1);
+  assert.throws(() => drover.events({ kind: "task-dne" as never }), {
+    code: "bad_request",
+    message: /did you mean task-done\?/,
+  });
 });

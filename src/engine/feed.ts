@@ -6,14 +6,17 @@
  * turns: in one turn of the event loop one of them gets a slice of events, so that what comes in meanwhile, a submit or
  * the answer of the disk, waits for one slice and not for all readers.
  */
-import { flag, type Seq, seq, whole } from "../core/base/index.ts";
+import { flag, name, type Reader, type Seq, seq, whole } from "../core/base/index.ts";
 import { type Fifo, fifo, push, shift } from "../core/collections/index.ts";
-import { type Event, type State, taskOf } from "../core/model/index.ts";
+import { type Event, type EventKind, type State, taskOf } from "../core/model/index.ts";
 import { decodeEvent, payloadHashOf, toHex } from "../log/format/index.ts";
 import { type Log, LogFailure, type LogRecord, type ReadBatch } from "../log/index.ts";
 import type { AnyEvent } from "../protocol/index.ts";
+import { readShape } from "../protocol/schema/index.ts";
+import { eventKinds } from "../protocol/shapes/index.ts";
 import { abortSignal, readOptions } from "./base/call-options.ts";
-import { labelledEvents, readLabels } from "./tasks/read-tasks.ts";
+import { readLabels, wantedEvents } from "./tasks/read-tasks.ts";
+import { instantField } from "./tasks/task-body.ts";
 
 /** Who wants one event is not to read many; who reads on reads more at a time. */
 const FIRST_PAGE_BYTES = 8 * 1024;
@@ -34,22 +37,39 @@ export type FeedOptions = {
   readonly after?: number;
   /** Whether to go on with those to come. */
   readonly follow?: boolean;
+  /** Only those since this instant, in log time: text, or milliseconds since 1970. */
+  readonly since?: string | number;
+  /** Only those about this task. */
+  readonly task?: string;
+  /** Only those of this kind, or these. */
+  readonly kind?: EventKind | readonly EventKind[];
   /** Only those about tasks with this label, as `key=value`, or with all of these. */
   readonly label?: string | readonly string[];
   /** Ends the reading. */
   readonly signal?: AbortSignal;
 };
-type Wanted = {
+type Wanted = Pick<FeedOptions, "task" | "kind" | "label" | "signal"> & {
   readonly after: Seq;
+  readonly since: number | null;
   readonly follow: boolean;
-  readonly label: FeedOptions["label"];
-  readonly signal?: AbortSignal | undefined;
+};
+
+const KINDS = eventKinds();
+const readKinds: Reader<EventKind | readonly EventKind[]> = (value, field) =>
+  readShape(KINDS, Array.isArray(value) ? value : [value], field);
+const FIELDS = {
+  after: whole(0),
+  follow: flag,
+  since: instantField as Reader<string | number>,
+  task: name(),
+  kind: readKinds,
+  label: readLabels,
+  signal: abortSignal,
 };
 
 export function readFeedOptions(given: unknown): Wanted {
-  const fields = { after: whole(0), follow: flag, label: readLabels, signal: abortSignal };
-  const { after = 0, follow = false, label, signal } = readOptions<FeedOptions>(fields, given);
-  return { after: seq(after), follow, label, signal };
+  const { after = 0, since, follow = false, ...more } = readOptions<FeedOptions>(FIELDS, given);
+  return { ...more, after: seq(after), since: since === undefined ? null : (since as number), follow };
 }
 
 type Feed = {
@@ -69,7 +89,7 @@ export function createFeed({
   head,
   state,
 }: {
-  readonly log: Pick<Log, "read">;
+  readonly log: Pick<Log, "read" | "readRecord">;
   readonly head: () => Seq;
   readonly state: State;
 }): Feed {
@@ -111,11 +131,37 @@ export function createFeed({
     }
   }
 
+  /** The last event behind `after` that was before this instant: log time never goes back. */
+  async function lastBefore(since: number, after: Seq): Promise<Seq> {
+    let [low, high] = [after as number, head() as number];
+    while (low < high) {
+      const middle = seq(Math.ceil((low + high) / 2));
+      const record = await log.readRecord(middle);
+      const isOlder =
+        record === null || record.bytes.length === 0 || decodeEvent(record.bytes, middle).event.at < since;
+      if (isOlder) low = middle;
+      else high = middle - 1;
+    }
+    return seq(low);
+  }
+
+  async function* since({
+    after: from,
+    since: instant,
+    follow: isFollower,
+    signal,
+  }: Wanted): AsyncGenerator<FeedEvent> {
+    const signals = signal === undefined ? [closing.signal] : [closing.signal, signal];
+    const after = instant === null ? from : await lastBefore(instant, from);
+    yield* isFollower ? follow(after, signals) : past(after, head());
+  }
+
   return {
-    read({ after, follow: isFollower, label, signal }) {
-      const signals = signal === undefined ? [closing.signal] : [closing.signal, signal];
-      const events = isFollower ? follow(after, signals) : past(after, head());
-      return label === undefined ? events : only(events, labelledEvents(state, label));
+    read(wanted) {
+      const events = since(wanted);
+      const { task, kind, label } = wanted;
+      const isAll = task === undefined && kind === undefined && label === undefined;
+      return isAll ? events : only(events, wantedEvents(state, wanted));
     },
     onCommitted: bell.ring,
     onPruned: pages.forget,

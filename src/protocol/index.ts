@@ -20,7 +20,7 @@ export * from "./shapes/schedules.ts";
 export * from "./shapes/task-calls.ts";
 export * from "./shapes/tasks.ts";
 export * from "./shapes/workers.ts";
-export type { AnyParams, SharedCalls, SharedPlans } from "./shared-calls.ts";
+export type { AnyParams, SharedCalls, SharedPlans, TasksFilter } from "./shared-calls.ts";
 export type { HeldPermit, PermitOptions, TaskContextOf, WithPermit } from "./task-context.ts";
 export { WIRE_CODES, type WireCode, type WireError } from "./wire/codes.ts";
 export * from "./wire/endpoints.ts";

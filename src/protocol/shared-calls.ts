@@ -10,6 +10,12 @@ import type * as wire from "./generated/index.ts";
 /** Arguments of a task of which nothing is known. */
 export type AnyParams = Readonly<Record<string, unknown>>;
 
+/** Which tasks, and how many of them: of one state or of several. */
+export type TasksFilter = Omit<wire.TasksQuery, "state"> & {
+  /** Only in this state, or these. Rejected tasks, which were never let in, are listed only if asked for. */
+  readonly state?: wire.TaskState | readonly wire.TaskState[];
+};
+
 /** The calls that the embedded engine and the client have in common. */
 export type SharedCalls = {
   /** Submits a task; answers when it is durable. The same id and body again is the same task. */
@@ -19,7 +25,7 @@ export type SharedCalls = {
   /** Reads a task. */
   task<Result = unknown, Params extends object = AnyParams>(id: string): Promise<wire.TaskView<Params, Result>>;
   /** Pages through tasks, in the order of submission. */
-  tasks(query?: wire.TasksQuery): Promise<wire.TaskPage>;
+  tasks(query?: TasksFilter): Promise<wire.TaskPage>;
   /** Resolves with the task when it has ended. */
   wait<Result = unknown, Params extends object = AnyParams>(
     id: string,

@@ -103,7 +103,7 @@ test("a filter by task and by kind holds for pages and streams", async () => {
   const seen: string[] = [];
   let after: number | undefined = 0;
   while (after !== undefined) {
-    const query = { after, limit: 2, kind: ["task-submitted", "task-cancelled"] };
+    const query = { after, limit: 2, kind: ["task-submitted", "task-cancelled"] as const };
     const page: { json: { events: readonly EventJson[]; nextAfter?: number } } = await at.ask("events", { query });
     seen.push(...page.json.events.map(({ task = "" }) => task));
     after = page.json.nextAfter;
@@ -127,6 +127,10 @@ test("of a log that was pruned, events are read from the first there is, and ear
   ];
   for (const { status, problem } of early)
     assert.deepEqual([status, problem.details?.field, /at least/.test(problem.error)], [400, "after", true]);
+  const zero = await at.ask("events", { query: { after: 0 } });
+  assert.equal(zero.json.events[0]?.seq, first, "0 is the beginning");
+  const since = await at.ask("events", { query: { since: "2026-01-01T00:00:00Z" } });
+  assert.equal(since.json.events[0]?.seq, first);
   const beyond = await at.ask("events", { query: { after: 1_000_000 } });
   assert.deepEqual([beyond.status, beyond.json], [200, { events: [] }]);
 });
@@ -141,6 +145,17 @@ async function prunedLog(): Promise<Log> {
   await drover.close();
   return log;
 }
+
+test("an unknown kind is refused, with what was probably meant", async () => {
+  await using at = await openServer();
+  const { status, json } = await at.call("GET", "/events?kind=task-done,task-fialed");
+  assert.equal(status, 400);
+  const { error } = json as { error: string };
+  assert.match(
+    error,
+    /^kind\[1\] is "task-fialed", and must be one of engine-started, .* \(did you mean task-failed\?\)/,
+  );
+});
 
 test("a Last-Event-ID that is no number is 400 and named", async () => {
   await using at = await openServer();

@@ -233,7 +233,14 @@ export async function main(): Promise<string> {
 /** What an editor completes and what it underlines: right uses, and wrong ones that must not compile. */
 const STRICT = `
 import { createClient, openDrover, type Client, type ConfigInput, type Drover, type SharedCalls } from "drover";
-import { again, type Handler as EngineHandler } from "drover/engine";
+import {
+  again,
+  type CommitListener,
+  type EventKind,
+  type FeedOptions,
+  type Handler as EngineHandler,
+  type Input,
+} from "drover/engine";
 import { again as another, type Handler, startWorker } from "drover/worker";
 import type { wire } from "drover/client";
 
@@ -262,6 +269,11 @@ export const inside: EngineHandler<Build, Built> = async ({ params }, { signal }
 export const looping: Handler<Build, Built> = ({ round }) => (round === undefined ? { files: [] } : another("more"));
 export const loopingInside: EngineHandler<Build, Built> = async ({ params }) =>
   params?.jobs === 1 ? { files: [] } : again("more");
+export const needing: EngineHandler<Build, Built, { spec?: Input<{ path: string }> }> = ({ inputs }) => ({
+  files: [inputs?.spec?.result?.path ?? ""],
+});
+// @ts-expect-error: what a need answers has no such field
+export const wrongNeed: EngineHandler<Build, Built, { spec?: Input<Built> }> = ({ inputs }) => inputs?.spec?.result?.path;
 // @ts-expect-error: the result has other fields
 export const wrongResult: Handler<Build, Built> = () => ({ file: "a" });
 // @ts-expect-error: there is no such parameter
@@ -278,6 +290,27 @@ export async function build(drover: SharedCalls, target: string): Promise<string
   // @ts-expect-error: unknown, unless it is said
   (await drover.wait(taskId)).result.files;
   return result?.files ?? [];
+}
+
+export const ends: readonly EventKind[] = ["task-done", "task-failed"];
+export const since: FeedOptions = { kind: ends, since: "2026-01-31T00:00:00Z", task: "t" };
+// @ts-expect-error: not a kind
+export const noKind: FeedOptions = { kind: "task-exploded" };
+// @ts-expect-error: not a kind either
+export const noQuery: wire.EventsQuery = { kind: ["task-exploded"] };
+export const listener: CommitListener = (batch, { appendMs }) => batch.map(({ event, seq }) => [event.at, seq, appendMs]);
+
+/** Works with either, too. */
+export async function report(drover: SharedCalls): Promise<number> {
+  const failed = await drover.tasks({ state: "failed" });
+  const live = await drover.tasks({ state: ["queued", "running"], order: "newest" });
+  // @ts-expect-error: not a state
+  await drover.tasks({ state: "finished" });
+  const { counts } = await drover.group("g");
+  // @ts-expect-error: a group counts no such state
+  counts.finished;
+  const { total, rows } = await drover.usage({ by: "label:team" });
+  return failed.count + live.count + counts.parked + total.usage.inputTokens + (rows[0]?.usage.cost ?? 0);
 }
 
 export async function both(): Promise<number> {

@@ -3,79 +3,143 @@
  */
 
 import type { Client } from "../../client/index.ts";
-import type { EventJson } from "../../protocol/index.ts";
+import type { EventJson, EventsQuery } from "../../protocol/index.ts";
 import { EVENTS_MAX } from "../../protocol/wire/index.ts";
 import { clientFor } from "../shell/connection.ts";
 import type { Output } from "../shell/output.ts";
-import { EXIT, type ExitCode } from "../shell/problem.ts";
+import { EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
 import { interruptible } from "../shell/terminal.ts";
 import { clip, padEnd, plain, type Tint } from "../shell/text.ts";
-import { type Call, given, label, type VerbBody, wholeNumber } from "../shell/verb.ts";
+import { type Call, given, label, several, type VerbBody, wholeNumber } from "../shell/verb.ts";
 import { named, namedLive } from "./named.ts";
+import { type SinceFlags, sinceFlag, sinceFrom } from "./since.ts";
 
-type Flags = {
+type Flags = SinceFlags & {
   readonly after?: number;
   readonly follow?: boolean;
   readonly limit?: number;
+  readonly last?: number;
+  readonly task?: string;
+  readonly kind?: readonly string[];
   readonly label?: readonly string[];
 };
+type Filter = Pick<EventsQuery, "task" | "kind" | "label" | "since">;
+
+/** How many of the last events are looked through at first for those that are wanted. */
+const LOOKED_AT_FIRST = 1000;
 
 export const eventsVerb: VerbBody<Flags> = {
   takes: [{ name: "[task]", about: "only of this task: its id, or PLAN/TASK" }],
   flags: [
+    { flags: "--task <id>", about: "only about this task" },
+    { flags: "--kind <kinds>", about: "only of these kinds, such as task-failed", read: several },
+    { flags: "--label <key=value>", about: "only about tasks with this label; given again, with all", read: label },
+    sinceFlag("happened"),
+    {
+      flags: "--last <n>",
+      about: "only the last so many; with --follow, begin with them",
+      read: wholeNumber(1, 100_000),
+    },
     { flags: "--after <seq>", about: "events behind this number (default: from the beginning)", read: wholeNumber(0) },
     { flags: "-f, --follow", about: "go on with those to come, until Ctrl-C" },
     { flags: "-n, --limit <n>", about: "at most so many", read: wholeNumber(1) },
-    { flags: "--label <key=value>", about: "only about tasks with this label; given again, with all", read: label },
   ],
   examples: [
-    ["drover events --follow", "everything there was, then everything there will be"],
+    ["drover events --last 20 --follow", "the last twenty, then everything there will be"],
+    ["drover events --task tsk_7", "what happened to a task"],
+    ["drover events --kind task-failed,attempt-lost --since 8h", "what went wrong overnight"],
     ["drover events --after 4711 --limit 20", "the twenty events behind 4711"],
     ["drover events --follow --label team=web", "of the tasks with a label"],
     ["drover events release/ship", "of a task of a plan, on a server or run alone"],
     ["drover events --follow --json | jq 'select(.kind == \"task-failed\")'", "one JSON object a line, for programs"],
   ],
-  run: (call) => (call.flags.follow === true ? follow(call) : past(call)),
+  run: async (call) => {
+    const { last, limit, follow: goesOn } = call.flags;
+    if (last !== undefined && limit !== undefined)
+      throw usageProblem("--last and --limit were both given", "give --last for the newest, or --limit for the first");
+    const word = wordIn(call);
+    if (goesOn === true) {
+      const live = word === undefined ? { calls: clientFor(call), id: undefined } : await namedLive(call, word);
+      return follow(call, live.calls, filterFrom(call, live.id));
+    }
+    const { calls, id } = word === undefined ? { calls: clientFor(call), id: undefined } : await named(call, word);
+    const filter = filterFrom(call, id);
+    const events = last === undefined ? pages(calls, filter, call.flags) : lastOf(calls, filter, call.flags, last);
+    for await (const event of events) print(event, call);
+    return EXIT.ok;
+  },
 };
 
-async function past(call: Call<Flags>): Promise<ExitCode> {
-  const { args, flags } = call;
-  const [word] = args;
-  const { calls, id } = word === undefined ? { calls: clientFor(call), id: undefined } : await named(call, word);
-  for await (const event of pages(calls, flags, id)) print(event, call);
-  return EXIT.ok;
+/** A task may be named as the argument or by --task. */
+function wordIn({ args: [word], flags: { task } }: Call<Flags>): string | undefined {
+  if (word !== undefined && task !== undefined && word !== task)
+    throw usageProblem(`the task is ${word}, and --task ${task}`, "name one task");
+  return word ?? task;
 }
 
-/** What there is now, page by page. A pruned log begins later than asked. */
+/** An unknown kind is refused by the server, which knows them all. */
+function filterFrom({ flags, terminal }: Call<Flags>, task: string | undefined): Filter {
+  const { kind, label: labels } = flags;
+  const since = sinceFrom(flags, terminal.now());
+  return given({ task, kind: kind as Filter["kind"], label: labels, since });
+}
+
+/** What there is now, page by page, from the first that the log still has. */
 async function* pages(
-  client: Pick<Client, "eventPage">,
-  flags: Flags,
-  task: string | undefined,
+  calls: Pick<Client, "eventPage">,
+  filter: Filter,
+  { after, limit = Number.POSITIVE_INFINITY }: Pick<Flags, "after" | "limit">,
 ): AsyncGenerator<EventJson> {
-  const { after = 0, limit = Number.POSITIVE_INFINITY, label: labels } = flags;
-  let from: number | undefined = after;
+  let from = after;
   let left = limit;
-  while (from !== undefined && left > 0) {
-    const page = await client.eventPage({
-      after: from,
-      limit: Math.min(left, EVENTS_MAX),
-      ...given({ label: labels, task }),
-    });
+  do {
+    const size = Math.min(left, EVENTS_MAX);
+    const page = await calls.eventPage({ ...filter, ...given({ after: from }), limit: size });
     yield* page.events;
     left -= page.events.length;
     from = page.nextAfter;
+  } while (from !== undefined && left > 0);
+}
+
+/** What answers: a server, or the log of a plan that ran alone, which is short and read whole. */
+type Source = Pick<Client, "eventPage"> & Partial<Pick<Client, "ready">>;
+
+/** The last so many. They are looked for from the end of the log, further back each time, until there are enough. */
+async function* lastOf(
+  calls: Source,
+  filter: Filter,
+  { after: from }: Pick<Flags, "after">,
+  wanted: number,
+): AsyncGenerator<EventJson> {
+  const { since } = filter;
+  const begin = await calls.eventPage({ ...given({ after: from, since }), limit: 1 });
+  const first = begin.events[0]?.seq;
+  if (first === undefined) return;
+  const head = (await calls.ready?.())?.seq ?? 0;
+  for (let looked = Math.max(LOOKED_AT_FIRST, wanted); ; looked *= 4) {
+    const after = Math.max(first - 1, head - looked);
+    const found: EventJson[] = [];
+    for await (const event of pages(calls, filter, { after })) {
+      found.push(event);
+      if (found.length > wanted) found.shift();
+    }
+    if (found.length < wanted && after >= first) continue;
+    return yield* found;
   }
 }
 
-async function follow(call: Call<Flags>): Promise<ExitCode> {
-  const { args, flags } = call;
-  const { after = 0, limit = Number.POSITIVE_INFINITY, label: labels } = flags;
-  const [word] = args;
-  const { calls, id } = word === undefined ? { calls: clientFor(call), id: undefined } : await namedLive(call, word);
+function follow(call: Call<Flags>, client: Client, filter: Filter): Promise<ExitCode> {
+  const { after, last, limit = Number.POSITIVE_INFINITY } = call.flags;
   return interruptible(call.terminal, async (signal) => {
-    let count = 0;
-    for await (const event of calls.events({ after, signal, ...given({ label: labels }) })) {
-      if (id !== undefined && event.task !== id) continue;
+    let [from, count] = [after, 0];
+    if (last !== undefined) {
+      from = (await client.ready()).seq;
+      for await (const event of lastOf(client, filter, call.flags, last)) {
+        print(event, call);
+        from = Math.max(from, event.seq);
+      }
+    }
+    for await (const event of client.events({ ...filter, ...given({ after: from }), signal })) {
       print(event, call);
       count += 1;
       if (count >= limit) break;

@@ -435,7 +435,42 @@ describe("events", () => {
   });
   test("--limit asks for no more than that", async () => {
     const { asked } = await drover(["events", "--limit", "3"], { "GET /events": { events: [assigned] } });
-    assert.equal(asked[0]?.call, "GET /events?after=0&limit=3");
+    assert.equal(asked[0]?.call, "GET /events?limit=3");
+  });
+  test("asks for what was filtered", async () => {
+    const args = "events --task t --kind task-done,task-failed --label a=b --since 8h".split(" ");
+    const { asked } = await drover(args, { "GET /events": { events: [] } });
+    assert.equal(
+      asked[0]?.call,
+      "GET /events?task=t&kind=task-done&kind=task-failed&label=a%3Db&since=2026-01-31T04%3A00%3A00.000Z&limit=1000",
+    );
+  });
+  test("--last looks for the last ones from the end, further back until there are enough", async () => {
+    const { out, asked } = await drover(["events", "--kind", "task-done", "--last", "2", "--json"], {
+      "GET /events?limit=1": { events: [event(101, "x", {})] },
+      "GET /readyz": { status: "ready", seq: 9000, logTimeAheadMs: 0 },
+      "GET /events?kind=task-done&after=8000&limit=1000": { events: [event(8500, "task-done", {})] },
+      "GET /events?kind=task-done&after=5000&limit=1000": { events: [event(5500, "task-done", {})], nextAfter: 7000 },
+      "GET /events?kind=task-done&after=7000&limit=1000": {
+        events: [event(7500, "task-done", {}), event(8500, "task-done", {})],
+      },
+    });
+    const seqs = out.trimEnd().split("\n");
+    assert.deepEqual(
+      seqs.map((line) => JSON.parse(line).seq),
+      [7500, 8500],
+    );
+    assert.equal(asked.length, 5);
+  });
+  test("--last is content with what there is", async () => {
+    const { out } = await drover(["events", "--last", "20"], {
+      "GET /events?limit=1": { events: [event(101, "x", {})] },
+      "GET /readyz": { status: "ready", seq: 500, logTimeAheadMs: 0 },
+      "GET /events?after=100&limit=1000": { events: [assigned] },
+    });
+    assert.match(out, /^#7 /);
+    const both = await drover(["events", "--last", "2", "--limit", "3"], {});
+    assert.deepEqual([both.code, /^error: --last and --limit were both given/.test(both.err)], [2, true]);
   });
   test("--follow goes on until Ctrl-C", async () => {
     const encoder = new TextEncoder();

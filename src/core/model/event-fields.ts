@@ -158,3 +158,6 @@ export const RENAMED: Readonly<Record<string, EventKind>> = {
   "gate-struck": "gate-throttled",
   "dependents-told": "dependents-notified",
 };
+
+/** Every kind of event there is. */
+export const EVENT_KINDS: readonly EventKind[] = Object.keys(FIELDS) as EventKind[];

@@ -11,7 +11,7 @@ export type {
   Warning,
   WorkerSettings,
 } from "./commands.ts";
-export { ADDED, FIELDS, RENAMED } from "./event-fields.ts";
+export { ADDED, EVENT_KINDS, FIELDS, RENAMED } from "./event-fields.ts";
 export type { Event, EventKind, FileRef, Reason, Takes, TaskSubmitted, UsageTotals } from "./events.ts";
 export { taskOf } from "./events.ts";
 export type { Approval, AttemptUsage, End, Round } from "./extra.ts";

@@ -137,9 +137,9 @@ function tasksOf({ group, parts }: Meant): Task[] {
 }
 
 function viewOf({ group, parts }: Meant): GroupView {
-  const counts: Record<string, number> = {};
-  for (const part of parts)
-    for (const [phase, count] of Object.entries(part.counts)) counts[phase] = (counts[phase] ?? 0) + count;
+  const sumOf = (phase: keyof Part["counts"]): number => parts.reduce((sum, part) => sum + part.counts[phase], 0);
+  const phases = Object.keys(parts[0]?.counts ?? {}) as (keyof Part["counts"])[];
+  const counts = Object.fromEntries(phases.map((phase) => [phase, sumOf(phase)])) as GroupView["counts"];
   const usage = parts.reduce<UsageTotals | null>(
     (sum, part) => (part.usage === null ? sum : summed(sum, part.usage)),
     null,

@@ -2,6 +2,6 @@
 
 export { ATTEMPT_TOKEN } from "./attempt-tokens.ts";
 export { isEnd } from "./await-end.ts";
-export { labelledEvents } from "./read-tasks.ts";
+export { wantedEvents } from "./read-tasks.ts";
 export { refusedItem } from "./submit.ts";
 export { readTaskBody } from "./task-body.ts";

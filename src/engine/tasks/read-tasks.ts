@@ -10,7 +10,7 @@
 import type { Reader, Seq, TaskId } from "../../core/base/index.ts";
 import { isRecord, name, oneOf, readSection, setOf, whole } from "../../core/base/index.ts";
 import { front, items } from "../../core/collections/index.ts";
-import type { State, Task } from "../../core/model/index.ts";
+import type { EventKind, State, Task } from "../../core/model/index.ts";
 import { decodeEvent } from "../../log/format/index.ts";
 import type { Log } from "../../log/index.ts";
 import type { AnyEvent, TaskPage, TaskState, TaskView } from "../../protocol/index.ts";
@@ -253,7 +253,7 @@ const LABELLED_MAX = 10_000;
  * Whether an event is about a task with all of these labels. The state knows the labels of a task while its record is
  * there; of one that is gone, whoever has read its submit does.
  */
-export function labelledEvents(state: State, label: string | readonly string[]): (event: AnyEvent<number>) => boolean {
+function labelledEvents(state: State, label: string | readonly string[]): (event: AnyEvent<number>) => boolean {
   const wanted = [label].flat();
   const known = new Map<string, boolean>();
   return ({ seq: at, task: id, payload }) => {
@@ -267,6 +267,20 @@ export function labelledEvents(state: State, label: string | readonly string[]):
     // A later task may have taken the id of one that was forgotten.
     return task === undefined || task.seq > at ? known.get(id) === true : hasLabels(task, wanted);
   };
+}
+
+type EventFilter = {
+  readonly task?: string;
+  readonly kind?: EventKind | readonly EventKind[];
+  readonly label?: string | readonly string[];
+};
+
+/** Whether an event is about a task, of a kind, and about a task with labels, as far as these are asked for. */
+export function wantedEvents(state: State, { task, kind, label }: EventFilter): (event: AnyEvent<number>) => boolean {
+  const kinds = kind === undefined ? null : new Set<EventKind>([kind].flat());
+  const isLabelled = label === undefined ? () => true : labelledEvents(state, label);
+  return (event) =>
+    isLabelled(event) && (task === undefined || event.task === task) && (kinds === null || kinds.has(event.kind));
 }
 
 /** What may match: all tasks, or, where labels, a group or a parent are wanted, those of the smallest of them. */

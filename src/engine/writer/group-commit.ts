@@ -20,9 +20,19 @@ const REPEATS_MAX = 10;
 const SPARES_MAX = 4;
 
 /** An event that is applied, and its number. */
-export type Applied = { readonly event: Event; readonly seq: Seq };
+export type Applied = {
+  /** What happened. */
+  readonly event: Event;
+  /** Its number in the log. */
+  readonly seq: Seq;
+};
 /** Where the log ends after a batch, and how long it took to store it. */
-export type Commit = { readonly head: Head; readonly appendMs: number };
+export type Commit = {
+  /** Where the log ends now. */
+  readonly head: Head;
+  /** How long the log took to store the batch, in milliseconds. */
+  readonly appendMs: number;
+};
 
 type GroupCommit = {
   /** The number of the last event that is durable. */

@@ -4,6 +4,8 @@
  * Written by tools/schema-declarations.ts from the schemas: change those, and run it.
  */
 
+import type { EventKind } from "../../core/model/index.ts";
+
 /** Which events, and how many of them. */
 export type EventsQuery = {
   /** Events behind this number. Last-Event-ID says the same. Default: 0. */
@@ -13,7 +15,9 @@ export type EventsQuery = {
   /** Only events about this task. */
   readonly task?: string;
   /** Only these, as in kind=task-done,task-failed. */
-  readonly kind?: readonly string[];
+  readonly kind?: readonly EventKind[];
+  /** Only those since this instant, in log time. */
+  readonly since?: string;
   /**
    * Only events about tasks with this label; given again, with all of them. Of a task whose record is
    * gone they are found if its task-submitted was read before, by the same request.

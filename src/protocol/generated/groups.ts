@@ -35,7 +35,26 @@ export type GroupView = {
   /** Those its tasks are in, as far as the caller may see them. */
   readonly projects: readonly string[];
   /** Its tasks by their state, also those whose records are gone. */
-  readonly counts: Readonly<Record<string, number>>;
+  readonly counts: {
+    /** How many wait for other tasks, an artifact or an instant. */
+    readonly waiting: number;
+    /** How many wait for their turn. */
+    readonly queued: number;
+    /** How many a worker has and has not begun. */
+    readonly assigned: number;
+    /** How many run. */
+    readonly running: number;
+    /** How many wait for somebody's word. */
+    readonly parked: number;
+    /** How many are done. */
+    readonly done: number;
+    /** How many failed. */
+    readonly failed: number;
+    /** How many were cancelled. */
+    readonly cancelled: number;
+    /** How many were skipped. */
+    readonly skipped: number;
+  };
   /** How many there are in all. */
   readonly total: number;
   /** What the attempts of its tasks used in all. */

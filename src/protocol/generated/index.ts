@@ -1,5 +1,6 @@
 /** Every type of the wire and of the config, and what their users need beside them: types alone, which load nothing. */
 
+export type { EventKind } from "../../core/model/index.ts";
 export type { AnyEvent, EventJson, EventPage } from "../shapes/events.ts";
 export type { PlanDocument } from "../shapes/plans.ts";
 export type { ConfigPatchBody, SchedulerConfig } from "../shapes/scheduler.ts";

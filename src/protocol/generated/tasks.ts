@@ -275,7 +275,7 @@ export type BatchTask = {
 };
 
 /** How a task ended, for one that needs it. */
-export type Input = {
+export type Input<Result = unknown> = {
   /** The id of the task. */
   readonly taskId: string;
   /** Where the task stands. */
@@ -284,7 +284,7 @@ export type Input = {
    * What it answered. All results that a task sees have 256 KiB together, in the order of its needs: one
    * that does not fit is { file: { hash, size } }, and GET /files/{hash}?task= has it.
    */
-  readonly result?: unknown;
+  readonly result?: Result;
   /** Why it did not end well. */
   readonly error?: string;
   /** The branch that an exec worker kept its work on. */

@@ -16,6 +16,7 @@ import {
   isRecord,
   join,
   nameInWords,
+  nearest,
   ok,
   type Refusal,
   type Result,
@@ -40,6 +41,7 @@ type Walked = {
   readonly format?: string;
   readonly pattern?: string;
   readonly anyOf?: readonly Schema[];
+  readonly enum?: readonly unknown[];
 };
 
 export const checkOf = (schema: Schema): Check => schema["~check"];
@@ -129,7 +131,15 @@ function holdsSecret(schema: Schema): boolean {
 
 /** The words of the schema, and what they do not tell of text that looks right. */
 function wordsFor(schema: Schema, said: string, value: unknown): string {
-  const { format, pattern, anyOf = [] } = schema as Walked;
+  const { format, pattern, anyOf = [], enum: choices = [] } = schema as Walked;
+  const meant =
+    typeof value === "string"
+      ? nearest(
+          value,
+          choices.filter((one) => typeof one === "string"),
+        )
+      : null;
+  if (meant !== null) return `${said} (did you mean ${meant}?)`;
   if (format === "date-time") return instantInWords(said, value);
   if (pattern === NAME_PATTERN) return nameInWords(said, value);
   return anyOf.reduce<string>((words, one) => wordsFor(one, words, value), said);

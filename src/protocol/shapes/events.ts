@@ -4,7 +4,7 @@
  * An event is shown with its hashes in the chain. Its payload is the event as the log has it, instants in milliseconds
  * included, so that anybody can compare it with the log itself.
  */
-import type { Event, EventKind } from "../../core/model/index.ts";
+import { EVENT_KINDS, type Event, type EventKind } from "../../core/model/index.ts";
 import type { EventsQuery, Health, Readiness } from "../generated/events.ts";
 import * as s from "../schema/schema.ts";
 import { EVENTS_MAX } from "../wire/endpoints.ts";
@@ -65,11 +65,14 @@ export const eventJson: s.Schema<EventJson> = s.component(
     postHash: s.described(hash(), "SHA-256 of priorHash and the stored bytes."),
   }) as s.Schema<EventJson>,
 );
+export const eventKinds = (): s.Schema<readonly EventKind[]> =>
+  s.list(s.oneOf<EventKind>(...EVENT_KINDS), { min: 1, max: 100 });
 export const eventsQuery: s.Schema<EventsQuery> = s.object({
   after: s.optional(s.whole(0), "Events behind this number. Last-Event-ID says the same.", { default: 0 }),
   limit: s.optional(s.whole(1, EVENTS_MAX), "How many in a page of JSON.", { default: EVENTS_DEFAULT }),
   task: s.optional(s.name(), "Only events about this task."),
-  kind: s.optional(s.list(s.name(), { min: 1, max: 100 }), "Only these, as in kind=task-done,task-failed."),
+  kind: s.optional(eventKinds(), "Only these, as in kind=task-done,task-failed."),
+  since: s.optional(s.instant(), "Only those since this instant, in log time."),
   label: s.optional(
     labelFilter(),
     "Only events about tasks with this label; given again, with all of them. Of a task whose record is gone they are " +

@@ -1,5 +1,6 @@
 /** What other layers may use of this room: the bodies that the engine reads. */
 
+export { eventKinds } from "./events.ts";
 export { fileRefs, outputPath, outputs } from "./files.ts";
 export { labelFilter, labels } from "./labels.ts";
 export { permitBody, settleBody } from "./permits.ts";

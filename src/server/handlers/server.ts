@@ -7,7 +7,7 @@
 import { badInput, DroverError } from "../../engine/base/index.ts";
 import type { Drover, FeedEvent } from "../../engine/index.ts";
 import { LogFailure } from "../../engine/index.ts";
-import { labelledEvents } from "../../engine/tasks/index.ts";
+import { wantedEvents } from "../../engine/tasks/index.ts";
 import { badHeader, holderOf, ServerRefusal, type StreamMessage, type Streams } from "../../http/index.ts";
 import type { EventCalls, SchedulerCalls, ServerCalls } from "../../protocol/calls/index.ts";
 import {
@@ -64,13 +64,14 @@ async function events(
   const { headers } = request;
   const asked = lastEventId(headers["last-event-id"]) ?? query.after ?? null;
   const after = await beginningOf(drover, asked);
-  const wants = wantedBy(drover, query);
+  const since = query.since === undefined ? {} : { since: query.since };
+  const wants = wantedEvents(drover.state, query);
   if (headers.accept?.includes("text/event-stream") !== true)
-    return pageOf(drover.events({ after }), query.limit ?? EVENTS_DEFAULT, wants);
+    return pageOf(drover.events({ after, ...since }), query.limit ?? EVENTS_DEFAULT, wants);
   streams.open(
     { response, holder: holderOf(caller, request) },
     {
-      items: (signal) => drover.events({ after, follow: true, signal }),
+      items: (signal) => drover.events({ after, ...since, follow: true, signal }),
       message: (event) => (wants(event) ? messageOf(event) : null),
     },
   );
@@ -92,16 +93,9 @@ async function beginningOf({ events }: Drover, asked: number | null): Promise<nu
     return asked ?? 0;
   } catch (error) {
     if (!(error instanceof LogFailure) || error.code !== "pruned" || error.seq === undefined) throw error;
-    if (asked === null) return error.seq;
+    if (asked === null || asked === 0) return error.seq;
     throw badInput("after", asked, `at least ${error.seq}: what was before is no longer in the log`);
   }
-}
-
-function wantedBy({ state }: Drover, { task, kind, label }: EventsQuery): (event: FeedEvent) => boolean {
-  const kinds = kind === undefined ? null : new Set<string>(kind);
-  const isLabelled = label === undefined ? () => true : labelledEvents(state, label);
-  return (event) =>
-    isLabelled(event) && (task === undefined || event.task === task) && (kinds === null || kinds.has(event.kind));
 }
 
 function lastEventId(given: string | string[] | undefined): number | null {
