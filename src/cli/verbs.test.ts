@@ -313,6 +313,20 @@ describe("tasks", () => {
     for (const line of out.split("\n")) assert.ok(line.length <= 76, line);
     assert.match(out, /^tsk_12 .*…/m);
   });
+  test("in a narrow terminal keeps why a task failed, and both ends of a long id", async () => {
+    const long = { ...failed, taskId: "nightly-refactor/implement-the-payment-service-of-the-shop-v2" };
+    const usage = { inputTokens: 120_000, outputTokens: 999, cachedTokens: 0, cost: 1.5 };
+    const tasks = [{ ...running, usage, project: "payments" }, long, { ...running, state: "parked", approval: ASKED }];
+    const shown = async (width: number) =>
+      (await drover(["tasks"], { "GET /tasks": { tasks, count: 3 } }, { width })).out;
+    for (const width of [80, 90, 100, 140])
+      for (const line of (await shown(width)).split("\n")) assert.ok(line.length <= width, line);
+    const [head, , second, third] = (await shown(80)).split("\n");
+    assert.match(head ?? "", /^ID +STATE +ACTION +TRY +NOTE$/);
+    assert.match(second ?? "", /^nightly-refac\S+…\S+shop-v2 +failed .* exit code 1: .*…$/);
+    assert.match(third ?? "", / asks: Is it good\?$/);
+    assert.match((await shown(140)).split("\n")[0] ?? "", /AGENT .* RAN +TOKENS +COST +NOTE$/);
+  });
   test("asks for what was filtered", async () => {
     const args =
       "tasks -p web -a ann --state queued,running --label a=b,c --label d=e --since 8h -n 5 --cursor 9".split(" ");
@@ -343,6 +357,8 @@ describe("tasks", () => {
     assert.match(out, /^No tasks here\. Ended ones leave the list after scheduler\.resultTtl, .*\n$/);
   });
 });
+
+const ASKED = { question: "Is it good?" };
 
 describe("usage", () => {
   const usage = { inputTokens: 12_000, outputTokens: 345, cachedTokens: 0, cost: 0.1 + 0.2 };

@@ -8,7 +8,7 @@
 import { asTyped, type Problem } from "./problem.ts";
 import type { Terminal } from "./terminal.ts";
 import type { Paint, Tint } from "./text.ts";
-import { clip, padEnd, padStart, painter, plain, plainLines, widthOf, wrapLine } from "./text.ts";
+import { clip, clipMiddle, padEnd, padStart, painter, plain, plainLines, widthOf, wrapLine } from "./text.ts";
 
 export type Output = {
   readonly isJson: boolean;
@@ -66,8 +66,14 @@ export type Column<Row> = {
   readonly title: string;
   readonly of: (row: Row) => string;
   readonly align?: "left" | "right";
-  /** May be cut off when there is no room; the narrowest it may get is its title or 8 columns. */
-  readonly shrinks?: boolean;
+  /**
+   * May be cut off when there is no room: to the width of its title, 8 columns or `least`. One that shrinks `last` does
+   * so when no other can any more, and keeps its beginning and its end.
+   */
+  readonly shrinks?: boolean | "last";
+  readonly least?: number;
+  /** When to leave it out for want of room: the highest goes first; without, after all others. */
+  readonly leaves?: number;
   readonly tint?: (row: Row) => Tint | null;
   /** Stands even when every cell of it is empty. */
   readonly stays?: boolean;
@@ -80,8 +86,9 @@ const SHRUNK_MIN = 8;
  * Rows and columns, aligned, as wide as the terminal at most, made of text that is safe to show.
  *
  * When a table is too wide only the columns that may shrink do, the widest first, so that ids stay whole and can be
- * copied. If that is not enough, columns are left out from the right except those that always stay, and these are cut
- * too, all but the first. In a file or a pipe nothing is cut. An empty column is left out: most tasks have no zone.
+ * copied. If that is not enough, columns are left out, in the order they say or from the right, except those that
+ * always stay, and these are cut too, all but the first. In a file or a pipe nothing is cut. An empty column is left
+ * out: most tasks have no zone.
  */
 export function table<Row>(
   rows: readonly Row[],
@@ -102,7 +109,8 @@ export function table<Row>(
     filled
       .map(({ column, cells }, at) => {
         const size = widths[at] ?? 0;
-        const shown = clip(index === undefined ? column.title : (cells[index] ?? ""), size);
+        const clipped = column.shrinks === "last" && index !== undefined ? clipMiddle : clip;
+        const shown = clipped(index === undefined ? column.title : (cells[index] ?? ""), size);
         const isLast = at === filled.length - 1;
         const padded = column.align === "right" ? padStart(shown, size) : isLast ? shown : padEnd(shown, size);
         const tint = index === undefined ? "bold" : column.tint?.(rows[index] as Row);
@@ -113,12 +121,13 @@ export function table<Row>(
   return `${[line(), ...rows.map((_, index) => line(index))].join("\n")}\n`;
 }
 
-type Wish = { readonly wanted: number; readonly least: number };
+type Wish = { readonly wanted: number; readonly least: number; readonly isLast: boolean };
 
-function wishOf<Row>({ title, shrinks }: Column<Row>, cells: readonly string[]): Wish {
+function wishOf<Row>({ title, shrinks = false, least = SHRUNK_MIN }: Column<Row>, cells: readonly string[]): Wish {
   // Not spread into Math.max: there may be a hundred thousand rows.
   const wanted = cells.reduce((widest, cell) => Math.max(widest, widthOf(cell)), widthOf(title));
-  return { wanted, least: shrinks === true ? Math.max(widthOf(title), SHRUNK_MIN) : Number.POSITIVE_INFINITY };
+  const narrowest = shrinks === false ? Number.POSITIVE_INFINITY : Math.max(widthOf(title), least);
+  return { wanted, least: narrowest, isLast: shrinks === "last" };
 }
 
 /** The columns that have room at their narrowest; the first is never left out. */
@@ -130,9 +139,10 @@ function withRoom<Of extends { readonly column: Column<never>; readonly wish: Wi
   const narrowest = (): number =>
     kept.reduce((sum, { wish }) => sum + Math.min(wish.wanted, wish.least) + GAP.length, -GAP.length);
   while (width !== null && narrowest() > width) {
-    const at = kept.findLastIndex(({ column }, index) => index > 0 && column.stays !== true);
-    if (at < 0) break;
-    kept.splice(at, 1);
+    const free = kept.filter(({ column }, index) => index > 0 && column.stays !== true);
+    const first = free.toReversed().sort((left, right) => (right.column.leaves ?? 0) - (left.column.leaves ?? 0))[0];
+    if (first === undefined) break;
+    kept.splice(kept.indexOf(first), 1);
   }
   return kept;
 }
@@ -145,8 +155,10 @@ function fit(wishes: readonly Wish[], width: number | null): number[] {
   );
   let over = widths.reduce((sum, one) => sum + one, 0) + GAP.length * Math.max(0, widths.length - 1) - width;
   while (over > 0) {
-    const open = widths.map((size, at) => ({ size, at })).filter(({ size, at }) => size > (wishes[at]?.least ?? size));
-    const [widest] = open.sort((left, right) => right.size - left.size);
+    const open = widths
+      .map((size, at) => ({ size, at, isLast: wishes[at]?.isLast === true }))
+      .filter(({ size, at }) => size > (wishes[at]?.least ?? size));
+    const [widest] = open.sort((left, right) => Number(left.isLast) - Number(right.isLast) || right.size - left.size);
     if (widest === undefined) return cut(widths, width);
     widths[widest.at] = widest.size - 1;
     over -= 1;

@@ -65,6 +65,13 @@ export function clip(text: string, columns: number): string {
   return kept + ELLIPSIS;
 }
 
+/** The same, with what is cut off in the middle: names that differ at their ends stay different. */
+export function clipMiddle(text: string, columns: number): string {
+  if (widthOf(text) <= columns || columns < 3 || !ONE_COLUMN_EACH.test(text)) return clip(text, columns);
+  const before = Math.ceil((columns - 1) / 2);
+  return text.slice(0, before) + ELLIPSIS + text.slice(text.length - (columns - 1 - before));
+}
+
 export function padEnd(text: string, columns: number): string {
   return text + " ".repeat(Math.max(0, columns - widthOf(text)));
 }

@@ -21,25 +21,37 @@ const TINTS: Readonly<Record<TaskState, Tint | null>> = {
 
 export const tintOf = (state: TaskState): Tint | null => TINTS[state];
 
+/** A longer id is cut in its middle rather than that there is no room for anything else. */
+const ID_LEAST = 28;
+/** Why a task failed is worth more than where it ran. */
+const NOTE_LEAST = 24;
+
 function taskColumns(now: number): readonly Column<TaskView>[] {
   return [
-    { title: "ID", of: ({ taskId }) => taskId, stays: true },
+    { title: "ID", of: ({ taskId }) => taskId, stays: true, shrinks: "last", least: ID_LEAST },
     { title: "STATE", of: ({ state }) => state, tint: ({ state }) => tintOf(state), stays: true },
-    { title: "PROJECT", of: ({ project }) => (project === "default" ? "" : (project ?? "")), shrinks: true },
-    { title: "AGENT", of: ({ agentId }) => agentId ?? "", shrinks: true },
-    { title: "ACTION", of: ({ action }) => action ?? "", shrinks: true },
-    { title: "TRY", of: ({ attempt }) => (attempt > 1 ? String(attempt) : ""), align: "right" },
-    { title: "WORKER", of: ({ worker }) => worker ?? "", shrinks: true },
-    { title: "AGE", of: ({ createdAt }) => lasted(createdAt, undefined, now), align: "right" },
-    { title: "RAN", of: ({ startedAt, completedAt }) => lasted(startedAt, completedAt, now), align: "right" },
-    { title: "TOKENS", of: ({ usage }) => tokensOf(usage), align: "right" },
-    { title: "NOTE", of: noteOf, shrinks: true },
+    { title: "PROJECT", of: ({ project }) => (project === "default" ? "" : (project ?? "")), shrinks: true, leaves: 5 },
+    { title: "AGENT", of: ({ agentId }) => agentId ?? "", shrinks: true, leaves: 7 },
+    { title: "ACTION", of: ({ action }) => action ?? "", shrinks: true, leaves: 1 },
+    { title: "TRY", of: ({ attempt }) => (attempt > 1 ? String(attempt) : ""), align: "right", leaves: 2 },
+    { title: "WORKER", of: ({ worker }) => worker ?? "", shrinks: true, leaves: 9 },
+    { title: "AGE", of: ({ createdAt }) => lasted(createdAt, undefined, now), align: "right", leaves: 3 },
+    {
+      title: "RAN",
+      of: ({ startedAt, completedAt }) => lasted(startedAt, completedAt, now),
+      align: "right",
+      leaves: 6,
+    },
+    { title: "TOKENS", of: ({ usage }) => tokensOf(usage), align: "right", leaves: 4 },
+    { title: "COST", of: ({ usage }) => shownCost(usage?.cost), align: "right", leaves: 8 },
+    { title: "NOTE", of: noteOf, shrinks: true, least: NOTE_LEAST },
   ];
 }
 
 /** The one thing about a task that does not show in its state. */
-function noteOf({ error, position, progress }: TaskView): string {
+function noteOf({ error, position, progress, state, approval }: TaskView): string {
   if (error !== undefined) return error;
+  if (state === "parked") return approval?.question === undefined ? "" : `asks: ${approval.question}`;
   if (position !== undefined) return `number ${position} in its queue`;
   return typeof progress === "string" ? progress : "";
 }

@@ -17,8 +17,8 @@ type Flags = SinceFlags & {
 
 export const usageVerb: VerbBody<Flags> = {
   about:
-    "What attempts said they used, also those of tasks that are long gone. Days are those of UTC. By a label, what has " +
-    "no such label is left out.",
+    "What attempts said they used, also those of tasks that are long gone. Days are those of UTC. By a label, what " +
+    "has no such label is left out.",
   flags: [
     {
       flags: "--by <what>",

@@ -22,7 +22,14 @@ function element(): Element {
 }
 
 /** Looks once, and again whenever it is told to; `asked` are the paths of its last look. */
-async function openPage(url: string): Promise<{ ids(): string[]; asked(): string[]; look(): Promise<void> }> {
+async function openPage(url: string): Promise<{
+  ids(): string[];
+  /** The cells of a task. */
+  row(id: string): Element[];
+  said(): string;
+  asked(): string[];
+  look(): Promise<void>;
+}> {
   const elements = new Map<string, Element>();
   const byId = (id: string): Element => elements.get(id) ?? elements.set(id, element()).get(id) ?? element();
   let asked: string[] = [];
@@ -33,13 +40,17 @@ async function openPage(url: string): Promise<{ ids(): string[]; asked(): string
     sessionStorage: { getItem: () => null },
     fetch: (path: string, init: RequestInit) => {
       asked.push(path);
-      return fetch(`${url}${path}`, init);
+      // A browser says where a page that writes comes from.
+      return fetch(`${url}${path}`, { ...init, headers: { ...init.headers, origin: url } });
     },
+    prompt: () => "not today",
     setTimeout: (next: () => void) => again.resolve(next),
   });
   await again.promise;
   return {
     ids: () => byId("tasks").children.map((row) => row.children[0]?.textContent ?? ""),
+    row: (id) => byId("tasks").children.find(({ children }) => children[0]?.textContent === id)?.children ?? [],
+    said: () => byId("said").textContent,
     asked: () => asked,
     look: async () => {
       const next = await again.promise;
@@ -71,4 +82,34 @@ test("it looks back until it has found enough", async () => {
   for (let priority = 1; priority <= 200; priority++) await at.drover.patch("t0", { priority });
   await page.look();
   assert.deepEqual(page.ids(), ids.slice(-20).toReversed());
+});
+
+test("why a task failed is shown, numbers have thousands, and what parked tasks ask is answered", async () => {
+  await using at = await openServer();
+  const worker = await at.drover.worker({}, (_, { usage }) => {
+    usage({ inputTokens: 1_234_567, outputTokens: 1 });
+    throw Object.assign(new Error("<b>no such file</b>"), { permanent: true });
+  });
+  await at.drover.submit({ id: "bad", agentId: "ann", action: "x" });
+  await at.drover.wait("bad");
+  await worker.close();
+  for (const id of ["yes", "no/t"])
+    await at.drover.submit({ id, agentId: "ann", action: "x", approval: { question: "Ship it?" } });
+  const page = await openPage(at.url);
+  const texts = (id: string): string[] => page.row(id).map(({ textContent }) => textContent);
+  assert.deepEqual(texts("bad").slice(3, 7), ["failed", "<b>no such file</b>", "", "1\u202f234\u202f568"]);
+  const buttons = (id: string): Element[] => page.row(id)[4]?.children ?? [];
+  assert.deepEqual(
+    [texts("yes")[4], buttons("yes").map(({ textContent }) => textContent)],
+    ["Ship it?", ["Approve", "Deny"]],
+  );
+  assert.deepEqual(buttons("bad"), []);
+  await (buttons("yes")[0]?.onclick as () => Promise<void>)();
+  assert.equal(page.said(), "yes is approved.");
+  await (buttons("no/t")[1]?.onclick as () => Promise<void>)();
+  assert.equal(page.said(), "no/t is denied.");
+  const denied = await at.drover.task("no/t");
+  assert.deepEqual([denied.state, denied.error], ["failed", "denied: not today"]);
+  assert.equal((await at.drover.task("yes")).state, "queued");
+  assert.deepEqual([texts("yes")[3], texts("no/t")[3], texts("no/t")[4]], ["queued", "failed", "denied: not today"]);
 });

@@ -1,5 +1,6 @@
 /**
- * The page at `/`: what waits, who works, what has happened last, by the same calls anybody may make.
+ * The page at `/`: what waits, who works, what has happened last, by the same calls anybody may make. What parked tasks
+ * ask can be answered there.
  *
  * It is one text without anything from elsewhere. Its policy lets run exactly the script and the style that stand here,
  * by their hashes, and lets it call nothing but this server. Whatever a task is called is put in as text and never
@@ -9,11 +10,14 @@ import { createHash } from "node:crypto";
 
 const STYLE = `
 :root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif; }
-body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+body { max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.05rem; margin-top: 2rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .25rem .75rem .25rem 0; border-bottom: 1px solid #8884; }
-td { font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
+td { font-variant-numeric: tabular-nums; overflow-wrap: anywhere; vertical-align: top; }
+td.number, th.number { text-align: right; white-space: nowrap; }
+td.failed { color: #c33; } td.parked { color: #a70; }
+button { font: inherit; margin-left: .5rem; padding: 0 .6rem; }
 .quiet { opacity: .7; }
 [hidden] { display: none; }
 `;
@@ -21,9 +25,9 @@ td { font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
 const SCRIPT = `
 const $ = (id) => document.getElementById(id);
 const token = () => sessionStorage.getItem("drover-token");
-async function get(path) {
-  const headers = token() ? { authorization: "Bearer " + token() } : {};
-  const answer = await fetch(path, { headers });
+async function get(path, more = {}) {
+  const headers = { ...more.headers, ...(token() ? { authorization: "Bearer " + token() } : {}) };
+  const answer = await fetch(path, { ...more, headers });
   if (answer.status === 401) $("login").hidden = false;
   if (!answer.ok) throw new Error((await answer.json()).error);
   return answer.json();
@@ -32,10 +36,44 @@ function fill(id, rows, none) {
   const body = $(id).tBodies[0];
   body.replaceChildren(...(rows.length ? rows : [[none]]).map((cells) => {
     const row = document.createElement("tr");
-    row.append(...cells.map((cell) => Object.assign(document.createElement("td"), { textContent: cell ?? "" })));
+    row.append(...cells.map(cellOf));
     return row;
   }));
 }
+// A cell is text, a number, or { text, className, buttons }; text is put in as text and never as markup.
+function cellOf(given) {
+  const isNumber = typeof given === "number";
+  const { text = given, className = isNumber ? "number" : "", buttons = [] } = Object(given);
+  const shown = isNumber ? count(given) : typeof text === "object" ? "" : text ?? "";
+  const cell = Object.assign(document.createElement("td"), { textContent: shown, className });
+  cell.append(...buttons.map((one) => Object.assign(document.createElement("button"), one)));
+  return cell;
+}
+const count = (value) => String(value).replace(/\\B(?=(\\d{3})+$)/g, "\\u202f");
+async function answer(id, said) {
+  try {
+    const headers = { "content-type": "application/json" };
+    const path = "/tasks/" + encodeURIComponent(id) + "/approve";
+    await get(path, { method: "POST", headers, body: JSON.stringify(said) });
+    $("said").textContent = id + (said.deny ? " is denied." : " is approved.");
+  } catch (error) {
+    $("said").textContent = error.message;
+  }
+  await look();
+}
+function deny(id) {
+  const note = prompt("Why is " + id + " denied? It fails with this.", "");
+  return note === null ? undefined : answer(id, note === "" ? { deny: true } : { deny: true, note });
+}
+function noteOf({ taskId, state, error, approval = {} }) {
+  if (state !== "parked") return { text: error ?? "", className: error ? "failed" : "" };
+  const buttons = [
+    { textContent: "Approve", onclick: () => answer(taskId, {}) },
+    { textContent: "Deny", onclick: () => deny(taskId) },
+  ];
+  return { text: approval.question ?? "Somebody must approve it.", buttons };
+}
+const stateOf = ({ state }) => ({ text: state, className: state });
 const labelsOf = ({ labels = {} }) => Object.entries(labels).map(([key, value]) => key + "=" + value).join(" ");
 const tokensOf = ({ usage }) => usage ? usage.inputTokens + usage.outputTokens : "";
 // Pages carry bodies, which may be large, so a page may end early; and nothing is read while nothing has happened.
@@ -47,7 +85,8 @@ async function fillTasks(seq) {
   do {
     const page = await get("/tasks?order=newest&limit=" + (20 - rows.length) + (cursor && "&cursor=" + cursor));
     rows.push(...page.tasks.map((one) =>
-      [one.taskId, one.agentId, one.action, one.state, labelsOf(one), tokensOf(one), one.createdAt]));
+      [one.taskId, one.agentId, one.action, stateOf(one), noteOf(one), labelsOf(one), tokensOf(one),
+        new Date(one.createdAt).toLocaleString()]));
     cursor = page.nextCursor;
   } while (cursor && rows.length < 20);
   fill("tasks", rows, "No task yet.");
@@ -57,8 +96,8 @@ async function look() {
   try {
     const { seq } = await get("/readyz");
     const [queue, workers] = await Promise.all([get("/scheduler/queue"), get("/workers"), fillTasks(seq)]);
-    $("sum").textContent = queue.inFlight + " running, " + queue.queued + " queued, " + queue.waiting + " waiting" +
-      (queue.paused ? "; paused" : "");
+    $("sum").textContent = count(queue.inFlight) + " running, " + count(queue.queued) + " queued, " +
+      count(queue.waiting) + " waiting" + (queue.paused ? "; paused" : "");
     fill("queue", queue.projects.map((one) => [one.project, one.queued, one.inFlight, one.status]),
       "Nothing is queued.");
     fill("workers", workers.workers.map((one) => [one.id, one.kind, one.status, one.inFlight + " of " + one.slots]),
@@ -94,8 +133,10 @@ export const STATUS_PAGE_POLICY: string = policyOf(
   "img-src 'self'",
 );
 
+const NUMBERS: readonly string[] = ["Queued", "Running", "Tokens"];
+const heading = (title: string): string => `<th${NUMBERS.includes(title) ? ' class="number"' : ""}>${title}</th>`;
 const table = (id: string, title: string, columns: readonly string[]): string =>
-  `<h2>${title}</h2><table id="${id}"><thead><tr>${columns.map((one) => `<th>${one}</th>`).join("")}</tr></thead>` +
+  `<h2>${title}</h2><table id="${id}"><thead><tr>${columns.map(heading).join("")}</tr></thead>` +
   "<tbody></tbody></table>";
 
 export const STATUS_PAGE: string = `<!doctype html>
@@ -107,12 +148,13 @@ export const STATUS_PAGE: string = `<!doctype html>
 <body>
 <h1>Drover</h1>
 <p id="sum" class="quiet">Looking…</p>
+<p id="said"></p>
 <form id="login" hidden>
 <label>This server wants a token: <input id="token" type="password" autocomplete="off"></label> <button>Use it</button>
 </form>
 ${table("queue", "Queue", ["Project", "Queued", "Running", "Status"])}
 ${table("workers", "Workers", ["Worker", "Kind", "Status", "Busy"])}
-${table("tasks", "Last submitted", ["Task", "Agent", "Action", "State", "Labels", "Tokens", "Submitted"])}
+${table("tasks", "Last submitted", ["Task", "Agent", "Action", "State", "Note", "Labels", "Tokens", "Submitted"])}
 <p class="quiet"><a href="/docs/">The API</a> · <a href="/openapi.json">openapi.json</a></p>
 <script>${SCRIPT}</script>
 </body>
