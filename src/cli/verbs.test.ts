@@ -58,6 +58,24 @@ describe("submit", () => {
     assert.deepEqual(bodyOf(ran), { agentId: "ann", action: "build" });
   });
 
+  test("with a token that speaks for one agent, a task is that agent's unless another was named", async () => {
+    const refusal = { error: "agentId is me, and …", code: "forbidden", details: { field: "agentId", allowed: "ann" } };
+    const bodies: string[] = [];
+    const fetch: typeof globalThis.fetch = async (_, init) => {
+      const { agentId } = JSON.parse(String(init?.body));
+      bodies.push(agentId);
+      return agentId === "ann"
+        ? Response.json({ taskId: "t", state: "queued" }, { status: 202 })
+        : Response.json(refusal, { status: 403 });
+    };
+    const run = async (env: object, ...more: string[]) => {
+      const terminal = testTerminal({ env: { USER: "me", ...env }, fetch });
+      return runCommandLine(["submit", "build", ...more], terminal, VERBS);
+    };
+    assert.deepEqual([await run({}), bodies.splice(0)], [0, ["me", "ann"]]);
+    assert.deepEqual([await run({}, "--agent", "bob"), bodies.splice(0)], [4, ["bob"]]);
+    assert.deepEqual([await run({ DROVER_AGENT: "eve" }), bodies.splice(0)], [4, ["eve"]]);
+  });
   test("--json prints the answer as it came", async () => {
     const { out } = await drover(["submit", "build", "--json"], answers);
     assert.deepEqual(JSON.parse(out), answer);

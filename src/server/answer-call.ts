@@ -104,7 +104,7 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
   }
   function answer(exchange: Underway, body: unknown, over: () => void): void {
     try {
-      const answered = handle(askedBy(call, exchange.target, withAgent(exchange.caller, body)), exchange);
+      const answered = handle(askedBy(call, exchange.target, withAgent(call, exchange.caller, body)), exchange);
       if (answered instanceof Promise)
         return void answered.then(
           (value) => {
@@ -196,9 +196,13 @@ function senderOf(call: Call, parts: CallParts): (exchange: Underway, answer: un
   };
 }
 
-/** An attempt need not say of whom it is. */
-export const withAgent = ({ attempt, agentId }: Caller, body: unknown): unknown =>
-  attempt !== undefined && isRecord(body) && body.agentId === undefined ? { ...body, agentId } : body;
+/** Who speaks for one agent need not say for which: of a task, of a batch, or of the task of a schedule. */
+export function withAgent({ operationId }: Call, { agentId }: Caller, body: unknown): unknown {
+  if (agentId === null || !isRecord(body)) return body;
+  if (operationId === "putSchedule") return isRecord(body.task) ? { ...body, task: { agentId, ...body.task } } : body;
+  const isTask = operationId === "submit" || operationId === "submitBatch";
+  return isTask && body.agentId === undefined ? { ...body, agentId } : body;
+}
 
 /** What was asked, read; throws the first thing that is wrong. */
 function askedBy(call: Call, target: Target, body: unknown): unknown {

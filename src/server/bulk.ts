@@ -82,7 +82,7 @@ function askedBy(
   return {
     params: call.params === null ? undefined : orThrow(readShape(call.params, { id })),
     query: call.query === null ? undefined : orThrow(readShape(call.query, query ?? {})),
-    body: call.body === null ? undefined : bodyOf(call, withAgent(exchange.caller, body)),
+    body: call.body === null ? undefined : bodyOf(call, withAgent(call, exchange.caller, body)),
   };
 }
 

@@ -91,6 +91,19 @@ for (const { token, body, field } of claims)
     assert.equal(put.problem.details?.field, `task.${field}`);
   });
 
+test("who speaks for one agent need not say for which", async () => {
+  const more = { token: tokenOf("ann") };
+  const single = await at.ask("submit", { body: { action: "x", id: "unsaid" } as never }, more);
+  const batch = await at.ask("submitBatch", { body: { tasks: [{ action: "x", id: "unsaid-2" }] } as never }, more);
+  const schedule = { params: { id: "unsaid" }, body: { cron: "@yearly", task: { action: "x" } } };
+  const put = await at.ask("putSchedule", schedule as never, more);
+  assert.deepEqual([single.status, batch.status, put.status], [202, 202, 200], single.text + batch.text + put.text);
+  for (const id of ["unsaid", "unsaid-2"]) assert.equal((await at.drover.task(id)).agentId, "ann");
+  assert.equal(put.json.task.agentId, "ann");
+  const other = await at.ask("submit", { body: { action: "x" } as never }, { token: tokenOf("site") });
+  assert.deepEqual([other.status, other.problem.details?.field], [400, "agentId"], "a project has many agents");
+});
+
 test("an item of a batch may not claim another project either", async () => {
   const body = { agentId: "ann", tasks: [{ action: "x" }, { action: "x", project: "other" }] };
   const reply = await at.ask("submitBatch", { body }, { token: tokenOf("site") });

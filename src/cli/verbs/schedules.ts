@@ -8,7 +8,7 @@ import { plain } from "../shell/text.ts";
 import { type Call, type FlagSpec, given, type Verb, type VerbBody, wholeNumber } from "../shell/verb.ts";
 import { scheduleTable } from "../show/fleet-view.ts";
 import { PAGE_FLAGS, type PageFlags, readPages } from "./pages.ts";
-import { instantFrom, TASK_FLAGS, type TaskFlags, taskBodyFrom } from "./task-flags.ts";
+import { asOwnAgent, instantFrom, TASK_FLAGS, type TaskFlags, taskBodyFrom } from "./task-flags.ts";
 
 type SetFlags = TaskFlags & {
   readonly cron?: string;
@@ -53,7 +53,12 @@ const set: Verb<SetFlags> = {
     ["drover schedules set standup report --cron '0 9 * * 1-5' --time-zone Europe/Berlin", "on weekdays, local time"],
   ],
   run: answering(
-    async (client, call) => client.putSchedule(idOf(call), await bodyFrom(call)),
+    async (client, call) => {
+      const body = await bodyFrom(call);
+      return asOwnAgent(call, body.task.agentId, (agentId) =>
+        client.putSchedule(idOf(call), { ...body, task: { ...body.task, agentId } }),
+      );
+    },
     (schedule, output) => scheduleTable([schedule], output),
   ),
 };

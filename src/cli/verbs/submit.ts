@@ -11,7 +11,7 @@ import { interruptible } from "../shell/terminal.ts";
 import { plain } from "../shell/text.ts";
 import type { Call, VerbBody } from "../shell/verb.ts";
 import { shownValue, taskLine } from "../show/task-view.ts";
-import { SUBMIT_FLAGS, type SubmitFlags, taskBodyFrom } from "./task-flags.ts";
+import { asOwnAgent, SUBMIT_FLAGS, type SubmitFlags, taskBodyFrom } from "./task-flags.ts";
 import { watchTask } from "./watch-task.ts";
 
 type Flags = SubmitFlags & { readonly wait?: boolean };
@@ -29,7 +29,7 @@ export const submitVerb: VerbBody<Flags> = {
     const { args, flags, terminal, output } = call;
     const body = await taskBodyFrom(args[0], flags, terminal);
     const client = clientFor(call);
-    const submitted = await client.submit(body);
+    const submitted = await asOwnAgent(call, body.agentId, (agentId) => client.submit({ ...body, agentId }));
     warn(submitted, call);
     if (flags.wait === true) return waitFor(submitted.taskId, call);
     output.answer(submitted, () => `${plain(submitted.taskId)}\n`);

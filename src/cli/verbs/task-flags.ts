@@ -8,6 +8,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { userInfo } from "node:os";
 import { resolve } from "node:path";
+import { ClientError } from "../../client/index.ts";
 import type { TaskBody } from "../../protocol/index.ts";
 import { usageProblem } from "../shell/problem.ts";
 import type { Terminal } from "../shell/terminal.ts";
@@ -32,7 +33,10 @@ export const PRIORITIES: readonly string[] = ["critical", "high", "normal", "low
 
 /** Those of a task that may be given without an id of its own and without a deadline: also of a schedule. */
 export const TASK_FLAGS: readonly FlagSpec[] = [
-  { flags: "-a, --agent <name>", about: "who submits; the unit of fairness in a project (default: your user name)" },
+  {
+    flags: "-a, --agent <name>",
+    about: "who submits; the unit of fairness in a project (default: the agent of your token, or your user name)",
+  },
   { flags: "-p, --project <name>", about: "who pays (default: default)" },
   { flags: "-t, --type <name>", about: "a kind of work, with a base score and perhaps a limit, such as plan or code" },
   {
@@ -133,7 +137,7 @@ export async function taskBodyFrom(
   const resources = given({ cpuMillicores: flags.cpu, memoryBytes: flags.memory });
   const same = [...ABOUT, ...TRIES].map((field) => [field, flags[field]]);
   const others: { readonly [Key in Exclude<keyof TaskBody, Field>]-?: TaskBody[Key] | undefined } = {
-    agentId: flags.agent ?? userName(terminal),
+    agentId: flags.agent ?? (terminal.env.DROVER_AGENT || userName(terminal)),
     action: chosen,
     id: flags.id,
     params,
@@ -199,8 +203,27 @@ export function instantFrom(flag: string, text: string | undefined, { now }: Ter
   throw usageProblem(`${flag} is "${text}"`, hint);
 }
 
+/**
+ * Who has a token that speaks for one agent need not name it: where a person has named none, what was refused for the
+ * name of the user is sent again for that agent.
+ */
+export async function asOwnAgent<Answer>(
+  { flags, terminal }: { readonly flags: { readonly agent?: string }; readonly terminal: Terminal },
+  agentId: string,
+  send: (agentId: string) => Promise<Answer>,
+): Promise<Answer> {
+  try {
+    return await send(agentId);
+  } catch (error) {
+    const isNamed = flags.agent !== undefined || (terminal.env.DROVER_AGENT ?? "") !== "";
+    const { field, allowed } = error instanceof ClientError && error.code === "forbidden" ? (error.details ?? {}) : {};
+    if (isNamed || !String(field).endsWith("agentId") || typeof allowed !== "string") throw error;
+    return send(allowed);
+  }
+}
+
 function userName({ env }: Terminal): string {
-  const named = env.DROVER_AGENT || env.USER || env.LOGNAME;
+  const named = env.USER || env.LOGNAME;
   if (named !== undefined && named !== "") return named;
   try {
     return userInfo().username;
