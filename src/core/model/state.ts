@@ -40,8 +40,9 @@ import type { Approval, AttemptUsage, End, EndedExtra, Loop } from "./extra.ts";
 import type { Growth, Wait } from "./growth.ts";
 import type { EndPhase, Phase, PhaseCounts } from "./phase.ts";
 import type { Plan } from "./plan.ts";
-import type { Room, UsedRoom } from "./room.ts";
 import type { Ledger } from "./ledger.ts";
+import type { EndPhase, Phase } from "./phase.ts";
+import type { Room, UsedRoom } from "./room.ts";
 
 export * from "./phase.ts";
 

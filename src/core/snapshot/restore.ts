@@ -45,8 +45,7 @@ import { adoptGroup } from "../lifecycle/plans.ts";
 import { setTimer } from "../lifecycle/timers.ts";
 import { armWake, awaitArtifact, count, countEnd, endsOf, keptBy, nameAll, setPin } from "../lifecycle/transitions.ts";
 import { putRow } from "../lifecycle/usage.ts";
-import type { FileRef, UsageTotals } from "../model/events.ts";
-import type { Approval, AttemptUsage, End, EndedExtra, Loop } from "../model/extra.ts";
+import type { End } from "../model/extra.ts";
 import type { Answer, Tree } from "../model/growth.ts";
 import type {
   Agent,
@@ -68,6 +67,7 @@ import { settleQueue } from "../turn/queue.ts";
 import * as format from "./format.ts";
 import { SnapshotUnreadable } from "./format.ts";
 import { loadPlan } from "./plan-rows.ts";
+import { approvalFrom, attemptFrom, endedExtraFrom, fileFrom, loopFrom, usageFrom } from "./restore-extra.ts";
 
 /** What is known while the lines are read. */
 const newLoading = () => ({
@@ -373,51 +373,17 @@ function loadExtra(
   if (loop !== undefined) extraOf(task).loop = loopFrom(loop);
 }
 
-const fileFrom = ([path, hash, size]: format.FileRow): FileRef => ({ path, hash, size });
-
-const attemptFrom = ([attempt, worker, usage]: (format.ExtraRow["attempts"] & {})[number]): AttemptUsage => ({
-  attempt,
-  worker,
-  usage: usageFrom(usage),
-});
-
-const loopFrom = ([max, ...rounds]: format.LoopRow): Loop => ({
-  max,
-  rounds: rounds.map(([iteration, attempt, outcome, note, tokens, usage = null]) => ({
-    iteration,
-    attempt,
-    outcome,
-    note,
-    tokens,
-    usage: usage === null ? null : usageFrom(usage),
-  })),
-});
-
 function loadGrowth({ trees }: Loading, task: Task, [root, grown, children]: format.GrowthRow): void {
   const tree = trees.get(root) ?? { root, grown };
   trees.set(root, tree);
   growthOf(task, tree).children = children;
 }
 
-const usageFrom = ([inputTokens, outputTokens, cachedTokens, cost]: format.UsageRow): UsageTotals => ({
-  inputTokens,
-  outputTokens,
-  cachedTokens,
-  cost,
-});
-
 function loadApproval(state: State, task: Task, row: format.ApprovalRow): void {
   const approval = approvalFrom(row);
   extraOf(task).approval = approval;
   if (task.phase === "parked") setTimer(state, task, "approval", approval.until);
 }
-
-const approvalFrom = ([required, question, until, note, at]: format.ApprovalRow): Approval => ({
-  required,
-  question,
-  until,
-  given: at < 0 ? null : { note, at: at as Instant },
-});
 
 /** What grew below it comes later, and counts itself. */
 function loadWait(state: State, task: Task, row: format.WaitRow): void {
@@ -557,17 +523,6 @@ function endedFrom({ task: id, phase }: { task: TaskId; phase: EndPhase }, row: 
   const owner = { project: { id: project as ProjectId }, agent: { id: agent as AgentId } };
   const how = { lastWorker: worker as WorkerId | null, phase, end: endOf(end), requirements: { onLoss } };
   return { id, seq, ...counts, ...times, ...how, ...owner, extra: more === null ? null : endedExtraFrom(more) };
-}
-
-function endedExtraFrom({ usage, attempts, loop, files, approval, group }: format.ExtraRow): EndedExtra {
-  return {
-    usage: usage === undefined ? null : usageFrom(usage),
-    attempts: attempts === undefined ? null : attempts.map(attemptFrom),
-    loop: loop === undefined ? null : loopFrom(loop),
-    files: files === undefined ? null : files.map(fileFrom),
-    approval: approval === undefined ? null : approvalFrom(approval),
-    group: group === undefined ? null : { group: { id: group } },
-  };
 }
 
 const endOf = ([at, seq, error, resultHash, resultSize, resultSeq]: format.EndRow): End => ({

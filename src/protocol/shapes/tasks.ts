@@ -50,7 +50,6 @@ export const resources: s.Schema<wire.Resources> = s.object({
   memoryBytes: s.optional(s.whole(0)),
 });
 
-
 const batchTaskFields: Fields<Omit<wire.TaskBody, "agentId">> = {
   action: s.described(s.text(1, 1024), "What is to be done. Push workers get it as `kind`, exec workers as JSON.", {
     expected: "what is to be done: text of 1 to 1024 characters",
