@@ -50,6 +50,12 @@ const VALUES: readonly [source: string, value: unknown][] = [
   ["needs.impl.result.gone.deeper == null", true],
   ["needs.impl.result.list[7] == null", true],
   ["needs.impl.result == needs.impl.result", true],
+  ["needs.impl.result.n < 1", true],
+  ["needs.impl.result.n <= 0", true],
+  ["needs.impl.result.n > -1.5", true],
+  ["0 >= needs.impl.result.n", true],
+  ["needs.impl.result.n > 0 || 2 < 1 || 1 > 1 || 1 < 1 || 1 >= 2 || 2 <= 1", false],
+  ["1 < 2 == true && !(2 < 1)", true],
 ];
 
 const WRONG: readonly [source: string, says: RegExp][] = [
@@ -75,6 +81,10 @@ const WRONG: readonly [source: string, says: RegExp][] = [
   ["!", /wants a value at its end/],
   ["1 +  2", /cannot be read at "\+ {2}2"/],
   ["needs.a.b(1)", /wants nothing more/],
+  ["needs.a.result < '3'", /compares by < what is no number/],
+  ["null >= 3", /compares by >= what is no number/],
+  ["1 < 2 < 3", /compares by < what is no number/],
+  ["1 <", /wants a value at its end/],
   [`${"(".repeat(60)}1${")".repeat(60)}`, /nested more than 50 deep/],
   [`${"!".repeat(60)}1`, /nested more than 50 deep/],
   [`needs.${"x".repeat(5000)}`, /at most 4096 are read/],
@@ -100,6 +110,19 @@ describe("an expression", () => {
         (error) => error instanceof ExpressionError && says.test(error.message),
       );
     });
+
+  test("what is no number is not compared as one, and is named", () => {
+    for (const [source, says] of [
+      ["needs.impl.result.path < 3", /^needs.impl.result.path is .*a b.*, and < compares numbers$/],
+      ["3 >= needs.impl.result.flag", /^needs.impl.result.flag is "false", and >= compares numbers$/],
+      ["needs.impl.result.list > 3", /^needs.impl.result.list is /],
+      ["needs.impl.result.gone > 3", /^needs.impl.result.gone is not there$/],
+    ] as const)
+      assert.throws(
+        () => value(source),
+        (error) => error instanceof MissingValue && says.test(error.message),
+      );
+  });
 
   test("a value that is not there is named, and what objects inherit is not there", () => {
     for (const [source, name] of [

@@ -3,10 +3,10 @@
  *
  *     needs.impl.result.path        needs["build-docs"].state == "done"       !needs.review.result.ok && true
  *
- * It is small on purpose: paths into inputs, JSON's plain values, `!`, `==`, `!=`, `&&`, `||` and parentheses. There
- * are no functions, so whatever a value holds is data. An expression is read once, where a plan is, with what is wrong
- * and where; and evaluated where the command runs. A value that is not there is a mistake, not nothing: only a
- * comparison with null may ask for it. Nothing here does I/O.
+ * It is small on purpose: paths into inputs, JSON's plain values, `!`, `==`, `!=`, `&&`, `||`, parentheses, and `<`,
+ * `<=`, `>`, `>=` between numbers. There are no functions, so whatever a value holds is data. An expression is read once,
+ * where a plan is, with what is wrong and where; and evaluated where the command runs. A value that is not there is a
+ * mistake, not nothing: only a comparison with null may ask for it. Nothing here does I/O.
  */
 import { isRecord, nearest } from "../../core/base/index.ts";
 
@@ -15,13 +15,14 @@ export type Expression =
   | { readonly kind: "need"; readonly need: string; readonly steps: readonly (string | number)[] }
   | { readonly kind: "not"; readonly of: Expression }
   | { readonly kind: Operator; readonly left: Expression; readonly right: Expression };
-type Operator = "==" | "!=" | "&&" | "||";
+type Comparison = "<" | "<=" | ">" | ">=";
+type Operator = "==" | "!=" | "&&" | "||" | Comparison;
 
 /** What is wrong with an expression, for the person who wrote it. */
 export class ExpressionError extends Error {
   override readonly name: string = "ExpressionError";
 }
-/** A value that an expression names and that is not there. */
+/** A value that an expression names and that is not there, or is no number where one is compared. */
 export class MissingValue extends Error {
   override readonly name: string = "MissingValue";
 }
@@ -35,7 +36,7 @@ type Token = { readonly kind: "name" | "text" | "number" | "sign" | "end"; reado
 const NAME = /[A-Za-z_][A-Za-z0-9_]*/;
 const TEXT = /"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'/;
 const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/;
-const SIGN = /&&|\|\||==|!=|[!()[\].]/;
+const SIGN = /&&|\|\||==|!=|<=|>=|[<>!()[\].]/;
 const TOKEN = new RegExp(`\\s*(?:${[NAME, TEXT, NUMBER, SIGN].map(({ source }) => `(${source})`).join("|")}|$)`, "suy");
 const KINDS = ["name", "text", "number", "sign"] as const;
 
@@ -64,7 +65,7 @@ function strayed(source: string, at: number): ExpressionError {
           ? "== compares"
           : char === "&" || char === "|"
             ? `${char}${char} joins two conditions`
-            : "it may hold needs.NAME.…, texts in quotes, numbers, true, false, null, ! == != && || and ( )";
+            : "it may hold needs.NAME.…, texts in quotes, numbers, true, false, null, ! == != < <= > >= && || and ( )";
   return new ExpressionError(`${shown(source)} cannot be read at ${shown(rest.slice(0, 20))}: ${help}`);
 }
 
@@ -97,13 +98,21 @@ export function parseExpression(source: string): Expression {
     for (let found = operatorIn(operators); found !== null; found = operatorIn(operators)) {
       next++;
       left = { kind: found, left, right: operand() };
+      if (isComparison(found)) checkNumbers(left, found);
     }
     return left;
+  }
+  /** What is no number whatever comes is refused at once. */
+  function checkNumbers({ left, right }: Extract<Expression, { kind: Operator }>, sign: Comparison): void {
+    for (const side of [left, right])
+      if (side.kind !== "need" && !(side.kind === "literal" && typeof side.value === "number"))
+        throw new ExpressionError(`${shown(source)} compares by ${sign} what is no number`);
   }
   const operatorIn = (operators: readonly Operator[]): Operator | null =>
     peek().kind === "sign" ? (operators.find((one) => one === peek().text) ?? null) : null;
 
-  const whole = (): Expression => binary(["||"], () => binary(["&&"], () => binary(["==", "!="], unary)));
+  const whole = (): Expression => binary(["||"], () => binary(["&&"], () => binary(["==", "!="], ordered)));
+  const ordered = (): Expression => binary(COMPARISONS, unary);
 
   function unary(): Expression {
     if (++depth > DEPTH_MAX) throw new ExpressionError(`${shown(source)} is nested more than ${DEPTH_MAX} deep`);
@@ -161,9 +170,12 @@ export function parseExpression(source: string): Expression {
   }
 
   const read = whole();
-  if (peek().kind !== "end") fail("nothing more, or && || == !=");
+  if (peek().kind !== "end") fail("nothing more, or && || == != < <= > >=");
   return read;
 }
+
+const COMPARISONS: readonly Comparison[] = ["<", "<=", ">", ">="];
+const isComparison = (kind: string): kind is Comparison => COMPARISONS.some((one) => one === kind);
 
 const WORDS: Readonly<Record<string, boolean | null>> = { true: true, false: false, null: null };
 
@@ -221,12 +233,29 @@ export function evaluate(expression: Expression, inputs: Values): unknown {
       return isTrue(evaluate(expression.left, inputs)) && isTrue(evaluate(expression.right, inputs));
     case "||":
       return isTrue(evaluate(expression.left, inputs)) || isTrue(evaluate(expression.right, inputs));
+    case "<":
+    case "<=":
+    case ">":
+    case ">=": {
+      const { kind } = expression;
+      const [left, right] = [numberOf(expression.left, kind, inputs), numberOf(expression.right, kind, inputs)];
+      if (kind === "<") return left < right;
+      if (kind === "<=") return left <= right;
+      return kind === ">" ? left > right : left >= right;
+    }
     default: {
       const { left, right } = expression;
       const isSame = isEqual(sideOf(left, right, inputs), sideOf(right, left, inputs));
       return expression.kind === "==" ? isSame : !isSame;
     }
   }
+}
+
+function numberOf(side: Expression, sign: Comparison, inputs: Values): number {
+  const value = evaluate(side, inputs);
+  if (typeof value === "number") return value;
+  const name = side.kind === "need" ? pathText(side.need, side.steps) : "one side";
+  throw new MissingValue(`${name} is ${shown(JSON.stringify(value))}, and ${sign} compares numbers`);
 }
 
 /** JSON's truth: false, null, 0 and the empty text are not. */
