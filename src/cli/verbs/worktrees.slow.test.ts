@@ -222,6 +222,10 @@ test("nothing with work in it goes without --force, nor what runs with it", asyn
   assert.match(out, /kept +committed \(\S+\): there is work in it: 1 commit, 1 file changed\n/);
   assert.match(out, /kept +busy \(\S+\): an attempt runs in it\n/);
   assert.ok(paths.every(existsSync));
+  const dry = await place.drover("clean", "--force", "--dry-run");
+  assert.match(dry.out, /would go {4}loose\n/);
+  assert.match(dry.out, /would stay {2}busy \(\S+\): an attempt runs in it\n/);
+  assert.ok(paths.every(existsSync), "nothing went");
   assert.equal((await place.drover("clean", "loose", "--force")).out, "removed  loose\n");
   const { removed, kept } = JSON.parse((await place.drover("clean", "--force", "--json")).out);
   assert.deepEqual([removed.sort(), kept.length, kept[0].name], [["chained", "committed", "detached"], 1, "busy"]);

@@ -14,7 +14,7 @@ import { type Call, each, type FlagSpec, type Verb, type VerbBody } from "../she
 
 type DataFlags = { readonly data?: readonly string[] };
 type MergeFlags = DataFlags & { readonly into?: string };
-type CleanFlags = DataFlags & { readonly force?: boolean };
+type CleanFlags = DataFlags & { readonly force?: boolean; readonly dryRun?: boolean };
 
 const DATA: FlagSpec = {
   flags: "-d, --data <directory>",
@@ -185,8 +185,13 @@ const cleanVerb: Verb<CleanFlags> = {
   name: "clean",
   summary: "remove trees and branches whose work is merged, or that have none",
   takes: [{ name: "[tasks...]", about: "only of these tasks (default: all)" }],
-  flags: [{ flags: "-f, --force", about: "also those with work in them, which is lost" }, DATA],
+  flags: [
+    { flags: "-f, --force", about: "also those with work in them, which is lost" },
+    { flags: "--dry-run", about: "only say what would go and what would stay" },
+    DATA,
+  ],
   examples: [
+    ["drover worktrees clean --dry-run", "what would go, and what would stay and why"],
     ["drover worktrees clean", "nothing with work in it goes"],
     ["drover worktrees clean impl --force", "this one, whatever is in it"],
   ],
@@ -199,15 +204,16 @@ const cleanVerb: Verb<CleanFlags> = {
     const kept: { readonly name: string; readonly path: string; readonly why: string }[] = [];
     for (const tree of all) {
       const { name, path } = tree.note;
-      const why = await cleanTree(tree, { force: flags.force === true });
+      const why = await cleanTree(tree, { force: flags.force === true, onlyLooks: flags.dryRun === true });
       if (why === null) removed.push(name);
       else kept.push({ name, path, why });
     }
+    const [goes, stays] = flags.dryRun === true ? ["would go  ", "would stay"] : ["removed", "kept   "];
     output.answer({ removed, kept }, () => {
       const lines = [
-        ...removed.map((name) => `removed  ${plain(name)}`),
+        ...removed.map((name) => `${goes}  ${plain(name)}`),
         ...kept.map(
-          ({ name, path, why }) => `kept     ${plain(name)} (${shortPath(path, terminal.cwd)}): ${plain(why)}`,
+          ({ name, path, why }) => `${stays}  ${plain(name)} (${shortPath(path, terminal.cwd)}): ${plain(why)}`,
         ),
       ];
       return `${lines.length === 0 ? "There is nothing to clean." : lines.join("\n")}\n`;

@@ -123,8 +123,11 @@ async function isOnOtherBranch(gitDirectory: string, commit: string): Promise<bo
   return refs.some((ref) => !ref.startsWith(`refs/heads/${BRANCH_PREFIX}`));
 }
 
-/** Removes a tree, with work in it only by force. Null, or why it stays. */
-export async function cleanTree(tree: LeftTree, { force }: { readonly force: boolean }): Promise<string | null> {
+/** Removes a tree, with work in it only by force; `onlyLooks` leaves it there. Null, or why it stays. */
+export async function cleanTree(
+  tree: LeftTree,
+  { force, onlyLooks = false }: { readonly force: boolean; readonly onlyLooks?: boolean },
+): Promise<string | null> {
   const { root, note } = tree;
   // Between the look and now an attempt may have begun in it.
   const now = (await readNotes(root)).find(({ name }) => name === note.name);
@@ -133,6 +136,7 @@ export async function cleanTree(tree: LeftTree, { force }: { readonly force: boo
   if (standing === "running") return "an attempt runs in it";
   if (standing === "elsewhere") return `it is of the machine ${now.owner.host}`;
   if (standing === "work" && !force) return problem ?? workInWords(state);
+  if (onlyLooks) return null;
   try {
     const isKept = standing === "empty" || standing === "gone";
     await removeTree(root, now, { force: !isKept, dropsBranch: !isKept });
