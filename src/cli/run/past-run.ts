@@ -66,13 +66,12 @@ function callsOn(data: string): TaskCalls {
       const message = `${id} has written nothing${attempt === undefined ? "" : ` in attempt ${attempt}`}`;
       throw new CliProblem({ message, code: "not_found", exit: EXIT.refused });
     },
-    eventPage: ({ after = 0, limit = Number.POSITIVE_INFINITY, task } = {}) =>
+    eventPage: ({ limit = Number.POSITIVE_INFINITY, ...filter } = {}) =>
       reading(async (reader) => {
         const events: EventJson[] = [];
-        for await (const event of reader.events({ after })) {
-          if (task !== undefined && event.task !== task) continue;
+        for await (const event of reader.events(filter)) {
+          if (events.length >= limit) return { events, nextAfter: events.at(-1)?.seq ?? 0 };
           events.push({ ...event, at: isoTime(event.at) } as EventJson);
-          if (events.length >= limit) break;
         }
         return { events };
       }),

@@ -11,8 +11,9 @@ import { EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
 import { interruptible } from "../shell/terminal.ts";
 import { clip, padEnd, plain, type Tint } from "../shell/text.ts";
 import { type Call, given, label, several, type VerbBody, wholeNumber } from "../shell/verb.ts";
+
 import { named, namedLive } from "./named.ts";
-import { type SinceFlags, sinceFlag, sinceFrom } from "./since.ts";
+import { type SinceFlags, sinceFlag, sinceFrom } from "./pages.ts";
 
 type Flags = SinceFlags & {
   readonly after?: number;

@@ -1,8 +1,9 @@
 /**
- * Lists that come in pages: the flags they share, and how several pages become one answer.
+ * Lists: the flags they share, and how several pages become one answer.
  */
 import { PAGE_MAX } from "../../protocol/wire/index.ts";
-import { type FlagSpec, given, wholeNumber } from "../shell/verb.ts";
+import { usageProblem } from "../shell/problem.ts";
+import { type FlagSpec, given, milliseconds, wholeNumber } from "../shell/verb.ts";
 
 export type PageFlags = { readonly limit?: number; readonly cursor?: string; readonly all?: boolean };
 type PageQuery = { readonly limit: number; readonly cursor?: string };
@@ -34,4 +35,23 @@ export async function readPages<Page extends { readonly nextCursor?: string }, I
     cursor = page.nextCursor;
   } while (cursor !== undefined && items.length < wanted);
   return { items, ...given({ nextCursor: cursor }) };
+}
+
+/** `--since`: a span before now, a date, or an instant. */
+export type SinceFlags = { readonly since?: string };
+
+export const sinceFlag = (what: string): FlagSpec => ({
+  flags: "--since <when>",
+  about: `only what ${what} since: a span before now (8h), a date (2026-01-31, UTC) or an instant`,
+});
+
+/** As an instant; undefined where it is not given. */
+export function sinceFrom({ since: text }: SinceFlags, now: number): string | undefined {
+  if (text === undefined || /^\d{4}-\d\d-\d\dT/i.test(text)) return text;
+  if (/^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text))) return `${text}T00:00:00Z`;
+  if (/^\d+(ms|s|m|h|d)$/.test(text)) return new Date(now - milliseconds(text)).toISOString();
+  throw usageProblem(
+    `--since is "${text}"`,
+    "give a span before now, such as 8h, a date such as 2026-01-31, or an instant such as 2026-01-31T12:00:00Z",
+  );
 }

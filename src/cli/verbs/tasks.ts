@@ -9,8 +9,7 @@ import { TASK_STATES } from "../../protocol/wire/index.ts";
 import { answering } from "../shell/connection.ts";
 import { type FlagSpec, given, label, several, type VerbBody } from "../shell/verb.ts";
 import { taskTable, taskTree } from "../show/task-view.ts";
-import { PAGE_FLAGS, type PageFlags, readPages } from "./pages.ts";
-import { type SinceFlags, sinceFlag, sinceFrom } from "./since.ts";
+import { PAGE_FLAGS, type PageFlags, readPages, type SinceFlags, sinceFlag, sinceFrom } from "./pages.ts";
 
 type Flags = PageFlags &
   SinceFlags & {

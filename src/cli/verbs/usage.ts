@@ -6,7 +6,7 @@ import { answering } from "../shell/connection.ts";
 import type { Output } from "../shell/output.ts";
 import { given, type VerbBody, wholeNumber } from "../shell/verb.ts";
 import { cost, count } from "../show/time.ts";
-import { type SinceFlags, sinceFlag, sinceFrom } from "./since.ts";
+import { type SinceFlags, sinceFlag, sinceFrom } from "./pages.ts";
 
 type Flags = SinceFlags & {
   readonly by?: string;
