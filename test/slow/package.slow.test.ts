@@ -273,7 +273,7 @@ export const needing: EngineHandler<Build, Built, { spec?: Input<{ path: string 
   files: [inputs?.spec?.result?.path ?? ""],
 });
 // @ts-expect-error: what a need answers has no such field
-export const wrongNeed: EngineHandler<Build, Built, { spec?: Input<Built> }> = ({ inputs }) => inputs?.spec?.result?.path;
+export const wrongNeed: EngineHandler<Build, Built, { a?: Input<Built> }> = (task) => task.inputs?.a?.result?.path;
 // @ts-expect-error: the result has other fields
 export const wrongResult: Handler<Build, Built> = () => ({ file: "a" });
 // @ts-expect-error: there is no such parameter
@@ -298,7 +298,8 @@ export const since: FeedOptions = { kind: ends, since: "2026-01-31T00:00:00Z", t
 export const noKind: FeedOptions = { kind: "task-exploded" };
 // @ts-expect-error: not a kind either
 export const noQuery: wire.EventsQuery = { kind: ["task-exploded"] };
-export const listener: CommitListener = (batch, { appendMs }) => batch.map(({ event, seq }) => [event.at, seq, appendMs]);
+export const listener: CommitListener = (batch, { appendMs }) =>
+  void batch.map(({ event, seq }) => [event.at, seq, appendMs]);
 
 /** Works with either, too. */
 export async function report(drover: SharedCalls): Promise<number> {

@@ -39,7 +39,7 @@ import type { FileRef, OnLoss, StopCause, Takes, TaskSubmitted, UsageTotals, Wor
 import type { Approval, AttemptUsage, End, EndedExtra, Loop } from "./extra.ts";
 import type { Growth, Wait } from "./growth.ts";
 import type { Ledger } from "./ledger.ts";
-import type { EndPhase, EndPhase, Phase, Phase, PhaseCounts } from "./phase.ts";
+import type { EndPhase, Phase, PhaseCounts } from "./phase.ts";
 import type { Plan } from "./plan.ts";
 import type { Room, UsedRoom } from "./room.ts";
 
