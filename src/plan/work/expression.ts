@@ -4,9 +4,9 @@
  *     needs.impl.result.path        needs["build-docs"].state == "done"       !needs.review.result.ok && true
  *
  * It is small on purpose: paths into inputs, JSON's plain values, `!`, `==`, `!=`, `&&`, `||`, parentheses, and `<`,
- * `<=`, `>`, `>=` between numbers. There are no functions, so whatever a value holds is data. An expression is read once,
- * where a plan is, with what is wrong and where; and evaluated where the command runs. A value that is not there is a
- * mistake, not nothing: only a comparison with null may ask for it. Nothing here does I/O.
+ * `<=`, `>`, `>=` between numbers. There are no functions, so whatever a value holds is data. An expression is read
+ * once, where a plan is, with what is wrong and where; and evaluated where the command runs. A value that is not there
+ * is a mistake, not nothing: only a comparison with null may ask for it. Nothing here does I/O.
  */
 import { isRecord, nearest } from "../../core/base/index.ts";
 
