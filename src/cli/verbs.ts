@@ -52,7 +52,7 @@ export const VERBS: readonly ListedVerb[] = [
   ...group("The fleet:", [
     verb("workers", "list workers; drain or remove one", () => import("./verbs/workers.ts")),
     verb("projects", "list projects with shares and budgets; set one", () => import("./verbs/projects.ts")),
-    verb("usage", "sum up what was used: by project, agent, type, day or a label", () => import("./verbs/usage.ts")),
+    verb("usage", "sum up what was used: by project, agent, type, day or a label", () => import("./verbs/projects.ts")),
     verb("gates", "list the gates before LLM providers; show, reset or delete one", () => import("./verbs/gates.ts")),
     verb("schedules", "list recurring tasks; set or remove one", () => import("./verbs/schedules.ts")),
     verb("pause", "start nothing more: of the fleet, a project or a task", () => import("./verbs/pause.ts")),
