@@ -15,7 +15,8 @@ h1 { font-size: 1.4rem; } h2 { font-size: 1.05rem; margin-top: 2rem; }
 table { border-collapse: collapse; width: 100%; }
 th, td { text-align: left; padding: .25rem .75rem .25rem 0; border-bottom: 1px solid #8884; }
 td { font-variant-numeric: tabular-nums; overflow-wrap: anywhere; vertical-align: top; }
-td.number, th.number { text-align: right; white-space: nowrap; }
+td.number, th.number { text-align: right; }
+td.number, td.whole { white-space: nowrap; }
 td.failed { color: #c33; } td.parked { color: #a70; }
 button { font: inherit; margin-left: .5rem; padding: 0 .6rem; }
 .quiet { opacity: .7; }
@@ -73,7 +74,7 @@ function noteOf({ taskId, state, error, approval = {} }) {
   ];
   return { text: approval.question ?? "Somebody must approve it.", buttons };
 }
-const stateOf = ({ state }) => ({ text: state, className: state });
+const stateOf = ({ state }) => ({ text: state, className: "whole " + state });
 const labelsOf = ({ labels = {} }) => Object.entries(labels).map(([key, value]) => key + "=" + value).join(" ");
 const tokensOf = ({ usage }) => usage ? usage.inputTokens + usage.outputTokens : "";
 // Pages carry bodies, which may be large, so a page may end early; and nothing is read while nothing has happened.
@@ -86,7 +87,7 @@ async function fillTasks(seq) {
     const page = await get("/tasks?order=newest&limit=" + (20 - rows.length) + (cursor && "&cursor=" + cursor));
     rows.push(...page.tasks.map((one) =>
       [one.taskId, one.agentId, one.action, stateOf(one), noteOf(one), labelsOf(one), tokensOf(one),
-        new Date(one.createdAt).toLocaleString()]));
+        { text: new Date(one.createdAt).toLocaleString(), className: "whole" }]));
     cursor = page.nextCursor;
   } while (cursor && rows.length < 20);
   fill("tasks", rows, "No task yet.");
