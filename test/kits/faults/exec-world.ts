@@ -17,7 +17,7 @@ import { procTable } from "../../../src/worker/process/table.ts";
 
 /** Begins every script: `say WORD` tells the test where it is; `linger` waits, but not for ever. */
 export const SAY = `say() { printf '{"type":"progress","value":"%s"}\\n' "$1"; }
-linger() { n=0; while [ $n -lt 500 ]; do sleep 0.02; n=$((n + 1)); done; }
+linger() { n=0; while [ $n -lt 3000 ]; do sleep 0.04; n=$((n + 1)); done; }
 `;
 
 export type ExecClock = HandClock & {
