@@ -39,22 +39,46 @@ const NAME = /^[A-Za-z_][A-Za-z0-9_.-]{0,99}$/;
 /** Who submits and who pays, where a plan says nothing. */
 export type PlanDefaults = { readonly agent?: string; readonly project?: string };
 
-/** The plan, or everything that is wrong with it. `name` is what it is called if it says nothing itself. */
+/** With so many mistakes in it a plan is not read on: to look for what was meant costs time that others wait for. */
+const FOUND_MAX = 100;
+class TooMany extends Error {}
+
+/** The plan, or what is wrong with it. `name` is what it is called if it says nothing itself. */
 export function readPlanValue(value: unknown, name: string, unsaid: PlanDefaults = {}): Result<Plan, readonly Found[]> {
   const found: Found[] = [];
-  const note: Note = (message, path, spot = "value") => void found.push({ message, path, spot });
+  const note: Note = (message, path, spot = "value") => {
+    found.push({ message, path, spot });
+    if (found.length >= FOUND_MAX) throw new TooMany();
+  };
+  try {
+    const plan = readNoting(value, name, unsaid, found, note);
+    return plan === null ? fail(found) : ok(plan);
+  } catch (error) {
+    if (error instanceof TooMany) return fail(found);
+    throw error;
+  }
+}
+
+/** Null if anything is wrong; that is noted. */
+function readNoting(
+  value: unknown,
+  name: string,
+  unsaid: PlanDefaults,
+  found: readonly Found[],
+  note: Note,
+): Plan | null {
   if (!isRecord(value)) {
     note("a plan begins with names, such as tasks:", []);
-    return fail(found);
+    return null;
   }
-  found.push(...problemsIn(planSchema as JsonSchema, value, []));
+  for (const { message, path, spot } of problemsIn(planSchema as JsonSchema, value, [])) note(message, path, spot);
   const raw = withUnsaid(soundParts(value, found), unsaid);
   const tasks = readAll(raw, found, note);
   const called = nameOf(raw, name, note);
   const config = configOf(raw, note);
   if (found.length === 0) noteCrossed(config, raw, note);
-  if (found.length > 0) return fail(found);
-  return ok({
+  if (found.length > 0) return null;
+  return {
     name: called,
     config,
     project: raw.defaults?.project ?? "default",
@@ -63,7 +87,7 @@ export function readPlanValue(value: unknown, name: string, unsaid: PlanDefaults
     killGraceMs: spanMs(raw.workers?.killGrace) ?? KILL_GRACE_MS,
     maxWorktrees: raw.workers?.maxWorktrees ?? 50,
     tasks: orderOf(tasks).waves.flat(),
-  });
+  };
 }
 
 const withUnsaid = (raw: RawPlan, unsaid: PlanDefaults): RawPlan => ({

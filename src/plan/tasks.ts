@@ -54,6 +54,10 @@ export type PlanTask = {
 /** What the engine takes of one task. */
 const LOCKS_MAX = 64;
 const NEEDS_MAX = 1000;
+/** Needs of all tasks of a plan together. A short file may stand for very many. */
+const LINKS_MAX = 200_000;
+/** Characters of all tasks together, each with its defaults and values. */
+const TEXT_IN_ALL_MAX = 32 * 1024 * 1024;
 const lockName = name();
 
 /** A task whose needs are still names as they were written. */
@@ -63,9 +67,20 @@ type Drafted = Omit<PlanTask, "needs"> & { readonly needs: readonly { readonly t
 export function readTasks(given: RawTasks, defaults: Shared, broken: ReadonlySet<string>, note: Note): PlanTask[] {
   const drafts: Drafted[] = [];
   const names = new Set<string>();
+  const shared = JSON.stringify(defaults);
+  let size = 0;
   for (const [definition, value] of Object.entries(given)) {
     const raw: RawTask = broken.has(definition) ? {} : typeof value === "string" ? { run: value } : (value ?? {});
     if (!broken.has(definition)) checkTask(definition, raw, defaults, note);
+    size += sizeOf(raw, shared);
+    if (size > TEXT_IN_ALL_MAX) {
+      const advice = "put long texts into files, or make several plans";
+      note(`the tasks up to here hold more than 32 MiB of text, the most of one plan; ${advice}`, [
+        "tasks",
+        definition,
+      ]);
+      break;
+    }
     const all = combinations(definition, raw.for ?? {}, note);
     if (drafts.length + all.length > TASKS_MAX) {
       note(`there are more than ${TASKS_MAX} tasks up to here, the most of one plan`, ["tasks", definition], "key");
@@ -84,6 +99,18 @@ export function readTasks(given: RawTasks, defaults: Shared, broken: ReadonlySet
   noteCycles(tasks, note);
   return tasks;
 }
+
+/** How many characters what a task stands for has at most: its values may be filled in wherever it has a mark. */
+function sizeOf({ for: given = {}, ...rest }: RawTask, shared: string): number {
+  const lists = Object.values(given).map((list) => list.map((value) => String(value).length));
+  const count = lists.reduce((product, list) => product * list.length, 1);
+  // Too many tasks are complained of as such.
+  if (count > TASKS_MAX) return 0;
+  const text = JSON.stringify(rest) + shared;
+  const longest = lists.reduce((sum, list) => sum + list.reduce((most, length) => Math.max(most, length), 0), 0);
+  return count * (text.length + (2 + (text.match(MARK)?.length ?? 0)) * longest);
+}
+const MARK = /\$\{\w/g;
 
 // ------------------------------------------------------------------ one task
 
@@ -144,7 +171,21 @@ function checkCommand(definition: string, { run, shell }: RawTask, defaults: Sha
   }
 }
 
-const EXPRESSION = /\$\{\{.*?\}\}/gs;
+/** The text with each expression in it changed. What is not closed is looked at once, however much of it there is. */
+function withExpressions(text: string, change: (expression: string) => string): string {
+  let changed = "";
+  let at = 0;
+  for (let open = text.indexOf(OPEN); open >= 0; open = text.indexOf(OPEN, at)) {
+    const close = text.indexOf(CLOSE, open + OPEN.length);
+    if (close < 0) break;
+    const next = close + CLOSE.length;
+    changed += text.slice(at, open) + change(text.slice(open, next));
+    at = next;
+  }
+  return changed + text.slice(at);
+}
+const OPEN = `\${{`;
+const CLOSE = "}}";
 const HELD = "\u{f0000}";
 const HELD_AT = /\u{f0000}(\d+)\u{f0000}/gu;
 
@@ -153,7 +194,7 @@ function wordsOf(line: string, complain: (message: string) => void): string[] {
   try {
     // An expression is part of one word, whatever it holds.
     const held: string[] = [];
-    const plain = line.replaceAll(EXPRESSION, (whole) => `${HELD}${held.push(whole) - 1}${HELD}`);
+    const plain = withExpressions(line, (whole) => `${HELD}${held.push(whole) - 1}${HELD}`);
     return splitCommand(plain).map((word) => word.replaceAll(HELD_AT, (_, index) => held[index] ?? ""));
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
@@ -195,7 +236,7 @@ function draft(definition: string, raw: RawTask, defaults: Shared, { name, value
       input: fill(raw.input ?? ""),
       worktree: worktree === false ? null : worktreeOf(worktree === true ? {} : worktree, fill),
       ...(raw.if === undefined ? {} : { if: conditionOf(fill(String(raw.if))) }),
-      ...(raw.loop?.until === undefined ? {} : { until: raw.loop.until.replaceAll(EXPRESSION, fill) }),
+      ...(raw.loop?.until === undefined ? {} : { until: withExpressions(raw.loop.until, fill) }),
       ...(raw.outputs === undefined ? {} : { outputs: listOf(raw.outputs).map(fill) }),
     },
     rules: {
@@ -248,7 +289,7 @@ function commandOf(raw: RawTask, shell: boolean, fill: (text: string) => string)
   if (typeof run !== "string") return { kind: "words", words: run.map(fill) };
   // What cannot be split was complained of before.
   return shell
-    ? { kind: "line", line: run.replaceAll(EXPRESSION, fill) }
+    ? { kind: "line", line: withExpressions(run, fill) }
     : { kind: "words", words: wordsOf(run, () => {}).map(fill) };
 }
 
@@ -286,10 +327,21 @@ function resolveNeeds(drafts: readonly Drafted[], broken: ReadonlySet<string>, n
   const byDefinition = Map.groupBy(drafts, ({ definition }) => definition);
   const names = new Set(drafts.map(({ name }) => name));
   const noted = new Set<string>();
+  let links = 0;
+
+  function counted(found: string[], path: Path): string[] {
+    const isFirst = links <= LINKS_MAX;
+    links += found.length;
+    if (links <= LINKS_MAX) return found;
+    const advice = "put tasks that only have needs between";
+    if (isFirst) note(`the tasks up to here have more than ${LINKS_MAX} needs, the most of one plan; ${advice}`, path);
+    return [];
+  }
+
   return drafts.map((one) => {
     const needs = one.needs.flatMap(({ text, path }) => {
       const found = names.has(text) ? [text] : byDefinition.get(text)?.map(({ name }) => name);
-      if (found !== undefined) return found;
+      if (found !== undefined) return counted(found, path);
       // The values of a task are unknown where something in it is wrong.
       if (broken.has(text.replace(/\[.*$/s, ""))) return [];
       // Of a task with many values the same slip is reported once.

@@ -7,14 +7,23 @@
  */
 
 const WORD_LENGTH_MAX = 200;
+/** Pairs of letters that one search looks at: among very many words the first ones have to do. */
+const PAIRS_MAX = 500_000;
 
 export function nearest(written: string, known: readonly string[]): string | null {
   const plain = bare(written);
   if (plain.length > WORD_LENGTH_MAX) return null;
   let best: string | null = null;
   let least = Number.POSITIVE_INFINITY;
+  let pairs = 0;
   for (const word of known) {
-    const distance = distanceOf(plain, bare(word));
+    const other = bare(word);
+    // So different in length is no slip, whatever its letters are.
+    const longer = Math.max(plain.length, other.length);
+    if (Math.abs(plain.length - other.length) > Math.max(1, longer / 3)) continue;
+    pairs += plain.length * other.length;
+    if (pairs > PAIRS_MAX) break;
+    const distance = distanceOf(plain, other);
     if (distance < least) [best, least] = [word, distance];
   }
   return least <= Math.max(1, Math.floor(Math.max(plain.length, best?.length ?? 0) / 3)) ? best : null;
