@@ -3,6 +3,9 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { projectId, type State } from "../../src/core/index.ts";
+import { groupFor } from "../../src/core/lifecycle/groups.ts";
+import { groupOfPlan, newPlan } from "../../src/core/lifecycle/plans.ts";
 import { openServer } from "../kits/test-server.ts";
 
 const ann = { token: "token-of-ann-0123456789" };
@@ -40,6 +43,31 @@ test("a scoped token puts what it could submit, and sees the plans that are all 
   const mine = await at.ask("putPlan", { params: { id: "mine" }, query: {}, body }, site);
   assert.deepEqual([mine.status, mine.json.project], [202, "site"]);
   assert.equal((await at.ask("plan", { params: { id: "mine" } }, ann)).status, 404);
+});
+
+test("what is left of another's plan is not cancelled by one of its name", async () => {
+  await using at = await openServer({ settings: { server: { tokens } } });
+  const put = await at.ask("putPlan", { params, query: {}, body }, ann);
+  const task = { id: put.json.tasks[0]?.taskId ?? "" };
+  await at.ask("cancelPlan", { params, body: {} }, ann);
+  assert.equal((await at.ask("removePlan", { params }, ann)).status, 200);
+  assert.equal((await at.ask("retry", { params: task }, ann)).status, 202);
+  const other = { tasks: { deploy: "make deploy" } };
+  assert.equal((await at.ask("putPlan", { params, query: {}, body: other }, bob)).status, 403);
+  assert.equal((await at.ask("task", { params: task }, ann)).json.state, "queued");
+  assert.equal((await at.ask("putPlan", { params, query: {}, body }, ann)).status, 202);
+});
+
+test("a plan of which no task came into the log is put again by a scoped token", async () => {
+  await using at = await openServer({ settings: { server: { tokens } } });
+  const state = at.drover.state as State;
+  const facts = { seq: 0, putAt: state.at, project: projectId("default"), directory: null, run: 1, failsFast: false };
+  const plan = newPlan({ id: params.id, createdAt: state.at, ...facts, tasks: [], adopted: 0 });
+  state.plans.set(plan.id, { ...plan, open: 1 });
+  state.groups.set(groupOfPlan(plan.id), { ...groupFor(state, groupOfPlan(plan.id), state.at), plan });
+  assert.equal((await at.ask("plan", { params }, ann)).status, 404);
+  const again = await at.ask("putPlan", { params, query: {}, body }, ann);
+  assert.deepEqual([again.status, again.json.submitted], [202, 2]);
 });
 
 test("every mistake of a document is in details, with its path, and nothing is put", async () => {

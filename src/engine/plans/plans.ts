@@ -5,6 +5,7 @@
  */
 import { name, type TaskId, text } from "../../core/base/index.ts";
 import { items } from "../../core/collections/index.ts";
+import { groupOfPlan } from "../../core/lifecycle/index.ts";
 import { hasEnded, type Plan, type State } from "../../core/model/index.ts";
 import type { PlanChanged, PlanPage, PlanPut, PlanStatus, PlanSummary, PlanView } from "../../protocol/index.ts";
 import * as s from "../../protocol/schema/index.ts";
@@ -162,7 +163,7 @@ export function createPlans(deps: { readonly writer: Writer; readonly storage: P
 const endedBadly = (task: Parameters<typeof hasEnded>[0]): boolean => hasEnded(task) && task.phase !== "done";
 
 function pageOf(state: State, only: Pick<PlanFilter, "agentId" | "project">, before: number, limit: number): PlanPage {
-  const rest = [...state.plans.values()].filter((plan) => plan.seq < before && isOf(state, plan, only));
+  const rest = [...state.plans.values()].filter((plan) => plan.seq < before && isOf(state, plan.id, only));
   const found = rest.sort((left, right) => right.seq - left.seq).slice(0, limit);
   const last = rest.length > limit ? found.at(-1) : undefined;
   return {
@@ -172,11 +173,18 @@ function pageOf(state: State, only: Pick<PlanFilter, "agentId" | "project">, bef
   };
 }
 
-/** Whether every task of a plan, also what it had before, is of this agent and in these projects. */
-export function isOf(state: State, plan: Plan, { agentId, project }: Pick<PlanFilter, "agentId" | "project">): boolean {
+/**
+ * Whether every task of a plan is of this agent and in these projects, also what an earlier one of its name has left.
+ * False where there is none.
+ */
+export function isOf(
+  { groups }: State,
+  id: string,
+  { agentId, project }: Pick<PlanFilter, "agentId" | "project">,
+): boolean {
   if (agentId === undefined && project === undefined) return true;
   const projects = project === undefined ? null : new Set<string>([project].flat());
-  const parts = [...groupOf(state, plan).parts.values()];
+  const parts = [...(groups.get(groupOfPlan(id))?.parts.values() ?? [])];
   return (
     parts.length > 0 &&
     parts.every(

@@ -2,6 +2,7 @@
  * The calls about plans. A token that is scoped to projects or an agent sees the plans of which every task is its own,
  * and puts only tasks that it could submit; any other plan is not found.
  */
+import { groupOfPlan } from "../../core/lifecycle/index.ts";
 import { refused } from "../../engine/base/index.ts";
 import type { PlanOptions } from "../../engine/index.ts";
 import { isOf } from "../../engine/plans/index.ts";
@@ -17,10 +18,15 @@ export function planHandlers({ drover }: Deps): Handlers<keyof PlanCalls> {
 
   /** Its name, if the caller may see it. */
   function own(caller: Caller, id: string): string {
-    const plan = state.plans.get(id);
-    if (plan !== undefined && !isOf(state, plan, ownFilter(caller, {})))
-      throw refused({ type: "plan-unknown", plan: id });
+    if (!isOf(state, id, ownFilter(caller, {}))) throw refused({ type: "plan-unknown", plan: id });
     return id;
+  }
+
+  /** Throws if a task is there that is not the caller's own, be it left of an earlier plan: it would be cancelled. */
+  function checkFree(caller: Caller, id: string): void {
+    const isTaken = (state.groups.get(groupOfPlan(id))?.parts.size ?? 0) > 0;
+    if (isTaken && !isOf(state, id, ownFilter(caller, {})))
+      throw forbidden(`plan ${id} is not this token's own; choose another name`);
   }
 
   /** Throws if a task of it is none that the caller could submit. Whatever else is wrong with it the engine says. */
@@ -48,10 +54,10 @@ export function planHandlers({ drover }: Deps): Handlers<keyof PlanCalls> {
     plans: ({ query }, { caller }) => plans.list(ownFilter(caller, query as { readonly project?: string })),
     plan: ({ params }, { caller }) => plans.get(own(caller, params.id)),
     putPlan: async ({ params, query, body }, { caller }) => {
-      const known = state.plans.get(params.id);
-      if (known !== undefined && !isOf(state, known, ownFilter(caller, {})))
-        throw forbidden(`plan ${params.id} is not this token's own; choose another name`);
+      checkFree(caller, params.id);
       const unsaid = await checkTasks(caller, params.id, body);
+      // Another may have put one of this name meanwhile.
+      checkFree(caller, params.id);
       return plans.put(params.id, body, { ...query, ...unsaid });
     },
     cancelPlan: ({ params, body }, { caller }) => plans.cancel(own(caller, params.id), body),
