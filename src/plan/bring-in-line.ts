@@ -27,11 +27,11 @@ export function fatesOf(
 
   function fateOf(id: string, phase: string | null, needs: readonly string[]): Fate {
     if (phase === null) return "submit";
-    if (phase === "cancelled") return "retry";
-    if (phase !== "failed" && phase !== "skipped") return "keep";
-    if (!retriesFailed) return "keep";
+    if (phase !== "failed" && phase !== "skipped" && phase !== "cancelled") return "keep";
+    if (!retriesFailed && phase !== "cancelled") return "keep";
     if (phase === "failed") return "retry";
     if (needs.some((need) => staysBad.has(need))) return "keep";
+    if (phase === "cancelled") return "retry";
     const isByCondition = reasonOf(id)?.startsWith(IF_REASON) === true;
     return isByCondition && needs.every((need) => fates.get(need) === "keep") ? "keep" : "retry";
   }

@@ -106,7 +106,7 @@ export function decideSubmit(state: ReadonlyState, command: CommandOf<"submit-ta
   const ties = readTies(state, task, growing !== null);
   if (!ties.ok) return ties;
   const full = refusalForRoom(state, task);
-  if (full !== null) return fail(full);
+  if (full !== null && command.counted !== true) return fail(full);
   return ok(admit(state, command, settings.value, ties.value, now));
 }
 
@@ -117,39 +117,58 @@ type ProjectPlan = {
 };
 
 /** The settings of a task's project, and whether it must be made first. A call of no task has no agent. */
-export function projectFor(state: ReadonlyState, id: ProjectId, agent: AgentId | null): Result<ProjectPlan, Refusal> {
+export function projectFor(
+  state: ReadonlyState,
+  id: ProjectId,
+  agent: AgentId | null,
+  besides: Made = NOTHING_MADE,
+): Result<ProjectPlan, Refusal> {
   const project = state.projects.get(id);
   if (project !== undefined) {
     const isNewThere = agent !== null && project.source === "default" && !project.agents.has(agent);
-    const spread = isNewThere ? refusalForSpread(state, id, agent) : null;
+    const spread = isNewThere ? refusalForSpread(state, id, agent, besides) : null;
     return spread === null ? ok({ settings: project.settings, isNew: false, source: project.source }) : fail(spread);
   }
   const [settings, source] = settingsFor(state.config, id);
   if (source === "default" && !state.config.projects.autoCreate) return fail({ type: "project-unknown", project: id });
-  const noRoom = source === "default" ? refusalForMaking(state, id, agent) : null;
+  const noRoom = source === "default" ? refusalForMaking(state, id, agent, besides) : null;
   return noRoom === null ? ok({ settings, isNew: true, source }) : fail(noRoom);
 }
+
+/** Unregistered projects that come besides: in all, and that are new to the agent. */
+type Made = { readonly projects: number; readonly ofAgent: number };
+const NOTHING_MADE: Made = { projects: 0, ofAgent: 0 };
 
 /**
  * Whether an unregistered project may be made. Those that the config names always may, and the last tenth of
  * PROJECTS_MAX is kept for those that are put.
  */
-export function refusalForMaking(state: ReadonlyState, id: ProjectId, agent: AgentId | null): Refusal | null {
+export function refusalForMaking(
+  state: ReadonlyState,
+  id: ProjectId,
+  agent: AgentId | null,
+  besides: Made = NOTHING_MADE,
+): Refusal | null {
   if (id === DEFAULT_PROJECT) return null;
-  if (state.projects.size >= PROJECTS_MAX - keptOf(PROJECTS_MAX))
+  if (state.projects.size + besides.projects >= PROJECTS_MAX - keptOf(PROJECTS_MAX))
     return { type: "too-many", what: "projects", max: PROJECTS_MAX, kept: keptOf(PROJECTS_MAX), remedy: remedyFor(id) };
-  return refusalForSpread(state, id, agent);
+  return refusalForSpread(state, id, agent, besides);
 }
 
 const remedyFor = (id: ProjectId): string => `name ${id} in the config, or have an admin put it`;
 
 /** Whether an agent may have tasks in one more unregistered project, even one that is there. */
-function refusalForSpread(state: ReadonlyState, id: ProjectId, agent: AgentId | null): Refusal | null {
+function refusalForSpread(
+  state: ReadonlyState,
+  id: ProjectId,
+  agent: AgentId | null,
+  { ofAgent }: Made,
+): Refusal | null {
   if (id === DEFAULT_PROJECT) return null;
   const known = agent === null ? [] : (state.loads.get(agent)?.agents ?? []);
-  if (known.length < MADE_PROJECTS_MAX) return null;
+  if (known.length + ofAgent < MADE_PROJECTS_MAX) return null;
   const made = known.filter(({ project }) => project.source === "default").length;
-  if (made < MADE_PROJECTS_MAX) return null;
+  if (made + ofAgent < MADE_PROJECTS_MAX) return null;
   return {
     type: "too-many",
     what: `unregistered projects of agent ${agent}`,
@@ -235,6 +254,25 @@ function refusalForRoom(state: ReadonlyState, task: Submission): Refusal | null 
   return { type: "backpressure", usage: usage(load), rejectThreshold: backpressure.rejectThreshold, agent };
 }
 
+/** Whether tasks that are submitted together or not at all find room for the labels and projects they bring. */
+export function refusalForNew(state: ReadonlyState, tasks: readonly Submission[]): Refusal | null {
+  const labels = new Set<string>();
+  const made = new Set<ProjectId>();
+  const ofAgents = new Map<AgentId, Set<ProjectId>>();
+  for (const { agent, project, labels: texts = [] } of tasks) {
+    for (const text of texts) labels.add(text);
+    const seen = ofAgents.get(agent) ?? new Set();
+    if (ofAgents.set(agent, seen) && seen.has(project)) continue;
+    const found = projectFor(state, project, agent, { projects: made.size, ofAgent: seen.size });
+    if (!found.ok) return found.failure;
+    if (found.value.source !== "default" || project === DEFAULT_PROJECT) continue;
+    if (found.value.isNew) made.add(project);
+    if (state.projects.get(project)?.agents.has(agent) !== true) seen.add(project);
+  }
+  const [first] = tasks;
+  return first === undefined ? null : refusalForLabels(state, { labels: [...labels], agent: first.agent });
+}
+
 /** Whether there is room for tasks that are submitted together or not at all: so many of each agent. */
 export function refusalForMany(
   state: ReadonlyState,
@@ -248,6 +286,10 @@ export function refusalForMany(
     const mine = state.loads.get(agent)?.backlog ?? 0;
     if (count > 0 && mine + count > maxPerAgent)
       return { type: "queue-full", limit: "maxPerAgent", agent, queued: mine + count, maxQueue, maxPerAgent };
+    if (count > 0 && isKeptForOthers(maxQueue, queued + total - 1, mine + count - 1)) {
+      const kept = { project: project as string, ofProject: 0, ofAgent: mine + count, kept: keptOf(maxQueue) };
+      return { type: "queue-full", limit: "maxQueue", agent, queued: queued + total, maxQueue, maxPerAgent, ...kept };
+    }
   }
   const [first] = adds;
   if (first === undefined || total === 0 || queued + total <= maxQueue) return null;

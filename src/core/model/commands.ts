@@ -123,6 +123,8 @@ type CommandFields = {
     group?: string | null;
     /** The attempt of its parent that submits it; null or absent: a caller does, and it waits for its parent. */
     ofRunning?: number | null;
+    /** Room for it was made sure of together with the others it comes with. */
+    counted?: boolean;
   };
   "cancel-task": Of<"task"> & {
     /** Why, in the words of the caller; null if it gave no reason. */

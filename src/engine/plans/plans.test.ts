@@ -19,6 +19,7 @@ const FILE = {
     ship: { run: "make ship", needs: ["build", "test"], approval: { question: "ship it?" } },
   },
 };
+const VALUE = "$".concat("{x}");
 const some = (counts: Readonly<Record<string, number>>): object =>
   Object.fromEntries(Object.entries(counts).filter(([, count]) => count > 0));
 const nameOf = (task: AssignedTask): string => String(task.params?.task);
@@ -305,4 +306,48 @@ test("plans are listed in pages, the one put last first, and as many are kept as
     ["three", "two"],
   );
   sound(kit);
+});
+
+test("a plan is refused as a whole where all of its tasks together are too many", async () => {
+  const values = (count: number): number[] => Array.from({ length: count }, (_, at) => at);
+  const backpressure = { rejectThreshold: 0.5, acceptWithoutWorkers: true };
+  const rows: [what: string, scheduler: object, task: object, count: number, code: string | null][] = [
+    ["labels", {}, { labels: Object.fromEntries(values(30).map((at) => [`k${at}`, VALUE])) }, 7000, "limit"],
+    ["projects", {}, null as never, 150, "limit"],
+    ["the last tenth of the queue", { maxQueue: 1000, maxPerAgent: 1000 }, {}, 950, "queue_full"],
+    [
+      "half of the queue, where one more is refused",
+      { maxQueue: 1000, maxPerAgent: 1000, backpressure },
+      {},
+      600,
+      null,
+    ],
+  ];
+  for (const [what, scheduler, task, count, code] of rows) {
+    await using kit = await createTestDrover({ config: { scheduler } });
+    const { drover } = kit;
+    const tasks =
+      what === "projects"
+        ? Object.fromEntries(values(count).map((at) => [`t${at}`, { run: "x", project: `p${at}` }]))
+        : { a: { for: { x: values(count) }, run: "x", ...task } };
+    const put = drover.plans.put("p", { tasks });
+    if (code === null) assert.equal((await put).submitted, count, what);
+    else await assert.rejects(put, { code }, what);
+    assert.equal(drover.state.tasks.size, code === null ? count : 0, what);
+    assert.equal(drover.state.plans.size, code === null ? 1 : 0, what);
+    sound(kit);
+  }
+});
+
+test("what was cancelled stays so where what it needs failed and is not run again", async () => {
+  await using kit = await createTestDrover();
+  const { drover } = kit;
+  const tasks = { a: "false", b: { run: "true", needs: "a" } };
+  const { tasks: views } = await drover.plans.put("p", { tasks });
+  await drover.cancel(views[1]?.taskId ?? "");
+  await working(kit, () => failing("no"));
+  await drover.ended(views[0]?.taskId ?? "");
+  const again = await drover.plans.put("p", { tasks }, { retryFailed: false });
+  assert.deepEqual([again.retried, again.kept], [0, 2]);
+  assert.deepEqual(some(again.counts), { failed: 1, cancelled: 1 });
 });

@@ -9,7 +9,7 @@ import { resolve } from "node:path";
 import type { AgentId, ProjectId, TaskId } from "../../core/base/index.ts";
 import { items } from "../../core/collections/index.ts";
 import { decide } from "../../core/index.ts";
-import { groupOfPlan } from "../../core/lifecycle/index.ts";
+import { groupOfPlan, refusalForNew } from "../../core/lifecycle/index.ts";
 import { hasEnded, type State } from "../../core/model/index.ts";
 import {
   type Fate,
@@ -124,7 +124,14 @@ function carryOut(
     if (fate === "retry") accepted(writer.execute({ type: "retry-task", task: one.id as TaskId }));
     if (fate !== "submit") continue;
     const { submission, text } = bodies[next++] as ReadTask;
-    accepted(writer.execute({ type: "submit-task", submission, group: groupOfPlan(id), ofRunning: null }, text));
+    const command = {
+      type: "submit-task",
+      submission,
+      group: groupOfPlan(id),
+      ofRunning: null,
+      counted: true,
+    } as const;
+    accepted(writer.execute(command, text));
   }
   return strays.length;
 }
@@ -222,6 +229,11 @@ function checkRoom(writer: Writer, storage: Pick<StorageGuard, "room">, bodies: 
     entry.total += submission.bodySize;
     bytes.set(key, entry);
   }
+  const crowded = refusalForNew(
+    state,
+    bodies.map(({ submission }) => submission),
+  );
+  if (crowded !== null) throw refused(crowded);
   for (const { keeper, total } of bytes.values()) {
     const full = storage.room(keeper, total, now);
     if (full !== null) throw refused(full);
