@@ -9,7 +9,7 @@ import type { Client, ClientErrorCode, Fetch } from "../../client/index.ts";
 import { addressFromEnv, ClientError, createClient } from "../../client/index.ts";
 import type { Output } from "./output.ts";
 import { asTyped, CliProblem, EXIT, type ExitCode, type Problem } from "./problem.ts";
-import { ownServer } from "./server-file.ts";
+import { fetchFrom, ownServer } from "./server-file.ts";
 import { type Call, given } from "./verb.ts";
 
 /** Enough to bridge a restart of the server, and little enough to wait for. */
@@ -21,8 +21,10 @@ export const RETRIES_WHILE_WATCHING = 12;
 export function clientFor({ flags, terminal }: Pick<Call, "flags" | "terminal">): Client {
   const { url, token } = addressFromEnv(terminal.env);
   try {
-    const address = given({ url: flags.url ?? url ?? ownServer(terminal.cwd)?.url, token });
-    return createClient({ ...address, retries: RETRIES, fetch: impatient(terminal.fetch) });
+    const own = (flags.url ?? url) === undefined ? ownServer(terminal.cwd) : null;
+    const fetch = own === null ? terminal.fetch : fetchFrom(own, terminal.fetch);
+    const address = given({ url: flags.url ?? url ?? own?.url, token });
+    return createClient({ ...address, retries: RETRIES, fetch: impatient(fetch) });
   } catch (error) {
     if (!(error instanceof ClientError)) throw error;
     const hint = "the address comes from --url or DROVER_URL, the token from DROVER_TOKEN";

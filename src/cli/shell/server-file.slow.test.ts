@@ -7,11 +7,13 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { emptyDirectory, served } from "../../../test/kits/cli/served.ts";
 import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
+import { answers, startScript } from "../../../test/kits/script-server.ts";
 import { runCommandLine } from "../command-line.ts";
 import { VERBS } from "../verbs.ts";
 import { liveServer, readServerFile, removeServerFile, writeServerFile } from "./server-file.ts";
 import { verbFetch } from "./terminal.ts";
 
+const NO_TOKEN = new Set(["/readyz undefined"]);
 const LIMIT = { timeout: 120_000 };
 
 describe("server.json", LIMIT, () => {
@@ -41,6 +43,17 @@ describe("server.json", LIMIT, () => {
     await server.stop();
   });
 
+  test("sends no token to another that listens where a killed server was", async () => {
+    await using other = await startScript(answers(200, { serverId: "another" }));
+    const cwd = emptyDirectory();
+    mkdirSync(join(cwd, ".drover"));
+    writeServerFile(join(cwd, ".drover"), { url: other.url, id: "an earlier start" });
+    const terminal = testTerminal({ cwd, home: cwd, env: { DROVER_TOKEN: "secret-0123456789" } });
+    assert.equal(await runCommandLine(["workers"], terminal, VERBS), 3);
+    assert.match(terminal.complained(), /the server that wrote .drover.server.json is not at http/);
+    assert.deepEqual(new Set(other.heard.map(({ url, headers }) => `${url} ${headers.authorization}`)), NO_TOKEN);
+  });
+
   test("is left alone by a server that did not write it", () => {
     const data = emptyDirectory();
     writeServerFile(data, { url: "http://127.0.0.1:1", id: "newer" });
@@ -58,6 +71,8 @@ describe("a file that is not believed", () => {
     ["one that is no JSON", "{"],
     ["one without an id", JSON.stringify({ ...whole, id: undefined })],
     ["one that names a file", JSON.stringify({ ...whole, url: "file:///etc/passwd" })],
+    ["one that names another machine", JSON.stringify({ ...whole, url: "https://drover.example" })],
+    ["one that names no loopback", JSON.stringify({ ...whole, url: "http://127.0.0.1.drover.example" })],
     ["one that is too long", JSON.stringify({ ...whole, more: "x".repeat(5000) })],
   ];
   for (const [name, text, mode = 0o600] of rows)

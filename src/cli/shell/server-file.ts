@@ -3,12 +3,14 @@
  *
  * A server writes it once it listens, and takes it away when it ends. One that was killed leaves it behind, so a reader
  * asks at the address whether that start of a server is there still: its id is in the file and in GET /readyz, and no
- * other has the same. Only a file that belongs to the person who reads it, and that nobody else may read, is believed:
- * what is sent there may hold a token, and a checkout of a stranger must not say where that goes.
+ * other has the same. Only a file that belongs to the person who reads it, that nobody else may read, and that names
+ * this machine is believed: what is sent there may hold a token, and a checkout of a stranger must not say where that
+ * goes, also where all that is checked out is readable by its owner alone.
  */
 import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Fetch } from "../../client/index.ts";
+import { isLoopback } from "../../std/index.ts";
 
 export type ServerFile = {
   readonly url: string;
@@ -49,11 +51,21 @@ export function readServerFile(directory: string): ServerFile | null {
     const said = JSON.parse(readFileSync(path, "utf8")) as Partial<Record<keyof ServerFile, unknown>>;
     const { url, pid, id, token } = said;
     const isWhole = typeof url === "string" && typeof pid === "number" && typeof id === "string";
-    if (!isWhole || !/^https?:$/.test(URL.parse(url)?.protocol ?? "")) return null;
+    if (!isWhole || !isHere(url)) return null;
     return { url, pid, id, ...(typeof token === "string" ? { token } : {}) };
   } catch {
     return null;
   }
+}
+
+/** Whether an address is one of this machine: a server that owns a directory of it is nowhere else. */
+function isHere(url: string): boolean {
+  const { protocol = "", hostname = "" } = URL.parse(url) ?? {};
+  const host = hostname.replace(/^\[(.*)\]$/, "$1");
+  if (!/^https?:$/.test(protocol)) return false;
+  if (isLoopback(host)) return true;
+  const own = Object.values(process.getBuiltinModule("node:os").networkInterfaces()).flat();
+  return own.some((one) => one?.address === host);
 }
 
 /** The data directory of a server that is started here without another word. */
@@ -80,6 +92,17 @@ function isAlive(pid: number): boolean {
 export async function liveServer(directory: string, fetch: Fetch): Promise<ServerFile | null> {
   const found = readServerFile(directory);
   return found !== null && (await idAt(found.url, fetch)) === found.id ? found : null;
+}
+
+/** Sends nothing, above all no token, before that start of a server has answered at its address. */
+export function fetchFrom({ url, id }: ServerFile, fetch: Fetch): Fetch {
+  let found: Promise<unknown> | null = null;
+  return async (to, request) => {
+    found ??= idAt(url, fetch);
+    if ((await found) === id) return await fetch(to, request);
+    found = null;
+    throw new Error(`the server that wrote ${join(OWN_DATA, NAME)} is not at ${url} now`);
+  };
 }
 
 /** Without a token: it is not known yet who answers. */
