@@ -11,7 +11,7 @@ import { checkInvariants } from "../../src/core/invariants/index.ts";
 import { groupOfPlan } from "../../src/core/lifecycle/plans.ts";
 import { restore, snapshotLines } from "../../src/core/snapshot/snapshot.ts";
 import { createWorld, putPlan, submission, type World } from "../kits/conformance/world.ts";
-import { holds } from "../kits/laws/cases.ts";
+import { holds, isQuick } from "../kits/laws/cases.ts";
 import { bytesOf } from "../kits/laws/live.ts";
 
 const PLANS = ["p", "q"] as const;
@@ -96,5 +96,6 @@ test("a paused plan starts nothing, a known plan keeps its records, and a snapsh
     }
     assert.equal(bytesOf(restore(snapshotLines(state))), bytesOf(state));
   });
-  assert.ok(starts > 100 && pauses > 20 && held > 20, `${starts} starts, ${pauses} pauses, ${held} held`);
+  const hasSeenMuch = starts > 100 && pauses > 20 && held > 20;
+  assert.ok(isQuick || hasSeenMuch, `${starts} starts, ${pauses} pauses, ${held} held`);
 });

@@ -259,7 +259,7 @@ test("a worker over the wire skips a task, and saying so again changes nothing, 
 const WRONG: readonly [claim: string, needs: unknown][] = [
   ["a text", "plan"],
   ["an id with a blank", { a: "b c" }],
-  ["a name with a blank", { "a b": "plan" }],
+  ["a name that is too long", { ["a".repeat(1001)]: "plan" }],
   ["an empty name", { "": "plan" }],
   ["a number for an id", { a: 7 }],
   ["more than a thousand", Object.fromEntries(Array.from({ length: 1001 }, (_, index) => [`n${index}`, "plan"]))],
