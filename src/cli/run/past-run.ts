@@ -5,12 +5,12 @@
  * opened for that and starts nothing: the next run finds it.
  */
 
-import type { Client } from "../../client/index.ts";
-import { openDrover } from "../../engine/index.ts";
+import { type Client, ClientError } from "../../client/index.ts";
+import { DroverError, openDrover } from "../../engine/index.ts";
 import { openReader } from "../../engine/reader.ts";
 import { whyJson } from "../../engine/views/index.ts";
 import type { EventJson } from "../../protocol/index.ts";
-import { isoTime } from "../../std/index.ts";
+import { isoTime, present } from "../../std/index.ts";
 import { CliProblem, EXIT } from "../shell/problem.ts";
 import { rethrown } from "./log.ts";
 import { logsIn } from "./task-logs.ts";
@@ -47,14 +47,29 @@ function namesIn(state: State, plan: string): readonly Named[] {
   return [...found].map(([name, id]) => ({ name, id }));
 }
 
+/** What the engine refuses, as a client of a server has it. What is no refusal stays a bug. */
+function asAnswered(error: unknown): never {
+  if (!(error instanceof DroverError) || error.code === "broken" || error.code === "stopped") throw error;
+  const { code, message, retryable } = error;
+  const { task: taskId, ...details } = error.details;
+  throw new ClientError(code, message, {
+    status: STATUS_REFUSED,
+    retryable,
+    details: { ...present({ taskId }), ...details },
+  });
+}
+
+/** As of any refusal: the other tasks of the same command have their turn. */
+const STATUS_REFUSED = 409;
+
 function callsOn(data: string): TaskCalls {
   const reading = async <Value>(ask: (reader: Awaited<ReturnType<typeof openReader>>) => Promise<Value>) => {
     await using reader = await openReader(data).catch(rethrown(data));
-    return await ask(reader);
+    return await ask(reader).catch(asAnswered);
   };
   const writing = async <Value>(ask: (drover: Awaited<ReturnType<typeof openDrover>>) => Promise<Value>) => {
     await using drover = await openDrover({ data }).catch(rethrown(data));
-    return await ask(drover);
+    return await ask(drover).catch(asAnswered);
   };
   const logsOf = logsIn(data);
   return {

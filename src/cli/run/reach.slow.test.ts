@@ -73,6 +73,18 @@ test("when it is over: from its log, which stays as it is; an answer is kept for
   assert.equal((await place.drover(["approve", "plan/ship"])).code, 0);
   assert.equal((await place.run()).code, 0);
   assert.deepEqual(place.ran(), ["held", "ship", "last"]);
+  // What its log refuses is refused as on a server.
+  for (const [args, code, said] of [
+    [["approve", "plan/ship"], 4, /is done; only a task that is parked/],
+    [["cancel", "plan/held", "plan/last"], 4, /plan.held.*done.*plan.last.*done/s],
+    [["retry", "plan/held"], 4, /done/],
+    [["why", "plan/held", "--at", "999999"], 2, /999999/],
+    [["approve", "plan/ship", "--json"], 4, /"code":"conflict"/],
+  ] as const) {
+    const refused = await place.drover(args);
+    assert.equal(refused.code, code, args.join(" "));
+    assert.match(refused.err, said);
+  }
 });
 
 test("two plans that run alone at once are told that they share nothing", LIMIT, async () => {
