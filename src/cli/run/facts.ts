@@ -10,6 +10,10 @@ export function factOf({ at, payload }: Pick<AnyEvent<number>, "at" | "payload">
       return { kind: "started", id: payload.task, at, attempt: payload.attempt };
     case "task-done":
       return { kind: "done", id: payload.task, at };
+    case "task-retried":
+      return { kind: "retried", id: payload.task, at };
+    case "attempt-done":
+      return { kind: "awaiting", id: payload.task, at };
     case "attempt-failed":
       return { kind: "again", id: payload.task, at, why: payload.error, until: payload.restUntil };
     case "task-parked":
@@ -23,7 +27,7 @@ export function factOf({ at, payload }: Pick<AnyEvent<number>, "at" | "payload">
             kind: "again",
             id: payload.task,
             at,
-            why: LOSSES[payload.cause] ?? "its worker was lost",
+            why: payload.reason ?? LOSSES[payload.cause] ?? "its worker was lost",
             until: payload.restUntil ?? at,
           };
     case "attempt-usage":

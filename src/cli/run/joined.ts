@@ -33,8 +33,9 @@ export type JoinRequest = {
   readonly signal: AbortSignal;
 };
 
-/** So long nothing happens before it is asked why. */
+/** So long nothing happens to the plan before it is asked why, and so long before it is asked again. */
 const QUIET_MS = 3000;
+const QUIET_AGAIN_MS = 60_000;
 const POLL_MS = 1000;
 
 export async function watchPlan(request: JoinRequest): Promise<{ readonly runState: RunState; readonly end: RunEnd }> {
@@ -59,42 +60,62 @@ async function watch(request: JoinRequest, runState: RunState): Promise<RunEnd> 
     cancelQuiet();
     const isQuiet = !runState.rows.some(({ state }) => state === "running");
     if (runState.isOver()) ended.resolve({ kind: "over" });
-    else if (pausedBy === "failed" && isQuiet) ended.resolve({ kind: "halted" });
-    else if (isQuiet) cancelQuiet = ringAfter(clock, QUIET_MS, () => void tellWhy().catch(ended.reject));
+    else if (pausedBy === "failed" && !runState.isBusy()) ended.resolve({ kind: "halted" });
+    else if (isQuiet) askWhyAfter(QUIET_MS);
+  }
+
+  function askWhyAfter(ms: number): void {
+    cancelQuiet = ringAfter(clock, ms, () => {
+      tellWhy().catch(fail);
+      askWhyAfter(QUIET_AGAIN_MS);
+    });
   }
 
   async function approve({ id, name }: Row): Promise<void> {
     if (approved.has(name)) await link.call((client) => client.approve(id, { signal: until }));
   }
 
+  /** How a plan is shown does not tell one that waits for its children from one that waits for a person. */
+  async function awaitsChildren(id: string): Promise<boolean> {
+    const { conditions } = await link.call((client) => client.why(id, { signal: until }));
+    return conditions.some(({ code }) => code === "children");
+  }
+
   async function take(event: Event): Promise<void> {
     const { payload } = event;
+    const pausedBefore = pausedBy;
     seen = event.seq;
     pausedBy = pauseAfter(event, plan, pausedBy, observer.noted);
     const fact = factOf({ at: Date.parse(event.at), payload });
-    if (fact !== null) await apply(fact);
-    lookAround();
+    const isOurs = fact !== null && (await apply(fact));
+    if (isOurs || pausedBy !== pausedBefore) lookAround();
   }
 
-  async function apply(fact: Fact): Promise<void> {
+  /** Whether it has changed something. */
+  async function apply(fact: Fact): Promise<boolean> {
     const row = runState.apply(fact);
-    if (row === null) return;
+    if (row === null) return false;
     if (row.state !== "running") await tails.flush(row);
     observer.happened(fact, row);
     if (fact.kind === "parked") await approve(row);
+    return true;
   }
 
   /** For a token that may not read the events. */
   async function poll(): Promise<void> {
     while (!until.aborted) {
       const now = await link.call((client) => client.plans.get(plan, { signal: until }));
+      let hasChanged = pausedBy !== (now.pausedBy ?? null);
       pausedBy = now.pausedBy ?? null;
       for (const task of now.tasks) {
         const row = runState.rows.find(({ id }) => id === task.taskId);
-        for (const fact of row === undefined ? [] : factsBetween(row, task, Date.now(), runState.rows))
-          await apply(fact);
+        for (const fact of row === undefined ? [] : factsBetween(row, task, Date.now(), runState.rows)) {
+          const { kind, id, at } = fact;
+          const isAwaiting = kind === "parked" && (await awaitsChildren(id));
+          if (await apply(isAwaiting ? { kind: "awaiting", id, at } : fact)) hasChanged = true;
+        }
       }
-      lookAround();
+      if (hasChanged) lookAround();
       await request.rest(POLL_MS);
     }
   }
@@ -117,7 +138,9 @@ async function watch(request: JoinRequest, runState: RunState): Promise<RunEnd> 
   });
   const fail = (error: unknown): void => (until.aborted ? undefined : ended.reject(error));
   try {
-    for (const row of runState.rows) if (row.state === "parked") await approve(row);
+    for (const row of runState.rows.filter(({ state }) => state === "parked"))
+      if (await awaitsChildren(row.id)) await apply({ kind: "awaiting", id: row.id, at: Date.now() });
+      else await approve(row);
     lookAround();
     follow().catch(fail);
     tails.follow(() => runState.rows).catch(fail);

@@ -13,6 +13,8 @@ import type { Fact, Row, RunState } from "./state.ts";
 const WORDS: Readonly<Record<Fact["kind"], readonly [word: string, tint: Tint]>> = {
   started: ["start", "dim"],
   done: ["done", "green"],
+  retried: ["retried", "yellow"],
+  awaiting: ["awaiting", "dim"],
   again: ["again", "yellow"],
   round: ["round", "yellow"],
   stopped: ["stopped", "yellow"],

@@ -11,7 +11,9 @@ import { type Fact, isLive, type Row } from "./state.ts";
 /** `rows` are those of the whole plan. */
 export function factsBetween(row: Row, now: PlanTaskView, at: number, rows: readonly Row[]): Fact[] {
   const { id, attempt, state, round } = row;
-  if (!isLive(row) || (state === "parked" && now.state === "parked")) return [];
+  if (now.state === "parked" && (state === "parked" || state === "awaiting")) return [];
+  const hadEnded = !isLive(row);
+  if (hadEnded && now.endedAt !== undefined) return [];
   const began = now.startedAt === undefined ? at : Date.parse(now.startedAt);
   const ended = now.endedAt === undefined ? at : Date.parse(now.endedAt);
   const isNew = now.attempt > attempt;
@@ -19,6 +21,7 @@ export function factsBetween(row: Row, now: PlanTaskView, at: number, rows: read
   const hadRound =
     state === "running" && now.round !== undefined && now.endedAt === undefined && now.round.number > round;
   return [
+    ...(hadEnded ? [{ kind: "retried", id, at } as const] : []),
     ...(hadRound ? [{ kind: "round", id, at: began, note: null } as const] : []),
     ...(isNew ? [{ kind: "started", id, at: began, attempt: now.attempt } as const] : []),
     ...endOf(id, now, ended, rows),

@@ -293,8 +293,7 @@ function watchLog(run: RunContext, shortage: RunWorkers["shortage"]): Watch {
 
   function lookAround(): void {
     if (runState.isOver()) ended.resolve({ kind: "over" });
-    else if (pausedBy === "failed" && !runState.rows.some(({ state }) => state === "running"))
-      ended.resolve({ kind: "halted" });
+    else if (pausedBy === "failed" && !runState.isBusy()) ended.resolve({ kind: "halted" });
     // Only a state that has caught up with the log says something about now.
     else if (pausedBy === null && seen === drover.state.seq)
       stallCheck().then((stall) => stall === null || ended.resolve({ kind: "stalled", ...stall }), ended.reject);

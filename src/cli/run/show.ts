@@ -170,7 +170,7 @@ function runningLine(row: Row, { now, width, nameWidth, paint, lastLine }: Pictu
 }
 
 /** `2 running, 3 done, 1 failed, 4 waiting`. */
-function countsText({ running, done, failed, skipped, cancelled, parked, waiting, resting }: Counts): string {
-  const others = countWords({ done, failed, skipped, cancelled, parked, waiting: waiting + resting });
+function countsText({ running, done, failed, skipped, cancelled, parked, awaiting, waiting, resting }: Counts): string {
+  const others = countWords({ done, failed, skipped, cancelled, parked, waiting: waiting + resting + awaiting });
   return [`${running} running`, ...others].join(", ");
 }

@@ -47,7 +47,7 @@ export function createStallCheck(given: {
     for (const row of runState.rows.filter(isLive)) {
       const { conditions, earliestStart: at, summary } = await drover.why(row.id);
       const shut = conditions.filter(({ ok }) => !ok).map(({ code }) => code);
-      if (!isQuiet() || shut.length === 0 || shut.includes("running")) return null;
+      if (!isQuiet() || shut.length === 0 || shut.includes("running") || shut.includes("children")) return null;
       if (shut.includes("dependency")) continue;
       if (row.hasWorktree && shut.includes("worker-room")) {
         trees ??= shortage();

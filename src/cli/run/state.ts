@@ -4,7 +4,9 @@
  * Facts come from the log, in its sequence, so what is shown is what is written down. What shows it (a live picture,
  * lines, JSON, the summary) only reads here.
  */
-export type RowState = "waiting" | "running" | "resting" | "parked" | "done" | "failed" | "skipped" | "cancelled";
+export type RowState =
+  | ("waiting" | "running" | "resting" | "parked" | "awaiting")
+  | ("done" | "failed" | "skipped" | "cancelled");
 export type Row = {
   /** Its name in the plan. */
   readonly name: string;
@@ -16,7 +18,7 @@ export type Row = {
   readonly hasWorktree: boolean;
   state: RowState;
   /** It was done before this run began, or was not to be done then. */
-  readonly isBefore: boolean;
+  isBefore: boolean;
   /** The number of its latest attempt; 0 if there was none. */
   attempt: number;
   /** Attempts in this run. */
@@ -40,6 +42,8 @@ export type Fact = { readonly id: string; readonly at: number } & (
   | { readonly kind: "started"; readonly attempt: number }
   /** Stopped: the run was interrupted; it goes on with the next. */
   | { readonly kind: "done" | "stopped" }
+  /** Retried: it had ended, and is to run again. Awaiting: it has answered, and its children have not ended. */
+  | { readonly kind: "retried" | "awaiting" }
   /** It failed or was sent back, and will be tried again. */
   | { readonly kind: "again"; readonly why: string; readonly until: number }
   /** A round of its loop was not enough. */
@@ -61,9 +65,11 @@ export type RunState = {
   apply(fact: Fact): Row | null;
   counts(): Counts;
   isOver(): boolean;
+  /** Whether one runs, or waits for its children. */
+  isBusy(): boolean;
 };
 
-const LIVE: ReadonlySet<RowState> = new Set<RowState>(["waiting", "running", "resting", "parked"]);
+const LIVE: ReadonlySet<RowState> = new Set<RowState>(["waiting", "running", "resting", "parked", "awaiting"]);
 export const isLive = ({ state }: Row): boolean => LIVE.has(state);
 
 /** A row of a task that has not begun. */
@@ -89,14 +95,16 @@ export function createRunState(rows: readonly Row[]): RunState {
     rows,
     apply(fact) {
       const row = byId.get(fact.id);
-      return row === undefined || row.isBefore ? null : change(row, fact, byId);
+      return row === undefined || (row.isBefore && fact.kind !== "retried") ? null : change(row, fact, byId);
     },
     counts() {
-      const count = { waiting: 0, running: 0, resting: 0, parked: 0, done: 0, failed: 0, skipped: 0, cancelled: 0 };
+      const live = { waiting: 0, running: 0, resting: 0, parked: 0, awaiting: 0 };
+      const count = { ...live, done: 0, failed: 0, skipped: 0, cancelled: 0 };
       for (const { state } of rows) count[state] += 1;
       return { ...count, all: rows.length, before: rows.filter(({ isBefore }) => isBefore).length };
     },
     isOver: () => !rows.some(isLive),
+    isBusy: () => rows.some(({ state }) => state === "running" || state === "awaiting"),
   };
 }
 
@@ -117,6 +125,11 @@ function change(row: Row, fact: Fact, byId: ReadonlyMap<string, Row>): Row | nul
       return endRound(row, fact.note, fact.at);
     case "done":
       return settle(row, "done", fact.at, "");
+    case "retried":
+      Object.assign(row, { isBefore: false, isUnwanted: false });
+      return settle(row, "waiting", fact.at, "");
+    case "awaiting":
+      return settle(row, "awaiting", fact.at, "its children have not ended");
     case "again":
       return settle(row, "resting", fact.at, fact.why);
     case "parked":
