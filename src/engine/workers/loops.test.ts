@@ -212,3 +212,19 @@ test("the worker of a loop hears for a minute that it has ended while it waited,
   assert.equal((await sync(worker)).over, undefined);
   await drover.close();
 });
+
+test("the worker of a loop that is run again hears no more that it has ended", async () => {
+  await using kit = await createTestDrover();
+  const { drover } = kit;
+  const { session } = await drover.remote.join({ id: "w", slots: 1 });
+  const sync = (more: object = {}) => drover.remote.sync("w", { session, running: [], ...more });
+  await drover.submit({ id: "t", agentId: "ann", action: "x", loop: { max: 3 } });
+  await kit.settle();
+  await sync();
+  await drover.pause();
+  await sync({ results: [{ taskId: "t", attempt: 1, outcome: "again", note: "red" }] });
+  await drover.cancel("t");
+  assert.deepEqual((await sync()).over, ["t"]);
+  await drover.retry("t");
+  assert.equal((await sync()).over, undefined);
+});

@@ -272,7 +272,7 @@ function dropOld(over: Map<WorkerId, Map<string, number>>, worker: WorkerId, bef
 
 /** Wakes the poll of the worker that an event concerns, and forgets progress that is no longer true. */
 function noteEvent(parts: SyncParts, event: Event, now: number): void {
-  const { writer, polls, progress, lostTabs } = parts;
+  const { writer, polls, progress, lostTabs, over } = parts;
   if (event.kind === "task-assigned") {
     // What a former attempt said of itself is not true of this one.
     progress.delete(event.task);
@@ -286,5 +286,6 @@ function noteEvent(parts: SyncParts, event: Event, now: number): void {
     if (attempt === null) progress.delete(event.task);
     else if (attempt.state === "stopping") polls.wake(attempt.worker.id);
     if (ENDS.has(event.kind)) noteOver(parts, event.task, now);
+    else if (event.kind === "task-retried") for (const tasks of over.values()) tasks.delete(event.task);
   }
 }
