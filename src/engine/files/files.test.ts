@@ -256,6 +256,7 @@ test("no content is kept that is not what it was said to be, or too large, or to
   for (const [index, params] of [many, { a: 2000, b: 2000 }, { a: 1, "a/b": 2 }, { "../a": 1 }].entries())
     await drover.submit(task(`bad-${index}`, { params }));
   await kit.settle();
+  assert.match(errors[0] ?? "", /^c cannot be left: it leaves 3 files, and at most 2 are kept/);
   assert.match(errors.join("\n"), /files\.maxFilesPerTask.*files\.maxTask.*another has that path.*path/s);
   for (const index of [0, 1, 2, 3]) assert.equal((await drover.task(`bad-${index}`)).state, "failed");
   // Seven are there already, and each counts as a KiB at least.
@@ -298,6 +299,24 @@ test("the last tenth of all there may be is kept for projects that have put litt
   });
   await drover.files.put("an operator's");
   await drover.close();
+});
+
+test("of contents that come at once those get in that there is room for", async () => {
+  await using kit = await createTestDrover({ config: { files: { maxTotal: 100_000 } } });
+  const { drover } = kit;
+  const ended: string[] = [];
+  await drover.worker({ slots: 2 }, async ({ taskId }, { output }) => {
+    const count = taskId === "many" ? 30 : 1;
+    const puts = Array.from({ length: count }, (_, index) => output(`${index}`, `${taskId} ${index}`.padEnd(20_000)));
+    const all = await Promise.allSettled(puts);
+    ended.push(`${taskId} ${all.filter(({ status }) => status === "fulfilled").length}`);
+  });
+  await drover.submit(task("many", { project: "greedy" }));
+  await kit.settle();
+  await drover.submit(task("one", { project: "modest" }));
+  await kit.settle();
+  assert.deepEqual(ended, ["many 4", "one 1"]);
+  assert.deepEqual(drover.files.totals(), { count: 5, bytes: 100_000 });
 });
 
 test("contents outlive the process, are for their owner only, and what was half written goes", async (t) => {

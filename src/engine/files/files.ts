@@ -69,8 +69,9 @@ export function createFiles(parts: Parts): FileRoom {
   const { medium, state, clock, onWarning } = parts;
   const contents = createContents(parts);
   const rules = (): FileRules => state.config.files;
-  /** Bytes on their way in. */
+  /** What is on its way in and has room: of all, and of each project. */
   let arriving = 0;
+  const arrivingOf = new Map<string | null, number>();
   const ready = contents.load();
   // Who opens Drover hears of it.
   ready.catch(() => {});
@@ -84,16 +85,22 @@ export function createFiles(parts: Parts): FileRoom {
     const sink = await medium.receive();
     const digest = createHash("sha256");
     let size = 0;
+    let taken = 0;
+    const take = async (bytes: number): Promise<void> => {
+      if (isFull(project, bytes, taken)) await contents.prune();
+      if (isFull(project, bytes, taken)) throw noRoom(project, bytes);
+      taken += bytes;
+      noteArriving(project, bytes);
+    };
     try {
       for await (const chunk of chunksOf(content)) {
         size += chunk.length;
-        arriving += chunk.length;
         if (size > rules().maxFile) throw tooLarge(rules().maxFile);
-        if (isFull(project, 0)) await makeRoom(project, 0);
+        await take(chunk.length);
         digest.update(chunk);
         await sink.write(chunk);
       }
-      await makeRoom(project, countedSize(size) - size);
+      await take(countedSize(size) - size);
       const hash = digest.digest("hex");
       if (wanted !== undefined && wanted !== hash)
         throw badInput("hash", wanted, `that of the content, which is ${hash}`);
@@ -112,25 +119,30 @@ export function createFiles(parts: Parts): FileRoom {
       await sink.drop().catch(() => {});
       throw error;
     } finally {
-      arriving -= size;
+      noteArriving(project, -taken);
     }
   }
 
-  /** The last tenth is kept for projects that have put little. */
-  function isFull(project: string | null, more: number): boolean {
-    const [used, { maxTotal }] = [contents.counted() + arriving + more, rules()];
-    return used > maxTotal || (project !== null && isKeptForOthers(maxTotal, used, contents.countedOf(project)));
+  function noteArriving(project: string | null, bytes: number): void {
+    arriving += bytes;
+    const sum = (arrivingOf.get(project) ?? 0) + bytes;
+    if (sum > 0) arrivingOf.set(project, sum);
+    else arrivingOf.delete(project);
   }
 
-  /** Where there is no more room, perhaps something is left that nobody lists. */
-  async function makeRoom(project: string | null, more: number): Promise<void> {
-    if (isFull(project, more)) await contents.prune();
-    if (!isFull(project, more)) return;
+  /** The last tenth is kept for projects that have put little; what a content itself has taken does not count. */
+  function isFull(project: string | null, more: number, taken: number): boolean {
+    const [used, { maxTotal }] = [contents.counted() + arriving + more, rules()];
+    if (used > maxTotal || project === null) return used > maxTotal;
+    return isKeptForOthers(maxTotal, used, contents.countedOf(project) + (arrivingOf.get(project) ?? 0) - taken);
+  }
+
+  function noRoom(project: string | null, more: number): DroverError {
     const { maxTotal } = rules();
     const whose = contents.counted() + arriving + more > maxTotal ? "" : ` of project ${project}`;
     const bound = `all files together may have ${sizeText(maxTotal)} (files.maxTotal)`;
     const message = `${bound}, and there is no room for more${whose}`;
-    throw new DroverError("over_capacity", message, { details: { maxTotal, ...contents.totals() } });
+    return new DroverError("over_capacity", message, { details: { maxTotal, ...contents.totals() } });
   }
 
   async function open(hash: string): Promise<OpenFile> {

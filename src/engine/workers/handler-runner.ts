@@ -341,7 +341,8 @@ async function leave(
   const file = { path, ...(await files.put(content, { task, attempt })) };
   const all = [...(entry.files ?? []).filter((other) => other.path !== path), file];
   const fault = files.faultOf(all);
-  if (fault !== null) throw badInput("files", path, fault.why);
+  if (fault !== null)
+    throw new DroverError("bad_request", `${path} cannot be left: ${fault.why}`, { details: { path } });
   if (!entry.isOver) entry.files = all;
   return file;
 }
