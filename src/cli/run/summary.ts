@@ -7,7 +7,7 @@
 import type { Output } from "../shell/output.ts";
 import { asTyped, EXIT, type ExitCode } from "../shell/problem.ts";
 import { plain, type Tint } from "../shell/text.ts";
-import { count, span } from "../show/time.ts";
+import { count, cost as shownCost, span } from "../show/time.ts";
 import type { Kept, Leavings } from "./leavings.ts";
 import { countWords, shownPath, waitsFor } from "./lines.ts";
 import type { RunEnd } from "./session.ts";
@@ -112,7 +112,7 @@ function detachedText({ runState, name }: Ended): string {
   return `\n${name} goes on without this: ${done} of ${all} done, ${running} running. ${next}`;
 }
 
-const costText = ({ cost }: Used): string => (cost === null ? "" : count(cost));
+const costText = ({ cost }: Used): string => shownCost(cost ?? undefined);
 
 /** `12 345 tokens, cost 0.42`; empty where no task says what it used. */
 function usedText(rows: readonly Row[]): string {

@@ -12,7 +12,7 @@ import { EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
 import { plain, type Tint } from "../shell/text.ts";
 import type { Call, VerbBody } from "../shell/verb.ts";
 import { tintOf, tokensOf, usageOf } from "../show/task-view.ts";
-import { age, count, lasted } from "../show/time.ts";
+import { age, cost, count, lasted } from "../show/time.ts";
 import { PAGE_FLAGS, type PageFlags, readPages } from "./pages.ts";
 
 const TINTS: Readonly<Record<PlanState, Tint>> = {
@@ -65,7 +65,7 @@ function planTable(plans: readonly PlanSummary[], output: Output): string {
     { title: "FAILED", of: (plan) => some(sumOf(plan, "failed")), align: "right", tint: () => "red" },
     { title: "PARKED", of: (plan) => some(sumOf(plan, "parked")), align: "right", tint: () => "yellow" },
     { title: "TOKENS", of: ({ usage }) => tokensOf(usage), align: "right" },
-    { title: "COST", of: ({ usage }) => (usage?.cost === undefined ? "" : count(usage.cost)), align: "right" },
+    { title: "COST", of: ({ usage }) => cost(usage?.cost), align: "right" },
     { title: "AGE", of: ({ putAt }) => lasted(putAt, undefined, now), align: "right" },
     {
       title: "TOOK",

@@ -276,3 +276,13 @@ test("what tasks say for themselves is no flag beside --commands", async () => {
     assert.match(terminal.complained(), new RegExp(`^error: ${flags[0]} means nothing with --commands`));
   }
 });
+
+test("drover worker joins the server that owns ./.drover, at whatever port", LIMIT, async () => {
+  const directory = emptyDirectory();
+  await using server = await served(["--no-worker"], { directory });
+  const terminal = testTerminal({ cwd: directory });
+  const ended = runCommandLine(["worker", "--commands", "--id", "w"], terminal, VERBS);
+  await Promise.race([terminal.saw(`w has joined ${server.url}`), ended]);
+  for (let times = 0; times < 2; times++) terminal.signal("SIGTERM");
+  await ended;
+});

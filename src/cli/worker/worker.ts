@@ -8,7 +8,7 @@
  */
 
 import { hostname } from "node:os";
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { addressFromEnv, ClientError, DEFAULT_URL } from "../../client/index.ts";
 import { EXEC_COMMAND, EXEC_WORKTREE } from "../../core/fleet/index.ts";
 import { realClock } from "../../std/index.ts";
@@ -16,6 +16,7 @@ import { type TaskCommandOptions, watchRoom } from "../../worker/exec/index.ts";
 import type { ExecHandler, ExecOptions, PresetName, PullWorker } from "../../worker/index.ts";
 import { execLogs, startWorkerWithOutcomes } from "../../worker/index.ts";
 import { asTyped, CliProblem, EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
+import { liveServer, OWN_DATA } from "../shell/server-file.ts";
 import { exitOf, type StopSignal, type Terminal } from "../shell/terminal.ts";
 import { type Call, given } from "../shell/verb.ts";
 import { checkProgram, checkWorktree, commandsFrom, handlerFrom, makeWorkerData } from "./preflight.ts";
@@ -56,7 +57,8 @@ export type WorkerFlags = ExecFlags &
 export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
   const { flags, terminal, output } = call;
   const address = addressFromEnv(terminal.env);
-  const url = flags.url ?? address.url ?? DEFAULT_URL;
+  const url =
+    flags.url ?? address.url ?? (await liveServer(join(terminal.cwd, OWN_DATA), terminal.fetch))?.url ?? DEFAULT_URL;
   const data = resolve(terminal.cwd, flags.data ?? ".drover/worker");
   const warn = (text: string): void => terminal.err(`warning: ${asTyped(text)}\n`);
   const isByTask = flags.commands === true;

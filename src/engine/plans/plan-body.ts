@@ -11,7 +11,9 @@ export function planTaskBody({ task, id, needs }: Matched, plan: string, directo
   const { rules, work } = task;
   const { agent, project, type, locks, attempts, onDependencyFailure, onLoss, priority, labels, approval, wait } =
     rules;
-  const { maxRounds, tokens: estimatedTokens } = rules;
+  const { maxRounds } = rules;
+  // A command uses no tokens unless the plan says so: it waits for no budget, and is not booked at a guess.
+  const estimatedTokens = rules.tokens ?? (work.command.kind === "agent" ? undefined : 0);
   const named = Object.fromEntries(task.needs.map((name, index) => [name, needs[index] ?? name]));
   const loop = maxRounds === undefined ? undefined : { max: maxRounds, ...present({ until: work.until }) };
   return {

@@ -44,6 +44,33 @@ test("a task of a plan may wait for its children", async () => {
   assert.equal((await kit.drover.task(tasks[0]?.taskId ?? "")).wait, "children");
 });
 
+test("a command uses no tokens unless the plan says so: no budget holds it", async () => {
+  await using kit = await createTestDrover({ config: { projects: { p: { budget: { limit: 100, window: "1h" } } } } });
+  await kit.drover.submit({
+    id: "before",
+    agentId: "ann",
+    action: "x",
+    project: "p",
+    type: "code",
+    estimatedTokens: 100,
+  });
+  await kit.drover.worker({ id: "w", slots: 1 }, (_task, context) => void context.usage({ inputTokens: 100 }));
+  await kit.settle();
+  const tasks = {
+    free: { run: "make" },
+    paid: { run: "make", tokens: 5 },
+    agent: { preset: "claude", prompt: "make" },
+  };
+  await kit.drover.plans.put("mixed", { defaults: { project: "p", type: "code" }, tasks });
+  await kit.settle();
+  const { tasks: shown } = await kit.drover.plans.get("mixed");
+  assert.deepEqual(shown.map(({ name, state }) => [name, state]).sort(), [
+    ["agent", "queued"],
+    ["free", "done"],
+    ["paid", "queued"],
+  ]);
+});
+
 test("a plan becomes tasks that carry its work, and is shown task by task", async () => {
   await using kit = await createTestDrover();
   const put = await kit.drover.plans.put("release", FILE, { directory: "/srv/app" });
