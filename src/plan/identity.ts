@@ -5,13 +5,19 @@
  * the work of all it needs, so editing a task makes everything behind it stale too, as it should be. Work that is done
  * counts as done whatever rules it ran under: raising a timeout runs nothing again. Work that is not done goes on
  * under the very same id only if the rules are the same; otherwise it is a new task, and the old one is of no
- * interest.
+ * interest. And a task that runs whatever becomes of its needs is stale when one of these is run once more.
  */
 import { hash } from "node:crypto";
+import { type Fate, fateOf } from "./bring-in-line.ts";
 import type { PlanTask } from "./tasks.ts";
 
 /** A task as the log has it. */
-export type Known = { readonly id: string; readonly phase: string };
+export type Known = {
+  readonly id: string;
+  readonly phase: string;
+  /** Why it ended as it did; absent or null if nothing says. */
+  readonly error?: string | null;
+};
 export type Matched = {
   readonly task: PlanTask;
   readonly id: string;
@@ -19,44 +25,101 @@ export type Matched = {
   readonly needs: readonly string[];
   /** Where the log has it; null if it has none such yet. */
   readonly phase: string | null;
+  /** What becomes of it when the plan is put. */
+  readonly fate: Fate;
 };
-export type Matching = {
-  /** In the order of the tasks, so that needs come first. */
-  readonly matched: readonly Matched[];
-  /** Tasks in the log that have not ended and are no part of this. */
-  readonly strays: readonly string[];
+/** A task with its hashes, which hold for every run of it. */
+export type Hashed = {
+  readonly task: PlanTask;
+  /** Its name and the hash of its work. */
+  readonly work: string;
+  /** Its id without a prefix, and those of what it needs, where none of them has another. */
+  readonly id: string;
+  readonly needs: readonly string[];
+};
+export type MatchRules = {
+  /** What the ids of new tasks begin with. */
+  readonly prefix?: string;
+  /** Whether what failed or was skipped runs again; by default it does. */
+  readonly retriesFailed?: boolean;
+  /** Whether an id belongs to another task, so that a new one cannot have it. */
+  readonly isTaken?: (id: string) => boolean;
 };
 
 const WORK_DIGITS = 12;
 const RULE_DIGITS = 8;
 const NAME_MAX = 100;
+const HASHED_AT_ONCE = 250;
 const ENDS: ReadonlySet<string> = new Set(["done", "failed", "cancelled", "skipped", "rejected"]);
 
 export const hasEnded = (phase: string): boolean => ENDS.has(phase);
 
-/** Each task must come behind all that it needs. `prefix` is what the ids of new tasks begin with. */
-export function matchTasks(tasks: readonly PlanTask[], known: Iterable<Known>, prefix = ""): Matching {
-  const phases = new Map<string, string>();
-  const done = new Map<string, string>();
-  for (const { id, phase } of known) {
-    phases.set(id, phase);
-    if (phase === "done") done.set(workOf(id.startsWith(prefix) ? id.slice(prefix.length) : id), id);
-  }
-  const works = new Map<string, string>();
-  const ids = new Map<string, string>();
-  const matched = tasks.map((task): Matched => {
-    const behind = task.needs.map((need) => works.get(need)).sort();
+/** Each task must come behind all that it needs. Yields now and then: there may be many. */
+export function* hashTasks(tasks: readonly PlanTask[]): Generator<void, readonly Hashed[]> {
+  const byName = new Map<string, Hashed>();
+  for (const task of tasks) {
+    const behind = task.needs.map((need) => byName.get(need)?.work).sort();
     const work = `${plainName(task.name)}.${digest([task.name, task.work, behind], WORK_DIGITS)}`;
-    const needs = task.needs.map((name) => ids.get(name) ?? name);
-    const id = done.get(work) ?? `${prefix}${work}.${digest(ruleKey(task, needs), RULE_DIGITS)}`;
-    works.set(task.name, work);
-    ids.set(task.name, id);
-    return { task, id, needs, phase: phases.get(id) ?? null };
-  });
-  const mine = new Set(matched.map(({ id }) => id));
-  const strays = [...phases].filter(([id, phase]) => !mine.has(id) && !hasEnded(phase)).map(([id]) => id);
-  return { matched, strays };
+    const needs = task.needs.map((need) => byName.get(need)?.id ?? need);
+    byName.set(task.name, { task, work, id: idOf(work, task, needs), needs });
+    if (byName.size % HASHED_AT_ONCE === 0) yield;
+  }
+  return [...byName.values()];
 }
+
+/** Each behind all that it needs, as `hashed` is. */
+export function matchHashed(hashed: readonly Hashed[], known: Iterable<Known>, rules: MatchRules = {}): Matched[] {
+  const { prefix = "", retriesFailed = true, isTaken = () => false } = rules;
+  const plain = (id: string): string => (id.startsWith(prefix) ? id.slice(prefix.length) : id);
+  const found = new Map<string, Known>();
+  const done = new Map<string, string>();
+  for (const one of known) {
+    found.set(one.id, one);
+    if (one.phase === "done") done.set(workOf(plain(one.id)), one.id);
+  }
+  const byName = new Map<string, Matched>();
+  /** Done before, and to be done once more. */
+  const stale = new Set<Matched>();
+  for (const one of hashed) {
+    const { task, work } = one;
+    const behind = task.needs.flatMap((name) => byName.get(name) ?? []);
+    const needs = behind.map(({ id }) => id);
+    const isStale = done.has(work) && saysOther(task, behind, stale);
+    const id = (isStale ? undefined : done.get(work)) ?? freeId(one, needs, isStale);
+    const { phase = null, error = null } = found.get(id) ?? {};
+    const fate = fateOf({ task, phase, error }, behind, retriesFailed);
+    const matched = { task, id, needs, phase, fate };
+    byName.set(task.name, matched);
+    if (isStale) stale.add(matched);
+  }
+  return [...byName.values()];
+
+  /** The id that its rules give it. Where that is another's, or that of what is stale, the next one after it. */
+  function freeId({ task, work, ...base }: Hashed, needs: readonly string[], isStale: boolean): string {
+    const own = needs.map(plain);
+    const isAsHashed = own.every((need, index) => need === base.needs[index]);
+    let id = isStale ? idOf(work, task, own, done.get(work)) : isAsHashed ? base.id : idOf(work, task, own);
+    while (!found.has(prefix + id) && isTaken(prefix + id)) id = idOf(work, task, own, prefix + id);
+    return prefix + id;
+  }
+}
+
+/** The same in one go. */
+export function matchTasks(tasks: readonly PlanTask[], known: Iterable<Known>, prefix = ""): Matched[] {
+  const steps = hashTasks(tasks);
+  let step = steps.next();
+  while (step.done !== true) step = steps.next();
+  return matchHashed(step.value, known, { prefix });
+}
+
+/** Of one that runs whatever becomes of its needs: whether these are run once more, so that it would see others. */
+const saysOther = (task: PlanTask, behind: readonly Matched[], stale: ReadonlySet<Matched>): boolean =>
+  behind.some((need) => stale.has(need) || (task.rules.onDependencyFailure === "run" && isOpen(need)));
+
+const isOpen = ({ phase, fate }: Matched): boolean => fate !== "keep" || !hasEnded(phase ?? "");
+
+const idOf = (work: string, task: PlanTask, needs: readonly string[], after?: string): string =>
+  `${work}.${digest([...ruleKey(task, needs), ...(after === undefined ? [] : [{ after }])], RULE_DIGITS)}`;
 
 const workOf = (id: string): string => id.slice(0, id.lastIndexOf("."));
 

@@ -2,10 +2,9 @@
  * A plan as a value: what may stand in it, the tasks it becomes, and which task of the log is which of the plan.
  */
 
-export { type Fate, fatesOf } from "./bring-in-line.ts";
 export { problemsIn, shownPath } from "./check.ts";
 export type { PlanConfig } from "./config.ts";
-export { hasEnded, inputsByName, type Known, type Matched, type Matching, matchTasks } from "./identity.ts";
+export { hasEnded, hashTasks, inputsByName, type Known, type Matched, matchHashed, matchTasks } from "./identity.ts";
 export { type Order, orderOf, withNeeds } from "./order.ts";
 export { type Plan, type PlanDefaults, readPlanValue } from "./plan.ts";
 export type { Found, Path } from "./problem.ts";

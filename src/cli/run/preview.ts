@@ -33,7 +33,7 @@ type Line = { readonly wave: number; readonly matched: Matched };
 export function showPreview(preview: Preview, output: Output): void {
   const { plan, tasks, where } = preview;
   const byName = new Map(
-    matchTasks(tasks, preview.known, preview.prefix).matched.map((matched) => [matched.task.name, matched]),
+    matchTasks(tasks, preview.known, preview.prefix).map((matched) => [matched.task.name, matched]),
   );
   const { waves } = orderOf(tasks);
   const lines = waves.flatMap((wave, index) =>

@@ -105,7 +105,7 @@ test("what is done in a log from before plans were put counts as done", LIMIT, a
   const text = "tasks:\n  a: echo a >> ran\n  b: { run: echo b >> ran, needs: a }";
   using place = planDirectory(text);
   const data = join(place.directory, ".drover/runs/plan");
-  const { matched } = matchTasks(readPlan({ file: "plan.yml", text, directory: place.directory }).tasks, []);
+  const matched = matchTasks(readPlan({ file: "plan.yml", text, directory: place.directory }).tasks, []);
   const drover = await openDrover({ data });
   await drover.worker({ id: "w", slots: 1 }, async () => null);
   const [a, b] = matched;

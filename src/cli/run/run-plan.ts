@@ -229,7 +229,7 @@ async function checkWorktrees(
   if (bad.length === 0) return;
   // A log that cannot be read is complained of where it is opened.
   const before = await Promise.resolve(known()).catch(() => []);
-  const left = matchTasks(tasks, before, prefix).matched.filter(({ phase }) => phase !== "done");
+  const left = matchTasks(tasks, before, prefix).filter(({ phase }) => phase !== "done");
   const wanted = new Set(left.map(({ task }) => task.name));
   const [first] = bad.filter(({ task }) => wanted.has(task.name));
   if (first === undefined) return;

@@ -199,7 +199,7 @@ describe("a plan in which something fails", () => {
     await place.run();
     const before = place.ran().length;
     assert.equal((await place.run()).code, 1);
-    assert.deepEqual(place.ran().slice(before), ["bad", "bad"]);
+    assert.deepEqual(place.ran().slice(before), ["bad", "bad", "always"]);
     place.write("mended", "");
     const { code, out } = await place.run();
     assert.equal(code, 0);

@@ -2,19 +2,27 @@
  * A plan as people see it: how far it is in all, and task by task.
  */
 import type { TaskId } from "../../core/base/index.ts";
+import { items } from "../../core/collections/index.ts";
 import { groupOfPlan, summed } from "../../core/lifecycle/index.ts";
-import type { EndPhase, Plan, State, Task, TaskGroup, UsageTotals } from "../../core/model/index.ts";
+import type { EndPhase, Plan, State, Task, UsageTotals } from "../../core/model/index.ts";
 import type { PlanState, PlanSummary, PlanTaskView, PlanView } from "../../protocol/index.ts";
 import { isoTime } from "../../std/index.ts";
 import { usageView } from "../base/charged-tokens.ts";
 import { currentRound } from "../tasks/task-view.ts";
 
-export const groupOf = ({ groups }: State, { id }: Plan): TaskGroup => groups.get(groupOfPlan(id)) as TaskGroup;
+/** What a plan has and had, in the order of submission; not what another of its name has left. */
+export function* tasksOf({ groups }: State, { id, createdAt }: Plan): Generator<Task> {
+  const group = groups.get(groupOfPlan(id));
+  if (group !== undefined) for (const task of items(group.tasks)) if (task.createdAt >= createdAt) yield task;
+}
+
+/** Its tasks that are there. */
+export const currentTasks = ({ tasks }: State, plan: Plan): Task[] =>
+  plan.tasks.flatMap(({ id }) => tasks.get(id) ?? []);
 
 export function planSummary(state: State, plan: Plan): PlanSummary {
-  const { parts } = groupOf(state, plan);
-  const usage = [...parts.values()].reduce<UsageTotals | null>(
-    (sum, part) => (part.usage === null ? sum : summed(sum, part.usage)),
+  const usage = currentTasks(state, plan).reduce<UsageTotals | null>(
+    (sum, { extra }) => (extra?.usage ? summed(sum, extra.usage) : sum),
     null,
   );
   const { waiting, done, ...rest } = plan.counts;

@@ -4,7 +4,6 @@
  * A plan is known by its name. Whoever names an agent or projects means plans of which every task is theirs.
  */
 import { name, type TaskId, text } from "../../core/base/index.ts";
-import { items } from "../../core/collections/index.ts";
 import { groupOfPlan } from "../../core/lifecycle/index.ts";
 import { hasEnded, type Plan, type State } from "../../core/model/index.ts";
 import type { PlanChanged, PlanPage, PlanPut, PlanStatus, PlanSummary, PlanView } from "../../protocol/index.ts";
@@ -14,7 +13,7 @@ import { readBody, readOptions } from "../base/call-options.ts";
 import { accepted, refused } from "../base/drover-error.ts";
 import type { StorageGuard } from "../writer/storage-guard.ts";
 import { onceDurable, type Writer } from "../writer/writer.ts";
-import { groupOf, planSummary, planView } from "./plan-view.ts";
+import { currentTasks, planSummary, planView, tasksOf } from "./plan-view.ts";
 import { putPlan } from "./put-plan.ts";
 
 /** How a plan is put. */
@@ -104,7 +103,7 @@ export function createPlans(deps: { readonly writer: Writer; readonly storage: P
       ...(agentId === undefined ? {} : { agent: agentId }),
       ...(project === undefined ? {} : { project }),
     };
-    const counts = putPlan(deps, id, document, { ...rest, unsaid });
+    const counts = await putPlan(deps, id, document, { ...rest, unsaid });
     return onceDurable(writer, () => ({ ...planView(state, find(id)), ...counts }));
   }
 
@@ -117,7 +116,7 @@ export function createPlans(deps: { readonly writer: Writer; readonly storage: P
   async function cancel(id: string, options?: { reason?: string }): Promise<PlanChanged> {
     const { reason = null } = readOptions<{ reason?: string }>({ reason: text(0, 1024) }, options);
     const plan = find(id);
-    const live = [...items(groupOf(state, plan).tasks)].filter((task) => !hasEnded(task));
+    const live = [...tasksOf(state, plan)].filter((task) => !hasEnded(task));
     // Those that wait for others first: they are cancelled, not skipped.
     const ids = live.map((task) => task.id).reverse();
     return each(plan, ids, (task) => ({ type: "cancel-task", task, reason }));
@@ -126,7 +125,7 @@ export function createPlans(deps: { readonly writer: Writer; readonly storage: P
   async function retry(id: string): Promise<PlanChanged> {
     const plan = find(id);
     if (plan.paused === "failed") accepted(writer.execute({ type: "pause-plan", plan: plan.id, paused: false }));
-    const bad = plan.tasks.flatMap((entry) => state.tasks.get(entry.id) ?? []).filter(endedBadly);
+    const bad = currentTasks(state, plan).filter((task) => hasEnded(task) && task.phase !== "done");
     return each(
       plan,
       bad.map((task) => task.id),
@@ -159,8 +158,6 @@ export function createPlans(deps: { readonly writer: Writer; readonly storage: P
     },
   };
 }
-
-const endedBadly = (task: Parameters<typeof hasEnded>[0]): boolean => hasEnded(task) && task.phase !== "done";
 
 function pageOf(state: State, only: Pick<PlanFilter, "agentId" | "project">, before: number, limit: number): PlanPage {
   const rest = [...state.plans.values()].filter((plan) => plan.seq < before && isOf(state, plan.id, only));

@@ -5,19 +5,18 @@
  * for all of them. Then the plan is known first and its tasks come in one go, what others need before them. The same
  * plan put once more finds what is there and adds what is missing, so whatever a crash has cut short is made whole.
  */
-import { resolve } from "node:path";
+import { isAbsolute } from "node:path";
 import type { AgentId, ProjectId, TaskId } from "../../core/base/index.ts";
-import { items } from "../../core/collections/index.ts";
 import { decide } from "../../core/index.ts";
 import { groupOfPlan, refusalForNew } from "../../core/lifecycle/index.ts";
-import { hasEnded, type State } from "../../core/model/index.ts";
+import type { State, Task } from "../../core/model/index.ts";
 import {
-  type Fate,
   type Found,
-  fatesOf,
+  hasEnded,
+  hashTasks,
   type Known,
   type Matched,
-  matchTasks,
+  matchHashed,
   type PlanDefaults,
   type Plan as PlanFile,
   type PlanTask,
@@ -25,12 +24,14 @@ import {
   shownPath,
   withNeeds,
 } from "../../plan/index.ts";
+import { nextTurn } from "../../std/index.ts";
 import { canonical, hashOfText } from "../base/canonical-json.ts";
 import { accepted, badInput, DroverError, reading, refused } from "../base/drover-error.ts";
 import { type ReadTask, readTaskBody } from "../tasks/task-body.ts";
 import type { StorageGuard } from "../writer/storage-guard.ts";
 import type { Writer } from "../writer/writer.ts";
 import { planTaskBody } from "./plan-body.ts";
+import { tasksOf } from "./plan-view.ts";
 
 export type PutOptions = {
   readonly only?: readonly string[];
@@ -53,48 +54,45 @@ export type PutCounts = {
 const PROBLEMS_MAX = 50;
 /** A run of a plan takes ids that no task has; so often is another number tried. */
 const RUNS_MAX = 10_000;
+const READ_AT_ONCE = 250;
 const NO_PART = "it is no part of the plan any more";
 
-/** Decided and applied when it returns; durable later. */
-export function putPlan(
-  { writer, storage }: { readonly writer: Writer; readonly storage: Pick<StorageGuard, "room"> },
-  id: string,
-  document: unknown,
-  options: PutOptions,
-): PutCounts {
-  const { state } = writer;
+type Deps = { readonly writer: Writer; readonly storage: Pick<StorageGuard, "room"> };
+
+/** Decided and applied when it resolves; durable later. What a large plan takes is done in slices before. */
+export async function putPlan(deps: Deps, id: string, document: unknown, options: PutOptions): Promise<PutCounts> {
+  const { state } = deps.writer;
+  const { directory = null } = options;
+  if (directory !== null && !isAbsolute(directory)) throw badInput("directory", directory, "an absolute path");
+  const before = state.plans.get(id);
   const plan = readDocument(id, document, options.unsaid);
-  const tasks = options.only === undefined ? plan.tasks : chosen(plan, options.only);
-  const directory = options.directory === undefined ? null : resolve(options.directory);
-  const { run, matched, strays } = match(state, id, tasks, options);
-  const fates = fatesOf(matched, {
-    retriesFailed: options.retryFailed ?? true,
-    reasonOf: (task) => state.tasks.get(task as TaskId)?.end?.error ?? null,
-  });
-  const bodies = matched
-    .filter((one) => fates.get(one.id) === "submit")
-    .map((one) => readTaskBody(planTaskBody(one, id, directory)));
-  checkRoom(writer, storage, bodies);
-  const text = reading(document, "", () => canonical(document, ""));
-  const facts = { directory, run, failsFast: options.failFast ?? false, project: plan.project as ProjectId };
-  const entries = matched.map(({ task, id: taskId }) => ({ name: task.name, id: taskId as TaskId }));
-  const adopted = matched.filter((one) => isAdopted(state, id, one)).length;
-  const isPaused = state.plans.get(id)?.paused === "asked";
-  const stored = { documentHash: hashOfText(text), documentSize: Buffer.byteLength(text) };
-  const put = {
-    type: "put-plan",
-    plan: id,
-    ...facts,
-    tasks: entries,
-    adopted,
-    ...stored,
-    adds: addsOf(bodies),
-  } as const;
-  accepted(writer.execute(put, text));
-  const cancelled = carryOut(writer, id, strays, matched, fates, bodies);
+  const hashing = hashTasks(options.only === undefined ? plan.tasks : chosen(plan, options.only));
+  let step = hashing.next();
+  for (; step.done !== true; step = hashing.next()) await nextTurn();
+  const hashed = step.value;
+  const bodies = new Map<string, ReadTask>();
+  const bodyOf = (one: Matched): ReadTask => {
+    const body = bodies.get(one.id) ?? readTaskBody(planTaskBody(one, id, directory));
+    bodies.set(one.id, body);
+    return body;
+  };
+  for (const one of match(state, id, hashed, options).matched) {
+    if (one.fate !== "submit") continue;
+    bodyOf(one);
+    if (bodies.size % READ_AT_ONCE === 0) await nextTurn();
+  }
+  // From here on nothing comes between. Who may put a plan was judged of the one that there was.
+  if (state.plans.get(id) !== before)
+    throw new DroverError("conflict", `the plan ${id} was put or removed by another call; put it again`);
+  const isPaused = before?.paused === "asked";
+  const counts = bringAbout(
+    deps,
+    id,
+    { document, directory, plan, bodyOf, ...match(state, id, hashed, options) },
+    options,
+  );
   return {
-    ...countsOf(fates),
-    cancelled,
+    ...counts,
     warnings: [
       ...(options.adopt === true ? [] : warningsFor(plan)),
       ...(isPaused ? [`the plan ${id} is paused; resume it to go on`] : []),
@@ -102,38 +100,51 @@ export function putPlan(
   };
 }
 
-function countsOf(fates: ReadonlyMap<string, Fate>): Pick<PutCounts, "submitted" | "retried" | "kept"> {
-  const count = (wanted: Fate): number => [...fates.values()].filter((fate) => fate === wanted).length;
-  return { submitted: count("submit"), retried: count("retry"), kept: count("keep") };
-}
+type Prepared = Match & {
+  readonly document: unknown;
+  readonly directory: string | null;
+  readonly plan: PlanFile;
+  readonly bodyOf: (one: Matched) => ReadTask;
+};
 
-/** One command after the other, without a pause: nothing starts in between. Answers how many were cancelled. */
-function carryOut(
-  writer: Writer,
+/** One command after the other, without a pause: nothing starts in between. */
+function bringAbout(
+  { writer, storage }: Deps,
   id: string,
-  strays: readonly TaskId[],
-  matched: readonly Matched[],
-  fates: ReadonlyMap<string, Fate>,
-  bodies: readonly ReadTask[],
-): number {
+  { document, directory, plan, bodyOf, run, matched, strays }: Prepared,
+  { failFast: failsFast = false }: PutOptions,
+): Omit<PutCounts, "warnings"> {
+  const { state } = writer;
+  const withFate = (fate: Matched["fate"]): Matched[] => matched.filter((one) => one.fate === fate);
+  const [retries, submits] = [withFate("retry"), withFate("submit")];
+  const bodies = submits.map(bodyOf);
+  checkRoom(writer, storage, bodies);
+  const text = reading(document, "", () => canonical(document, ""));
+  const put = {
+    type: "put-plan",
+    plan: id,
+    directory,
+    run,
+    failsFast,
+    project: plan.project as ProjectId,
+    tasks: matched.map(({ task, id: taskId }) => ({ name: task.name, id: taskId as TaskId })),
+    adopted: matched.filter((one) => isAdopted(state, id, one)).length,
+    documentHash: hashOfText(text),
+    documentSize: Buffer.byteLength(text),
+    adds: addsOf(bodies),
+  } as const;
+  accepted(writer.execute(put, text));
   // Those that wait for others first, or the end of one would be the end of the next before it is its turn.
   for (const task of strays) accepted(writer.execute({ type: "cancel-task", task, reason: NO_PART }));
-  let next = 0;
-  for (const one of matched) {
-    const fate = fates.get(one.id);
-    if (fate === "retry") accepted(writer.execute({ type: "retry-task", task: one.id as TaskId }));
-    if (fate !== "submit") continue;
-    const { submission, text } = bodies[next++] as ReadTask;
-    const command = {
-      type: "submit-task",
-      submission,
-      group: groupOfPlan(id),
-      ofRunning: null,
-      counted: true,
-    } as const;
-    accepted(writer.execute(command, text));
-  }
-  return strays.length;
+  for (const one of retries) accepted(writer.execute({ type: "retry-task", task: one.id as TaskId }));
+  const added = { type: "submit-task", group: groupOfPlan(id), ofRunning: null, counted: true } as const;
+  for (const { submission, text: body } of bodies) accepted(writer.execute({ ...added, submission }, body));
+  return {
+    submitted: submits.length,
+    retried: retries.length,
+    kept: matched.length - retries.length - submits.length,
+    cancelled: strays.length,
+  };
 }
 
 // ----------------------------------------------------------------- the document
@@ -174,35 +185,51 @@ function warningsFor({ unused }: PlanFile): string[] {
 
 // ------------------------------------------------------------- what there is of it
 
+type Hashed = Parameters<typeof matchHashed>[0];
 type Match = { readonly run: number; readonly matched: readonly Matched[]; readonly strays: readonly TaskId[] };
 
-function match(state: State, id: string, tasks: readonly PlanTask[], options: PutOptions): Match {
+function match(state: State, id: string, hashed: Hashed, options: PutOptions): Match {
   const plan = state.plans.get(id);
-  const known = [...knownOf(state, id)];
+  const known = plan === undefined ? [] : [...tasksOf(state, plan)];
   const legacy = options.adopt === true ? [...legacyIn(state, id)] : [];
-  const first = plan === undefined ? 1 : plan.run + (options.fresh === true ? 1 : 0);
-  const mayBeKnown = plan !== undefined && options.fresh !== true;
-  for (let run = first; run < first + RUNS_MAX; run++) {
-    const prefix = run === 1 ? `${id}.` : `${id}.${run}.`;
-    const own = mayBeKnown ? known.filter((task) => task.id.startsWith(prefix)) : [];
-    const done = options.fresh === true ? [] : legacy.filter(({ phase }) => phase === "done");
-    const { matched } = matchTasks(tasks, [...done, ...own], prefix);
+  const done = options.fresh === true ? [] : legacy.filter(({ phase }) => phase === "done");
+  const strays = (matched: readonly Matched[]): TaskId[] => {
     const mine = new Set(matched.map((one) => one.id));
-    const strays = [...known, ...legacy].filter((task) => !mine.has(task.id) && !hasEnded(task as never));
-    if (mayBeKnown || matched.every((one) => one.phase !== null || isFree(state, one.id)))
-      return { run, matched, strays: strays.map((task) => task.id as TaskId).reverse() };
+    const live = [...known, ...legacy].filter((task) => !mine.has(task.id) && !hasEnded(task.phase));
+    return live.map((task) => task.id as TaskId).reverse();
+  };
+  const isTaken = (task: string): boolean => state.tasks.has(task as TaskId) || state.tombstones.has(task as TaskId);
+  const prefix = prefixOf(id, plan?.run ?? 1);
+  if (plan !== undefined && options.fresh !== true) {
+    const own = known.filter((task) => task.id.startsWith(prefix)).map(knownAs);
+    const matched = matchHashed(hashed, [...done, ...own], {
+      prefix,
+      isTaken,
+      retriesFailed: options.retryFailed ?? true,
+    });
+    return { run: plan.run, matched, strays: strays(matched) };
+  }
+  const matched = matchHashed(hashed, done, { prefix });
+  const first = plan === undefined ? 1 : plan.run + 1;
+  for (let run = first; run < first + RUNS_MAX; run++) {
+    const to = prefixOf(id, run);
+    if (matched.some((one) => one.phase === null && isTaken(to + one.id.slice(prefix.length)))) continue;
+    return { run, matched: moved(matched, prefix, to), strays: strays(matched) };
   }
   throw refused({ type: "too-many", what: `runs of the plan ${id}`, max: RUNS_MAX, remedy: "choose another name" });
 }
 
-const isFree = ({ tasks, tombstones }: State, id: string): boolean =>
-  !tasks.has(id as TaskId) && !tombstones.has(id as TaskId);
+const prefixOf = (id: string, run: number): string => (run === 1 ? `${id}.` : `${id}.${run}.`);
 
-/** In the order of submission. */
-function* knownOf({ groups }: State, id: string): Generator<Known> {
-  const group = groups.get(groupOfPlan(id));
-  if (group !== undefined) for (const task of items(group.tasks)) yield { id: task.id, phase: task.phase };
+/** The new ones of these begin with something else. */
+function moved(matched: readonly Matched[], from: string, to: string): readonly Matched[] {
+  if (from === to) return matched;
+  const fresh = new Map(matched.filter((one) => one.phase === null).map(({ id }) => [id, to + id.slice(from.length)]));
+  const idOf = (id: string): string => fresh.get(id) ?? id;
+  return matched.map((one) => ({ ...one, id: idOf(one.id), needs: one.needs.map(idOf) }));
 }
+
+const knownAs = ({ id, phase, end }: Task): Known => ({ id, phase, error: end?.error ?? null });
 
 /** Tasks of a log that has one plan alone, from before plans had groups. */
 function* legacyIn({ tasks, tombstones }: State, plan: string): Generator<Known> {

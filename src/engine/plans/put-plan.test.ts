@@ -1,0 +1,145 @@
+/**
+ * A plan is put once more: what becomes of each task, under which id, and whose it is.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { checkInvariants } from "../../core/invariants/index.ts";
+import { TaskSkip } from "../../std/index.ts";
+import { createTestDrover, type TestDrover } from "../../testing/index.ts";
+import type { Handler } from "../workers/local-workers.ts";
+
+const sound = ({ drover }: TestDrover): void => assert.deepEqual(checkInvariants(drover.state), []);
+const failing = (message: string): never => {
+  throw Object.assign(new Error(message), { permanent: true });
+};
+
+/** A worker that does what `act` says of a task by its name; what it started is in the answer. */
+async function working({ drover }: TestDrover, act: (name: string, signal: AbortSignal) => unknown): Promise<string[]> {
+  const started: string[] = [];
+  const handler: Handler = async ({ params }, { signal, usage }) => {
+    started.push(String(params?.task));
+    usage({ inputTokens: 10 });
+    return act(String(params?.task), signal);
+  };
+  await drover.worker({ id: "w", slots: 10 }, handler);
+  return started;
+}
+
+test("what was cancelled stays so behind a need that stays bad", async () => {
+  await using kit = await createTestDrover();
+  const { plans } = kit.drover;
+  let isBlocked = true;
+  const started = await working(kit, (name, signal) => {
+    if (name === "a") throw new TaskSkip("if: false");
+    if (!isBlocked) return null;
+    return new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("stopped"))));
+  });
+  const document = { tasks: { a: { run: "true", if: "false" }, c: "true", b: { run: "true", needs: ["a", "c"] } } };
+  await plans.put("p", document);
+  await kit.settle();
+  await plans.cancel("p");
+  await kit.settle();
+  isBlocked = false;
+  const put = await plans.put("p", document);
+  assert.deepEqual([put.submitted, put.retried, put.kept], [0, 1, 2]);
+  await kit.settle();
+  assert.deepEqual(started, ["a", "c", "c"]);
+  sound(kit);
+});
+
+test("a task whose id a forgotten one had is run under another", async () => {
+  await using kit = await createTestDrover({ config: { scheduler: { resultTtl: 1000, failedTtl: 1000 } } });
+  const { plans } = kit.drover;
+  const started = await working(kit, () => null);
+  const put = async (run: string) => {
+    const answer = await plans.put("p", { tasks: { keep: "true", a: run, b: { run: "true", needs: "a" } } });
+    await kit.settle();
+    return answer;
+  };
+  await put("v1");
+  await plans.remove("p");
+  await kit.clock.advance(10_000);
+  await plans.put("p", { tasks: { other: "true" } });
+  await kit.settle();
+  const again = await put("v1");
+  assert.equal(again.submitted, 3);
+  assert.equal((await plans.get("p")).state, "done");
+  assert.deepEqual(started, ["keep", "a", "b", "other", "keep", "a", "b"]);
+  assert.equal((await put("v1")).kept, 3, "and is known again");
+  sound(kit);
+});
+
+test("a report is written once more when what it reports on is run again, and so is what is behind it", async () => {
+  await using kit = await createTestDrover();
+  const { plans } = kit.drover;
+  let isBad = true;
+  const started = await working(kit, (name) => (name === "build" && isBad ? failing("no") : null));
+  const report = { run: "report", needs: "build", onDependencyFailure: "run" };
+  const document = { tasks: { build: "make", report, mail: { run: "mail", needs: "report" }, other: "true" } };
+  await plans.put("p", document);
+  await kit.settle();
+  assert.deepEqual(started.splice(0).sort(), ["build", "mail", "other", "report"]);
+  assert.deepEqual((await plans.put("p", document, { retryFailed: false })).kept, 4);
+  isBad = false;
+  const put = await plans.put("p", document);
+  assert.deepEqual([put.retried, put.submitted, put.kept], [1, 2, 1]);
+  assert.equal((await plans.put("p", document)).kept, 4, "also while they run");
+  await kit.settle();
+  assert.deepEqual(started, ["build", "report", "mail"]);
+  assert.equal((await plans.put("p", document)).kept, 4);
+  assert.deepEqual((await plans.get("p")).counts.done, 4);
+  sound(kit);
+});
+
+test("the usage of a plan is that of its tasks, not of what it had before", async () => {
+  await using kit = await createTestDrover();
+  const { plans } = kit.drover;
+  await working(kit, () => null);
+  for (const options of [{}, { fresh: true }]) {
+    await plans.put("p", { tasks: { a: "true", b: "true" } }, options);
+    await kit.settle();
+  }
+  assert.equal((await plans.get("p")).usage?.inputTokens, 20);
+});
+
+test("a directory is absolute", async () => {
+  await using kit = await createTestDrover();
+  const put = kit.drover.plans.put("p", { tasks: { a: "true" } }, { directory: "rel/x" });
+  await assert.rejects(put, { code: "bad_request", message: /directory .*must be an absolute path/ });
+});
+
+test("what a plan of its name has left is no part of a plan", async () => {
+  await using kit = await createTestDrover();
+  const { drover } = kit;
+  const { plans } = drover;
+  let isBad = true;
+  await working(kit, (name) => (name === "a" && isBad ? failing("no") : null));
+  const first = await plans.put("build", { tasks: { a: "v1", c: "v1" } }, { agentId: "ann" });
+  await kit.settle();
+  await plans.remove("build");
+  await kit.clock.advance(1);
+  await drover.pause();
+  isBad = false;
+  const left = first.tasks[0]?.taskId ?? "";
+  await drover.retry(left);
+  await plans.put("build", { tasks: { b: "v1" } }, { agentId: "bob" });
+  const more = await plans.put("build", { tasks: { b: "v1", c: "v1" } }, { agentId: "bob" });
+  assert.deepEqual([more.submitted, more.kept, more.cancelled], [1, 1, 0], "what ann has done is not done for bob");
+  assert.equal((await plans.cancel("build")).count, 2);
+  await drover.resume();
+  await kit.settle();
+  assert.equal((await drover.task(left)).state, "done");
+  sound(kit);
+});
+
+test("a large plan is read in slices, and what was put meanwhile under its name is not touched", async () => {
+  await using kit = await createTestDrover();
+  const { plans } = kit.drover;
+  const tasks = Object.fromEntries(Array.from({ length: 600 }, (_, index) => [`t${index}`, `run ${index}`]));
+  const large = plans.put("p", { tasks }, { agentId: "ann" });
+  assert.equal(kit.drover.state.plans.size, 0);
+  await plans.put("p", { tasks: { a: "true" } }, { agentId: "bob" });
+  await assert.rejects(large, { code: "conflict", message: /put it again/ });
+  assert.equal((await plans.put("p", { tasks })).submitted, 600);
+  sound(kit);
+});
