@@ -3,7 +3,7 @@
  *
  * A plan is known by its name. Whoever names an agent or projects means plans of which every task is theirs.
  */
-import { name, type TaskId, text } from "../../core/base/index.ts";
+import { name, text } from "../../core/base/index.ts";
 import { groupOfPlan } from "../../core/lifecycle/index.ts";
 import { hasEnded, type Plan, type State } from "../../core/model/index.ts";
 import type { PlanChanged, PlanPage, PlanPut, PlanStatus, PlanSummary, PlanView } from "../../protocol/index.ts";
@@ -14,7 +14,7 @@ import { accepted, refused } from "../base/drover-error.ts";
 import type { StorageGuard } from "../writer/storage-guard.ts";
 import { onceDurable, type Writer } from "../writer/writer.ts";
 import { currentTasks, planSummary, planView, tasksOf } from "./plan-view.ts";
-import { putPlan } from "./put-plan.ts";
+import { dropMissing, putPlan } from "./put-plan.ts";
 
 /** How a plan is put. */
 export type PlanOptions = {
@@ -107,30 +107,23 @@ export function createPlans(deps: { readonly writer: Writer; readonly storage: P
     return onceDurable(writer, () => ({ ...planView(state, find(id)), ...counts }));
   }
 
-  /** Gives a command for each of these, and answers how many were taken once they are durable. */
-  async function each(plan: Plan, ids: readonly TaskId[], command: (task: TaskId) => Parameters<Writer["execute"]>[0]) {
-    const count = ids.filter((task) => writer.execute(command(task)).ok).length;
-    return onceDurable(writer, () => ({ ...planSummary(state, plan), count }));
-  }
-
   async function cancel(id: string, options?: { reason?: string }): Promise<PlanChanged> {
     const { reason = null } = readOptions<{ reason?: string }>({ reason: text(0, 1024) }, options);
     const plan = find(id);
     const live = [...tasksOf(state, plan)].filter((task) => !hasEnded(task));
     // Those that wait for others first: they are cancelled, not skipped.
     const ids = live.map((task) => task.id).reverse();
-    return each(plan, ids, (task) => ({ type: "cancel-task", task, reason }));
+    const count = ids.filter((task) => writer.execute({ type: "cancel-task", task, reason }).ok).length;
+    dropMissing(writer, plan);
+    return onceDurable(writer, () => ({ ...planSummary(state, plan), count }));
   }
 
   async function retry(id: string): Promise<PlanChanged> {
     const plan = find(id);
     if (plan.paused === "failed") accepted(writer.execute({ type: "pause-plan", plan: plan.id, paused: false }));
     const bad = currentTasks(state, plan).filter((task) => hasEnded(task) && task.phase !== "done");
-    return each(
-      plan,
-      bad.map((task) => task.id),
-      (task) => ({ type: "retry-task", task }),
-    );
+    const count = bad.filter((task) => writer.execute({ type: "retry-task", task: task.id }).ok).length;
+    return onceDurable(writer, () => ({ ...planSummary(state, plan), count }));
   }
 
   async function setPaused(id: string, paused: boolean): Promise<PlanSummary> {

@@ -3,10 +3,15 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { instant, type TaskId } from "../../core/base/index.ts";
+import { decide, emptyState, evolve } from "../../core/index.ts";
 import { checkInvariants } from "../../core/invariants/index.ts";
+import type { Command, Plan } from "../../core/model/index.ts";
 import { TaskSkip } from "../../std/index.ts";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";
 import type { Handler } from "../workers/local-workers.ts";
+import type { Writer } from "../writer/writer.ts";
+import { createPlans } from "./plans.ts";
 
 const sound = ({ drover }: TestDrover): void => assert.deepEqual(checkInvariants(drover.state), []);
 const failing = (message: string): never => {
@@ -142,4 +147,32 @@ test("a large plan is read in slices, and what was put meanwhile under its name 
   await assert.rejects(large, { code: "conflict", message: /put it again/ });
   assert.equal((await plans.put("p", { tasks })).submitted, 600);
   sound(kit);
+});
+
+test("a plan of which a task never came into the log ends when it is cancelled", async () => {
+  const state = emptyState();
+  const at = instant(1);
+  const writer = {
+    state,
+    now: () => at,
+    settled: async () => {},
+    execute(command: Command) {
+      const decided = decide(state, command, at);
+      if (decided.ok) for (const event of decided.value.events) evolve(state, event);
+      return decided;
+    },
+  } as unknown as Writer;
+  const plans = createPlans({ writer, storage: { room: () => null } });
+  const { tasks } = await plans.put("p", { tasks: { a: "true", b: { run: "true", needs: "a" } } });
+  const missing = { name: "c", id: "p.c.0.0" as TaskId };
+  const { project, run } = state.plans.get("p") as Plan;
+  writer.execute({
+    ...{ type: "put-plan", plan: "p", project, directory: null, run, failsFast: false, adopted: 0 },
+    ...{ tasks: [...tasks.map(({ name, taskId }) => ({ name, id: taskId as TaskId })), missing] },
+    ...{ documentHash: "0".repeat(64), documentSize: 2, adds: [] },
+  });
+  const { count, state: stands, total } = await plans.cancel("p");
+  assert.deepEqual([count, stands, total], [2, "cancelled", 2]);
+  assert.deepEqual(checkInvariants(state), []);
+  assert.equal(state.plans.get("p")?.open, 0);
 });

@@ -9,7 +9,7 @@ import { isAbsolute } from "node:path";
 import type { AgentId, ProjectId, TaskId } from "../../core/base/index.ts";
 import { decide } from "../../core/index.ts";
 import { groupOfPlan, refusalForNew } from "../../core/lifecycle/index.ts";
-import type { State, Task } from "../../core/model/index.ts";
+import type { Plan, State, Task } from "../../core/model/index.ts";
 import {
   type Found,
   hasEnded,
@@ -147,6 +147,25 @@ function bringAbout(
   };
 }
 
+/** Of a plan that is cancelled: what never came into the log is no part of it any more, or it would never end. */
+export function dropMissing(writer: Writer, plan: Plan): void {
+  const { state } = writer;
+  const { id, project, directory, run, failsFast } = plan;
+  const phaseOf = (task: TaskId) => (state.tasks.get(task) ?? state.tombstones.get(task))?.phase ?? null;
+  const isOld = ({ id: task }: Plan["tasks"][number]): boolean =>
+    plan.adopted > 0 && isAdopted(state, id, { id: task, phase: phaseOf(task) });
+  const tasks = plan.tasks.filter((entry) => isIn(state, id, entry.id) || isOld(entry));
+  if (tasks.length === plan.tasks.length) return;
+  const text = canonical({ tasks: {} }, "");
+  const stored = {
+    documentHash: hashOfText(text),
+    documentSize: Buffer.byteLength(text),
+    adopted: tasks.filter(isOld).length,
+  };
+  const put = { type: "put-plan", plan: id, project, directory, run, failsFast, tasks, ...stored, adds: [] } as const;
+  accepted(writer.execute(put, text));
+}
+
 // ----------------------------------------------------------------- the document
 
 function readDocument(id: string, document: unknown, unsaid: PlanDefaults = {}): PlanFile {
@@ -238,8 +257,11 @@ function* legacyIn({ tasks, tombstones }: State, plan: string): Generator<Known>
   for (const { id, phase, extra } of tasks.values()) if (extra?.group?.group.id !== group) yield { id, phase };
 }
 
-const isAdopted = ({ tasks }: State, plan: string, { id, phase }: Matched): boolean =>
-  phase === "done" && tasks.get(id as TaskId)?.extra?.group?.group.id !== groupOfPlan(plan);
+const isAdopted = (state: State, plan: string, { id, phase }: Pick<Matched, "id" | "phase">): boolean =>
+  phase === "done" && !isIn(state, plan, id);
+
+const isIn = ({ tasks }: State, plan: string, id: string): boolean =>
+  tasks.get(id as TaskId)?.extra?.group?.group.id === groupOfPlan(plan);
 
 // ------------------------------------------------------------------ room for all
 
