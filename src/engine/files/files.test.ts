@@ -301,9 +301,8 @@ test("the last tenth of all there may be is kept for projects that have put litt
   await drover.close();
 });
 
-test("of contents that come at once those get in that there is room for", async () => {
-  await using kit = await createTestDrover({ config: { files: { maxTotal: 100_000 } } });
-  const { drover } = kit;
+test("of contents that come at once those get in that there is room for", async (t) => {
+  const { drover } = await createTestDrover({ data: directory(t), config: { files: { maxTotal: 100_000 } } });
   const ended: string[] = [];
   await drover.worker({ slots: 2 }, async ({ taskId }, { output }) => {
     const count = taskId === "many" ? 30 : 1;
@@ -312,11 +311,12 @@ test("of contents that come at once those get in that there is room for", async 
     ended.push(`${taskId} ${all.filter(({ status }) => status === "fulfilled").length}`);
   });
   await drover.submit(task("many", { project: "greedy" }));
-  await kit.settle();
+  await drover.wait("many");
   await drover.submit(task("one", { project: "modest" }));
-  await kit.settle();
+  await drover.wait("one");
   assert.deepEqual(ended, ["many 4", "one 1"]);
   assert.deepEqual(drover.files.totals(), { count: 5, bytes: 100_000 });
+  await drover.close();
 });
 
 test("contents outlive the process, are for their owner only, and what was half written goes", async (t) => {
