@@ -355,6 +355,7 @@ test("with --json each thing that happens is a line, and the end is one too", as
       waiting: 0,
       running: 0,
       parked: 0,
+      awaiting: 0,
       resting: 0,
       done: 1,
       failed: 1,
