@@ -13,7 +13,9 @@ import type { Call } from "../shell/verb.ts";
 import { createAttempts } from "./attempts.ts";
 import type { RunFlags } from "./join.ts";
 import { leavingsHere } from "./leavings.ts";
+import { asWord } from "./lines.ts";
 import { rethrown } from "./log.ts";
+import { runDirectory } from "./named-task.ts";
 import { type RunRequest, startRun } from "./session.ts";
 import { createShow } from "./show.ts";
 import { exitOf, showSummary } from "./summary.ts";
@@ -68,7 +70,8 @@ export async function runAlone({ call, plan, tasks, data, slots, clock }: Prepar
           runState,
           end,
           name,
-          file: call.args[0] ?? "",
+          command: commandOf(call),
+          isFound: runDirectory(name, terminal.cwd) === data,
           where: { slots, data },
           exit,
           tookMs: terminal.now() - startedAt,
@@ -80,6 +83,12 @@ export async function runAlone({ call, plan, tasks, data, slots, clock }: Prepar
     show.end();
     interrupts.end();
   }
+}
+
+/** What goes on with the same log. */
+function commandOf({ args, flags: { data, alone } }: Call<RunFlags>): string {
+  const where = [...(alone === true ? ["--alone"] : []), ...(data === undefined ? [] : ["--data", asWord(data)])];
+  return ["drover run", asWord(args[0] ?? ""), ...where].join(" ");
 }
 
 /** The names of the plans that run alone beside this one, as far as they say so. */

@@ -2,8 +2,11 @@
  * A plan with a task that a person must approve: the run says so and ends, and --approve goes on.
  */
 import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { planDirectory } from "../../../test/kits/cli/plan-directory.ts";
+import { served } from "../../../test/kits/cli/served.ts";
 
 test("a plan waits for its approval, says what to do, and goes on with --approve", { timeout: 60_000 }, async () => {
   using place = planDirectory(`tasks:
@@ -17,4 +20,31 @@ test("a plan waits for its approval, says what to do, and goes on with --approve
   const second = await place.run(["--output", "--approve", "ship"]);
   assert.equal(second.code, 0, second.out);
   assert.match(second.out, /ship \| shipped/);
+});
+
+test("what it says to type reaches it, wherever its file and its log are", { timeout: 60_000 }, async () => {
+  using place = planDirectory("tasks: { h: { run: echo h >> ran, approval: { question: Well? } } }");
+  mkdirSync(join(place.directory, "sub"));
+  place.write("sub/p.yml", place.read("plan.yml"));
+  const below = await place.run(["sub/p.yml"]);
+  assert.match(below.out, /It waits for approval of h: .*run sub\/p\.yml --approve h$/m);
+  const elsewhere = await place.run(["--data", "dd"]);
+  assert.match(elsewhere.out, /It waits for approval of h: .*run plan\.yml --data dd --approve h$/m);
+  await place.run();
+  assert.match((await place.drover(["why", "plan/h"])).out, /approve plan\/h\)/);
+  const unknown = await place.drover(["task", "plan/something"]);
+  assert.match(unknown.err, /its tasks: h\n/);
+});
+
+test("a plan on a server that --fail-fast has paused says how it goes on by its name", {
+  timeout: 60_000,
+}, async () => {
+  using place = planDirectory(
+    "tasks: { a: { run: exit 1, attempts: 1 }, b: { run: echo b >> ran, needs: c }, c: sleep 0 }",
+  );
+  await using server = await served(["--slots", "1"], { directory: place.directory });
+  assert.match((await place.run(["--fail-fast"])).out, /\(--fail-fast\)\. Run the same command again to go on/);
+  const { out } = await place.drover(["plan", "plan"]);
+  assert.match(out, /\(--fail-fast\)\. .*drover plan plan --resume goes on without it, .*--retry tries it again/);
+  await server.stop();
 });

@@ -15,6 +15,7 @@ import type { Call } from "../shell/verb.ts";
 import type { ServerChoice } from "./find-server.ts";
 import { type JoinRequest, watchPlan } from "./joined.ts";
 import { leavingsOnServer } from "./leavings.ts";
+import { asWord } from "./lines.ts";
 import { createLink, type Link } from "./link.ts";
 import type { RunEnd } from "./session.ts";
 import { createShow, type Show } from "./show.ts";
@@ -77,7 +78,16 @@ export async function joinPlan(joining: Joining): Promise<ExitCode> {
     const { before, all } = runState.counts();
     if (before < all || output.isJson)
       await showSummary(
-        { runState, end, name, file, where, exit, tookMs: tookMs(view, terminal.now() - startedAt) },
+        {
+          runState,
+          end,
+          name,
+          command: file === null ? null : `drover run ${asWord(file)}`,
+          isFound: true,
+          where,
+          exit,
+          tookMs: tookMs(view, terminal.now() - startedAt),
+        },
         { left: leavingsOnServer(link, name), output, cwd: terminal.cwd },
       );
     return exit;

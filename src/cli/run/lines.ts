@@ -37,11 +37,16 @@ export function shownPath(path: string, cwd: string): string {
 export const countWords = (counts: Readonly<Record<string, number>>): string[] =>
   Object.entries(counts).flatMap(([word, count]) => (count > 0 ? [`${count} ${word}`] : []));
 
-/** `waits for approval of ship: drover approve release/ship`; with the file of the plan, how it goes on by that too. */
-export function waitsFor(asks: readonly string[], plan: string, file: string | null = null): string {
-  const each = asks.map((one) => asWord(`${plan}/${one}`)).join(" ");
-  const run = file === null ? "" : `drover run ${asWord(file)} --approve ${asks.map(asWord).join(",")}, or `;
-  return `waits for approval of ${asks.map(plain).join(", ")}: ${asTyped(`${run}drover approve ${each}`)}`;
+/**
+ * `waits for approval of ship: drover approve release/ship`. With the command that runs the plan, how it goes on by
+ * that too; without its name (null: it is not found by it), by that alone.
+ */
+export function waitsFor(asks: readonly string[], plan: string | null, run: string | null = null): string {
+  const ways = [
+    ...(run === null ? [] : [`${run} --approve ${asks.map(asWord).join(",")}`]),
+    ...(plan === null ? [] : [`drover approve ${asks.map((one) => asWord(`${plan}/${one}`)).join(" ")}`]),
+  ];
+  return `waits for approval of ${asks.map(plain).join(", ")}: ${asTyped(ways.join(", or "))}`;
 }
 
 /** As a shell takes it for one word. */

@@ -18,22 +18,20 @@ import type { ServerChoice } from "./find-server.ts";
 import { clientAt } from "./link.ts";
 import type { NamedTask } from "./past-run.ts";
 
+const NAMES_SHOWN_MAX = 10;
+
 type Asking = Pick<Call, "flags" | "terminal">;
 
-/** What a run that is over still tells. */
-export type NamedCalls = (call: Asking, word: string) => Promise<NamedTask>;
-
 /** Where it is a task of a plan that has run alone, and is over, its log answers. */
-export const namedTask: NamedCalls = async (call, word) => {
+export async function namedTask(call: Asking, word: string): Promise<NamedTask> {
   const [plan, name] = partsOf(word);
   if (name === null) return { calls: clientFor(call), id: word };
   const server = await serverWith(call, plan);
   if (server !== null) return await onServer(clientAt(call, server), plan, name, word);
-  const data = runDirectory(plan, call.terminal.cwd);
-  if (data === null) throw noPlan(plan, call);
   const { readRun } = await import("./past-run.ts");
+  const data = runDirectory(plan, call.terminal.cwd) as string; // Without one there is a server to ask.
   return await readRun(data, plan, (tasks) => taskNamed(tasks, plan, name));
-};
+}
 
 /** The same where a server or a run at work is needed. */
 export async function liveTask(call: Asking, word: string): Promise<NamedTask<Client>> {
@@ -41,7 +39,6 @@ export async function liveTask(call: Asking, word: string): Promise<NamedTask<Cl
   if (name === null) return { calls: clientFor(call), id: word };
   const server = await serverWith(call, plan);
   if (server !== null) return await onServer(clientAt(call, server), plan, name, word);
-  if (runDirectory(plan, call.terminal.cwd) === null) throw noPlan(plan, call);
   throw overText(plan);
 }
 
@@ -111,20 +108,15 @@ async function onServer(calls: Client, plan: string, name: string, word: string)
 function taskNamed<Task extends { readonly name: string }>(tasks: readonly Task[], plan: string, name: string): Task {
   const found = tasks.find((task) => task.name === name);
   if (found !== undefined) return found;
-  const meant = nearest(
-    name,
-    tasks.map((task) => task.name),
-  );
-  const hint = meant === null ? `drover plan ${plan} lists them` : `did you mean ${plan}/${meant}?`;
+  const names = tasks.map((task) => task.name);
+  const meant = nearest(name, names);
+  const more = names.length > NAMES_SHOWN_MAX ? ` and ${names.length - NAMES_SHOWN_MAX} more` : "";
+  const list = `its tasks: ${names.slice(0, NAMES_SHOWN_MAX).join(", ")}${more}`;
+  const hint = meant === null ? list : `did you mean ${plan}/${meant}?`;
   throw new CliProblem({
     message: `${name} is no task of the plan ${plan}`,
     code: "not_found",
     exit: EXIT.refused,
     hint,
   });
-}
-
-function noPlan(plan: string, { terminal }: Asking): CliProblem {
-  const message = `no plan is called ${plan}: no server has it, and it has not run in ${terminal.cwd} or above`;
-  return new CliProblem({ message, code: "not_found", exit: EXIT.refused, hint: "drover plans lists them" });
 }

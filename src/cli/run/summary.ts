@@ -18,8 +18,10 @@ export type Ended = {
   readonly runState: RunState;
   readonly end: RunEnd;
   readonly name: string;
-  /** The file of the plan, as it was called; null if only its name is known. */
-  readonly file: string | null;
+  /** The command that runs the plan again; null if only its name is known. */
+  readonly command: string | null;
+  /** Whether other commands find its tasks as PLAN/TASK from here. */
+  readonly isFound: boolean;
   readonly where: Where;
   readonly tookMs: number;
   readonly exit: ExitCode;
@@ -121,7 +123,8 @@ function usedText(rows: readonly Row[]): string {
   return ` It used ${count(sum.tokens)} tokens${sum.cost === null ? "" : `, cost ${costText(sum)}`}.`;
 }
 
-function sentenceOf({ runState, end, name, file, tookMs }: Ended): string {
+function sentenceOf(ended: Ended): string {
+  const { runState, name, tookMs } = ended;
   const { all, done, failed, skipped, cancelled, before } = runState.counts();
   const left = runState.rows.filter(isLive).length;
   const parts = [
@@ -129,19 +132,19 @@ function sentenceOf({ runState, end, name, file, tookMs }: Ended): string {
     ...countWords({ failed, skipped, cancelled, "not finished": left }),
   ];
   const first = `${name}: ${parts.join(", ")}, in ${span(tookMs)}.${usedText(runState.rows)}`;
-  return runState.rows.every(isWell) ? first : `${first}\n${nextStep(end, name, file)}`;
+  return runState.rows.every(isWell) ? first : `${first}\n${nextStep(ended)}`;
 }
 
-function nextStep(end: RunEnd, name: string, file: string | null): string {
+function nextStep({ end, name, command, isFound }: Ended): string {
   const again = "Run the same command again to go on: what is done is not run again.";
   switch (end.kind) {
     case "over":
-      if (file === null) return asTyped(`drover plan ${name} --retry tries what is not done.`);
+      if (command === null) return asTyped(`drover plan ${name} --retry tries what is not done.`);
       return "Run the same command again to try what is not done; what is done is not run again.";
     case "halted":
-      return `A task failed, so nothing more was started (--fail-fast). ${again}`;
+      return `A task failed, so nothing more was started (--fail-fast). ${command === null ? goesOn(name) : again}`;
     case "stalled":
-      if (end.asks.length > 0) return `It ${waitsFor(end.asks, name, file)}`;
+      if (end.asks.length > 0) return `It ${waitsFor(end.asks, isFound ? name : null, command)}`;
       return `Nothing more can start by itself. ${end.why}\nChange the plan (a budget, a limit) and run it again.`;
     case "detached":
     case "interrupted":
@@ -150,6 +153,9 @@ function nextStep(end: RunEnd, name: string, file: string | null): string {
       return end satisfies never;
   }
 }
+
+const goesOn = (name: string): string =>
+  asTyped(`drover plan ${name} --resume goes on without it, drover plan ${name} --retry tries it again.`);
 
 function jsonSummary(
   { runState, end, name, where, tookMs, exit }: Ended,

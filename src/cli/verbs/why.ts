@@ -24,9 +24,14 @@ export const whyVerb: VerbBody<Flags> = {
     ["drover why release/ship", "of a task of a plan, on a server or run alone"],
   ],
   run: async (call) => {
-    const { calls, id } = await named(call, idOf(call));
+    const word = idOf(call);
+    const { calls, id } = await named(call, word);
     const answer = await calls.why(id, given({ at: call.flags.at }));
-    call.output.answer(answer, () => whyPicture(answer, call.output));
+    // Its id alone does not say which run has it: to approve it, it is named as here.
+    const asNamed = (text: string): string => text.replaceAll(`drover approve ${id}`, () => `drover approve ${word}`);
+    const conditions = answer.conditions.map((one) => ({ ...one, detail: asNamed(one.detail) }));
+    const shown = { ...answer, summary: asNamed(answer.summary), conditions };
+    call.output.answer(answer, () => whyPicture(shown, call.output));
     return EXIT.ok;
   },
 };
