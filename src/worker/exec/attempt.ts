@@ -51,7 +51,7 @@ export type Attempt = {
   kill(): void;
 };
 
-const TROUBLE_RETRY_MS = 15_000;
+export const TROUBLE_RETRY_MS = 15_000;
 const NO_ROOM_RETRY_MS = 10_000;
 const CLEANUP_MS_MAX = 60_000;
 const DATE_TRIES_MAX = 10_000;

@@ -27,7 +27,7 @@ import type { HeldPermit } from "../../protocol/index.ts";
 import { present } from "../../std/index.ts";
 import { createEventReader } from "../output/events.ts";
 import type { Inherited } from "../process/environment.ts";
-import type { Attempt, AttemptTools } from "./attempt.ts";
+import { type Attempt, type AttemptTools, TROUBLE_RETRY_MS } from "./attempt.ts";
 import type { ExecContext, ExecOutcome, ExecTask } from "./contract.ts";
 import { type AttemptRunner, createTools, ownTools, type Prepared, runAttempts } from "./handler.ts";
 import { wholeInputs } from "./inputs.ts";
@@ -57,7 +57,9 @@ export function createTaskCommands({ onStart, ...given }: TaskCommandOptions): T
     if (workIn(task.params) === null) return { tools, task };
     const read = readWork(task.params?.work, "params.work");
     if (!read.ok) return permanent(sentence(read.failure));
-    const inputs = await wholeInputs(task.inputs ?? {}, context.file);
+    const inputs = await wholeInputs(task.inputs ?? {}, context.file).catch((error: Error) => error);
+    // As little the task's fault as a file that cannot be laid.
+    if (inputs instanceof Error) return unread(task, inputs);
     try {
       if (!isWanted(read.value, inputs)) return { outcome: "skipped", error: `${IF_REASON}${read.value.if}` };
       const work = filledWork(read.value, inputs);
@@ -68,6 +70,12 @@ export function createTaskCommands({ onStart, ...given }: TaskCommandOptions): T
         return permanent(error.message);
       throw error;
     }
+  }
+
+  function unread({ taskId }: ExecTask, { message }: Error): ExecOutcome {
+    const error = `its inputs could not be read: ${message}`;
+    tools.setup.onWarning(`${taskId}: ${error}`);
+    return { outcome: "requeue", error, retryAfterMs: TROUBLE_RETRY_MS };
   }
 
   function toolsFor(task: ExecTask, work: Work): AttemptTools {
