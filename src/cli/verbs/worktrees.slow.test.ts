@@ -204,6 +204,15 @@ for (const [name, before, args, exit, says] of refusals)
     assert.deepEqual(await place.standings(), { impl: "work" });
   });
 
+test("a tree whose task is parked is waiting, and stays", async (t) => {
+  const place = placeOf(t);
+  assert.equal((await place.start("asks", "exit 76").outcome).outcome, "ask");
+  assert.deepEqual(await place.standings(), { asks: "waiting" });
+  assert.match((await place.drover("clean", "--force")).out, /kept +asks \(\S+\): its task goes on in it\n/);
+  assert.match((await place.drover("merge", "asks", "--into", "main")).err, /asks goes on in \S+; wait for its end/);
+  assert.deepEqual(await place.standings(), { asks: "waiting" });
+});
+
 test("nothing with work in it goes without --force, nor what runs with it", async (t) => {
   const place = placeOf(t);
   const paths = [

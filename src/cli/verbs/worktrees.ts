@@ -37,6 +37,7 @@ async function found({ flags, terminal }: Call<DataFlags>): Promise<LeftTree[]> 
 
 const TINTS: Readonly<Record<LeftTree["standing"], Tint | null>> = {
   running: "cyan",
+  waiting: "cyan",
   work: "yellow",
   merged: "green",
   empty: null,
@@ -225,8 +226,8 @@ const cleanVerb: Verb<CleanFlags> = {
 export const worktreesVerb: VerbBody<DataFlags> = {
   about:
     "Worktrees with work in them are kept until you have looked at them. A tree is running while an attempt is in " +
-    "it, it has work nowhere else, its work is merged (into a branch of yours or of a remote), or it is empty. " +
-    "No server is asked.",
+    "it, it is waiting while its task is parked or between rounds, it has work nowhere else, its work is merged " +
+    "(into a branch of yours or of a remote), or it is empty. No server is asked.",
   flags: [DATA],
   examples: [
     ["drover worktrees", "what tasks have left here"],

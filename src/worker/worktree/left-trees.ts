@@ -21,10 +21,10 @@ import { isUnderWay, notedAt, readNotes, stateOfTree, type TreeNote, type TreeSt
 import { BRANCH_PREFIX } from "./worktree.ts";
 
 /**
- * An attempt runs in it; it is of another machine; there is work in it; its work is on another branch too; there is no
- * work in it; its directory is gone.
+ * An attempt runs in it; it waits for its task to go on; it is of another machine; there is work in it; its work is on
+ * another branch too; there is no work in it; its directory is gone.
  */
-type Standing = "running" | "elsewhere" | "work" | "merged" | "empty" | "gone";
+type Standing = "running" | "waiting" | "elsewhere" | "work" | "merged" | "empty" | "gone";
 export type LeftTree = {
   readonly root: string;
   readonly note: TreeNote;
@@ -74,16 +74,16 @@ async function lookAt(root: string, note: TreeNote, table: ProcessTable): Promis
   const known = { root, note, notedAt: await notedAt(root, note) };
   const tree = { ...known, state: null };
   if (owner === "elsewhere") return { ...tree, standing: "elsewhere" };
-  const isRunning = note.state !== "kept" && owner === "alive";
-  if (!existsSync(note.path)) return { ...tree, standing: isRunning ? "running" : "gone" };
-  if (note.state === "making") return { ...tree, standing: isRunning ? "running" : "empty" };
+  const used = note.state === "kept" || owner !== "alive" ? null : note.state === "going-on" ? "waiting" : "running";
+  if (!existsSync(note.path)) return { ...tree, standing: used ?? "gone" };
+  if (note.state === "making") return { ...tree, standing: used ?? "empty" };
   try {
     const state = await stateOfTree(note);
-    if (isRunning) return { ...known, state, standing: "running" };
+    if (used !== null) return { ...known, state, standing: used };
     if (state.isClean) return { ...known, state, standing: "empty" };
     return { ...known, state, standing: (await isMerged(note)) ? "merged" : "work" };
   } catch (error) {
-    return { ...tree, standing: isRunning ? "running" : "work", problem: (error as Error).message };
+    return { ...tree, standing: used ?? "work", problem: (error as Error).message };
   }
 }
 
@@ -134,6 +134,7 @@ export async function cleanTree(
   const { standing, state, problem } = now === undefined ? tree : await lookAt(root, now, systemProcessTable());
   if (now === undefined) return null;
   if (standing === "running") return "an attempt runs in it";
+  if (standing === "waiting") return "its task goes on in it";
   if (standing === "elsewhere") return `it is of the machine ${now.owner.host}`;
   if (standing === "work" && !force) return problem ?? workInWords(state);
   if (onlyLooks) return null;
@@ -173,6 +174,7 @@ export async function mergeInto(
 ): Promise<{ readonly commit: string; readonly isNew: boolean; readonly path: string | null }> {
   const { gitDirectory, taskId } = note;
   if (standing === "running") throw refused(`an attempt of ${taskId} runs in ${note.path}; wait for its end`);
+  if (standing === "waiting") throw refused(`${taskId} goes on in ${note.path}; wait for its end`);
   if (standing === "elsewhere") throw refused(`${note.path} is of the machine ${note.owner.host}`);
   if (branch === note.branch) throw refused(`${branch} is the branch of its work itself`);
   return await withRepositoryLock(gitDirectory, async () => {
