@@ -249,6 +249,26 @@ printf '%s\\n' '{"type":"result","subtype":"success","result":"fine","session_id
       assert.equal((await it.client.wait("two")).state, "done");
     });
 
+    test("keeps the one tree there may be for the task that is parked in it", async (t) => {
+      const { repo } = createRepo(t);
+      writeFileSync(join(repo, ".git", "info", "exclude"), ".drover\ndrover.yml\n");
+      const placement = isPull ? "placement: { affinityWait: 0 }, " : "";
+      const config = `workers: { maxWorktrees: 1 }\nscheduler: { ${placement}retry: { maxRequeues: 1 } }\n`;
+      await using it = await world({ directory: repo, env: { HOME: repo }, config });
+      const tree = { worktree: { base: "main" } };
+      await it.submit("asks", line('[ "$DROVER_ATTEMPT" = 2 ] || exit 76', tree));
+      await until("it asks", async () => (await it.client.task("asks")).state === "parked");
+      await it.submit("other", line("echo > made", tree));
+      assert.equal((await it.run("third", line("true"))).state, "done");
+      const { state, attempt = 0 } = await it.client.task("other");
+      assert.deepEqual([state, attempt], ["queued", 0]);
+      assert.match((await it.server.drover(["why", "other"])).out, /1 worktree exists, and at most 1 may: \S+p\.asks;/);
+      await it.client.approve("asks");
+      const asked = await it.client.wait("asks");
+      assert.deepEqual([asked.state, asked.attempt], ["done", 2], asked.error);
+      assert.equal((await it.client.wait("other")).state, "done");
+    });
+
     test("lets a task submit children by drover submit, with the token of its attempt", async () => {
       await using it = await world();
       const submit = `${DROVER} submit --command 'echo grown' --id kid --json > /dev/null && echo sent`;
@@ -267,6 +287,19 @@ test("what must not run twice has failed when its worker is lost", LIMIT, async 
   const { state, error, attempt } = await it.client.wait("once");
   assert.deepEqual([state, attempt], ["failed", 1]);
   assert.match(error ?? "", /onLoss is fail/);
+});
+
+test("outside a repository tasks that want a worktree stay queued, and why says so", LIMIT, async () => {
+  const directory = emptyDirectory();
+  await using it = await worldOf(true, { directory });
+  await it.submit("tree", line("true", { worktree: { base: "HEAD" } }));
+  assert.equal((await it.run("here", line("true"))).state, "done");
+  assert.equal((await it.client.task("tree")).state, "queued");
+  assert.match((await it.server.drover(["why", "tree"])).out, /worker w: \S+ is not inside a git repository/);
+  // Of a repository inside it a task may well have a worktree.
+  mkdirSync(join(directory, "inner"));
+  git(join(directory, "inner"), "init", "--quiet");
+  await it.terminal.saw("there is room for a worktree again");
 });
 
 test("what tasks say for themselves is no flag beside --commands", async () => {

@@ -3,13 +3,14 @@
  *
  * A worker that can run nothing would take every task it is offered and fail it for good.
  */
-import { accessSync, constants, statSync } from "node:fs";
+import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { readdir } from "node:fs/promises";
 import { delimiter, isAbsolute, join, resolve } from "node:path";
 import { argvOf } from "../../plan/work/index.ts";
 import { makeOwnDirectory } from "../../std/index.ts";
 import { createTaskCommands, type TaskCommandOptions } from "../../worker/exec/index.ts";
 import { createExecHandler, type ExecHandler, type ExecOptions } from "../../worker/index.ts";
-import { probeWorktree, WorkspaceRefusal } from "../../worker/worktree/index.ts";
+import { findRepository, probeWorktree, WorkspaceRefusal } from "../../worker/worktree/index.ts";
 import { CliProblem, EXIT, usageProblem } from "../shell/problem.ts";
 import type { Terminal } from "../shell/terminal.ts";
 
@@ -72,6 +73,12 @@ export async function checkWorktree(options: Omit<ExecOptions, "data">, cwd: str
   const why = await refusalOf(() => probeWorktree(where));
   if (why === null) return;
   throw usageProblem(`${why}: this worker could run nothing`, "without --worktree tasks run in the directory itself");
+}
+
+/** Why no task of this directory can have a worktree; null if one might: tasks may name a repository inside it. */
+export async function whyNoTree(cwd: string): Promise<string | null> {
+  const inside = await readdir(cwd);
+  return inside.some((name) => existsSync(join(cwd, name, ".git"))) ? null : refusalOf(() => findRepository(cwd));
 }
 
 /** What keeps a worktree from being made, in a sentence; null if nothing does. */

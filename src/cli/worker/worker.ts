@@ -19,7 +19,7 @@ import { asTyped, CliProblem, EXIT, type ExitCode, usageProblem } from "../shell
 import { liveServer, OWN_DATA } from "../shell/server-file.ts";
 import { exitOf, type StopSignal, type Terminal } from "../shell/terminal.ts";
 import { type Call, given } from "../shell/verb.ts";
-import { checkProgram, checkWorktree, commandsFrom, handlerFrom, makeWorkerData } from "./preflight.ts";
+import { checkProgram, checkWorktree, commandsFrom, handlerFrom, makeWorkerData, whyNoTree } from "./preflight.ts";
 import { type QuietFlag, taskLines } from "./task-lines.ts";
 
 /** What an exec worker runs and where: the same for `drover worker` and `drover serve --exec`. */
@@ -79,7 +79,10 @@ export async function work(call: Call<WorkerFlags>): Promise<ExitCode> {
     return isByTask ? worker.limitWorktrees(count, note) : worker.limit(count, note);
   };
   const letGo = async (task: string): Promise<void> => ((await exec.letGo(task)) ? trees.look() : undefined);
-  const room: ExecHandler["room"] = async () => heed(await joined.promise).room();
+  const room: ExecHandler["room"] = async () => {
+    const note = isByTask ? await whyNoTree(terminal.cwd) : null;
+    return note === null ? heed(await joined.promise).room() : { count: 0, note };
+  };
   const trees = watchRoom({ room, slots, warn, clock: realClock, limit: (...said) => void limit(...said) });
   try {
     const worker = await startWorkerWithOutcomes(
