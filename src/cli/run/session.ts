@@ -227,7 +227,7 @@ async function startWorkers(run: RunContext): Promise<RunWorkers> {
     clock,
     limit: (count, note) => {
       inTheWay = note;
-      forTrees.promise.then((worker) => worker.limit(count, note)).catch(() => {}); // It may have left.
+      forTrees.promise.then((worker) => worker.limitWorktrees(count, note)).catch(() => {}); // It may have left.
     },
   });
   const handler = handlerFor(run, async (id, isDone) => {
@@ -237,7 +237,7 @@ async function startWorkers(run: RunContext): Promise<RunWorkers> {
   const workers = [await drover.worker({ id: "this-machine", slots, actions: [EXEC_COMMAND] }, handler)];
   if (hasTrees) {
     // None until it is known how many worktrees there may be.
-    const options = { id: "this-machine-worktrees", slots, actions: [EXEC_WORKTREE], limit: 0 };
+    const options = { id: "this-machine-worktrees", slots, actions: [EXEC_WORKTREE], worktrees: 0 };
     const worker = await drover.worker(options, handler);
     forTrees.resolve(worker);
     workers.push(worker);

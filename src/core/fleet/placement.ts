@@ -147,11 +147,21 @@ const ranOn = ({ tasks, tombstones }: ReadonlyState, id: TaskId | null): WorkerI
 /** What a worker must have to run this task. */
 export const neededBy = (
   state: ReadonlyState,
-  { requirements, project }: ReadonlyTask,
-): Needed & Pick<ReadonlyRequirements, "zone" | "worktrees"> => {
-  const { capabilities, cpu, memory, worktrees, zone } = requirements;
-  return { capabilities, cpu, memory, worktrees, zone, refusedBy: refusalsOf(state.fleet, requirements, project.id) };
+  task: ReadonlyTask,
+): Needed & Pick<ReadonlyRequirements, "zone" | "worktrees"> & Pick<ReadonlyDemand, "treeAt"> => {
+  const { capabilities, cpu, memory, worktrees, zone } = task.requirements;
+  const refusedBy = refusalsOf(state.fleet, task.requirements, task.project.id);
+  return { capabilities, cpu, memory, worktrees, zone, treeAt: treeAt(task), refusedBy };
 };
+
+/** The worker that keeps the worktree of a task that goes on: its last attempt has ended a round, or has asked. */
+export function treeAt({ requirements, extra, attempts, lastWorker }: ReadonlyTask): WorkerId | null {
+  if (requirements.worktrees === 0 || extra === null || attempts === 0) return null;
+  const round = extra.loop?.rounds.at(-1);
+  const isNextRound = round?.outcome === "again" && round.attempt === attempts;
+  const isAnswered = extra.approval?.askedBy === attempts && extra.approval.given !== null;
+  return isNextRound || isAnswered ? lastWorker : null;
+}
 
 /** What a task that is being queued will wait for, under the affinity strategy. */
 export function pinFor(
@@ -177,6 +187,7 @@ export function heldPlacement(state: ReadonlyState, task: ReadonlyTask): Placeme
   const hold = task.project.hold;
   if (hold === null || hold.task !== task) return null;
   const { worker } = hold;
-  const hasRoom = hasSlot(worker, state.fleet.room) && leavesEnough(freeOf(worker), task.requirements);
+  const asked = { ...task.requirements, treeAt: treeAt(task) };
+  const hasRoom = hasSlot(worker, state.fleet.room) && leavesEnough(worker, freeOf(worker), asked);
   return hasRoom ? { worker, reason: ONLY_WORKER } : null;
 }

@@ -54,18 +54,21 @@ export const newShapes = (): Shapes => ({
 const demandKey = (
   { capabilities, cpu, memory, worktrees }: Requirements,
   pin: Pin | null,
-  refusedBy: readonly string[],
+  { refusedBy, treeAt }: OfTask,
 ): string =>
-  `${cpu}|${memory}|${worktrees}|${pin === null ? "" : JSON.stringify(pin)}|${JSON.stringify(capabilities)}` +
+  `${cpu}|${memory}|${worktrees}|${treeAt === null ? "" : JSON.stringify(treeAt)}|` +
+  `${pin === null ? "" : JSON.stringify(pin)}|${JSON.stringify(capabilities)}` +
   (refusedBy.length === 0 ? "" : `|${JSON.stringify(refusedBy)}`);
 
-const shapeKey = (requirements: Requirements, pin: Pin | null, refusedBy: readonly string[]): string => {
+const shapeKey = (requirements: Requirements, pin: Pin | null, { refusedBy, treeAt }: OfTask): string => {
   const { type, capabilities, cpu, memory, worktrees, provider, locks } = requirements;
-  return JSON.stringify([type, capabilities, cpu, memory, worktrees, provider, locks, pin, ...refusedBy]);
+  return JSON.stringify([type, capabilities, cpu, memory, worktrees, provider, locks, treeAt, pin, ...refusedBy]);
 };
 
-/** All workers that are known, what may queue on one beyond its slots, and what refuses the task. */
-type World = { readonly workers: Iterable<Worker>; readonly room: number; readonly refusedBy: readonly string[] };
+/** What refuses the task, and which worker has its worktree. */
+type OfTask = Pick<Demand, "refusedBy" | "treeAt">;
+/** All workers that are known, and what may queue on one beyond its slots. */
+type World = OfTask & { readonly workers: Iterable<Worker>; readonly room: number };
 
 /** The shape of a task, made known if it is new. */
 export function internShape(
@@ -74,7 +77,7 @@ export function internShape(
   pin: Pin | null,
   world: World & { readonly typeLimit: (type: string) => number },
 ): Shape {
-  const key = shapeKey(requirements, pin, world.refusedBy);
+  const key = shapeKey(requirements, pin, world);
   const known = shapes.byKey.get(key);
   if (known !== undefined) return known;
   if (shapes.idle > IDLE_MAX && shapes.idle * 2 > shapes.byKey.size) sweep(shapes, world.workers);
@@ -120,8 +123,8 @@ export const gateUse = (shapes: Shapes, name: string): GateUse =>
   useOf(shapes.gates, name, () => ({ name, mask: shapeSet(), held: false, shapes: 0 }));
 
 function internDemand(shapes: Shapes, requirements: Requirements, pin: Pin | null, world: World): Demand {
-  const { refusedBy } = world;
-  const key = demandKey(requirements, pin, refusedBy);
+  const { refusedBy, treeAt } = world;
+  const key = demandKey(requirements, pin, world);
   const known = shapes.demands.get(key);
   if (known !== undefined) return known;
   const demand: Demand = {
@@ -131,6 +134,7 @@ function internDemand(shapes: Shapes, requirements: Requirements, pin: Pin | nul
     memory: requirements.memory,
     worktrees: requirements.worktrees,
     pin,
+    treeAt,
     refusedBy,
     bloom: bloomOf(requirements.capabilities),
     mask: shapeSet(),
@@ -180,10 +184,11 @@ export function offers(worker: ReadonlyWorker, demand: Needed): boolean {
 
 /** What a task takes from its worker while it runs. */
 type Amounts = Readonly<Room>;
+type Asked = Amounts & Pick<Demand, "treeAt">;
 
 /** Whether a worker that could serve it has room now. `room` is what may queue on a worker beyond its slots. */
-export const hasRoomFor = (worker: ReadonlyWorker, demand: Amounts, room: number): boolean =>
-  isOpen(worker, room) && leavesEnough(freeOf(worker), demand);
+export const hasRoomFor = (worker: ReadonlyWorker, demand: Asked, room: number): boolean =>
+  isOpen(worker, room) && leavesEnough(worker, freeOf(worker), demand);
 
 /** Whether it has a slot for any task. */
 export const isOpen = (worker: ReadonlyWorker, room: number): boolean => worker.hold === null && hasSlot(worker, room);
@@ -199,13 +204,19 @@ export const freeOf = (worker: Amounts & Readonly<UsedRoom>): Room => ({
   worktrees: worker.worktrees - worker.usedWorktrees,
 });
 
-/** Whether so much is enough. */
-export const leavesEnough = (free: Amounts, asked: Amounts): boolean =>
-  free.cpu >= asked.cpu && free.memory >= asked.memory && hasTreeFor(free, asked);
+/** Whether so much of a worker is enough. */
+export const leavesEnough = (worker: Pick<Worker, "id">, free: Amounts, asked: Asked): boolean =>
+  free.cpu >= asked.cpu && free.memory >= asked.memory && hasTreeFor(worker, free, asked);
 
-/** A worker at its limit of worktrees has room for all that want none. That passes, so it counts as room alone. */
-export const hasTreeFor = (free: Amounts, asked: Pick<Amounts, "worktrees">): boolean =>
-  asked.worktrees === 0 || free.worktrees >= asked.worktrees;
+/**
+ * A worker at its limit of worktrees has room for all that want none, and for those whose tree it has already. That
+ * passes, so it counts as room alone.
+ */
+export const hasTreeFor = (
+  { id }: Pick<Worker, "id">,
+  free: Amounts,
+  { worktrees, treeAt }: Pick<Asked, "worktrees" | "treeAt">,
+): boolean => worktrees === 0 || free.worktrees >= worktrees || treeAt === id;
 
 export function setDemandFeasible(shapes: Shapes, demand: Demand, feasible: number): void {
   const wasShut = demand.feasible === 0;

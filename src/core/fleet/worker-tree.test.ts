@@ -57,7 +57,7 @@ function newWorker(id: string, number: number): Worker {
 
 /** All demands there are in these tests, known to the shapes before the first worker comes. */
 function demandsIn(shapes: Shapes): Demand[] {
-  const world = { workers: [], typeLimit: () => UNLIMITED, room: 0, refusedBy: [] };
+  const world = { workers: [], typeLimit: () => UNLIMITED, room: 0, refusedBy: [], treeAt: null };
   const requirements = [0, 500, 1500].flatMap((cpu) => [0, 3, 4].map((some) => ({ cpu, capabilities: someOf(some) })));
   return requirements.map(({ cpu, capabilities }, index) => {
     const requirements = {

@@ -128,8 +128,8 @@ function recount(fleet: Fleet, shapes: Shapes, worker: Worker, wasOpen: boolean,
   const open = isOpen(worker, fleet.room);
   const free = freeOf(worker);
   for (const demand of worker.demands) {
-    const did = wasOpen && leavesEnough(before, demand);
-    const does = open && leavesEnough(free, demand);
+    const did = wasOpen && leavesEnough(worker, before, demand);
+    const does = open && leavesEnough(worker, free, demand);
     if (did !== does) setDemandFeasible(shapes, demand, demand.feasible + (does ? 1 : -1));
   }
   writeLeaf(fleet, worker);

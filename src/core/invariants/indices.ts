@@ -11,6 +11,7 @@ import { shapesIn } from "../collections/shape-set.ts";
 import { beginningOf, items, type ReadonlySortedList } from "../collections/sorted-list.ts";
 import { typeLimit } from "../config/config.ts";
 import { isStray } from "../fleet/pin.ts";
+import { treeAt } from "../fleet/placement.ts";
 import { couldServe, hasRoomFor, newShapes } from "../fleet/shape.ts";
 import { keyOfTakes, refusalsOf } from "../fleet/worker-filter.ts";
 import { addWorker, emptyTree, newFleet } from "../fleet/worker-tree.ts";
@@ -102,6 +103,7 @@ function isOfShape({ fleet }: ReadonlyState, task: ReadonlyTask, shape: Readonly
     demand.cpu === requirements.cpu &&
     demand.memory === requirements.memory &&
     demand.pin === pin &&
+    demand.treeAt === treeAt(task) &&
     demand.refusedBy.join("\n") === refusalsOf(fleet, requirements, project.id).join("\n") &&
     demand.capabilities.join(" ") === requirements.capabilities.join(" ") &&
     locks.map(({ key }) => key).join(" ") === requirements.locks.join(" ")

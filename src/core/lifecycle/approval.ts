@@ -76,12 +76,12 @@ export function requireApproval(task: Task, required: Asked): void {
 
 function approvalOf(task: Task): Approval {
   const extra = extraOf(task);
-  extra.approval ??= { required: null, question: null, until: -1, given: null };
+  extra.approval ??= { required: null, question: null, until: -1, given: null, askedBy: 0 };
   return extra.approval;
 }
 
-export function noteAsked(task: Task, { question, until }: EventOf<"task-parked">): void {
-  Object.assign(approvalOf(task), { question, until: until ?? -1, given: null });
+export function noteAsked(task: Task, { question, until, attempt }: EventOf<"task-parked">): void {
+  Object.assign(approvalOf(task), { question, until: until ?? -1, given: null, askedBy: attempt ?? 0 });
 }
 
 export function noteApproved(task: Task, { note, at }: EventOf<"task-approved">): void {

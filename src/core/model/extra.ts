@@ -36,6 +36,8 @@ export type Approval = {
   /** -1: there is time for ever */
   until: number;
   given: { readonly note: string | null; readonly at: Instant } | null;
+  /** The attempt that asked; 0: none did, or a snapshot of an older version does not say. */
+  askedBy: number;
 };
 
 /** How a task ended. */

@@ -62,6 +62,8 @@ export type Requirements = Pick<
 export type Demand = Pick<Requirements, "capabilities" | "cpu" | "memory" | "worktrees"> & {
   readonly key: string;
   readonly pin: Pin | null;
+  /** The worker that has its worktree already, and needs no room for another. */
+  readonly treeAt: WorkerId | null;
   /** What workers say of the tasks they take, and by which they refuse it (worker-filter.ts). */
   readonly refusedBy: readonly string[];
   /** One bit per needed capability by hash: a worker lacking a bit lacks the capability. */

@@ -98,6 +98,7 @@ export type WaitRow = readonly [] | readonly [attempt: number, seq: number, hash
 export type FileRow = [path: string, hash: string, size: number];
 export type ApprovalRow = [
   ...[required: Approval["required"], question: string | null, until: number, note: string | null, at: number],
+  ...[askedBy?: number],
 ];
 export type LoopRow = [max: number, ...rounds: RoundRow[]];
 export type RoundRow = readonly [

@@ -33,11 +33,12 @@ export const usageFrom = ([inputTokens, outputTokens, cachedTokens, cost]: forma
   cost,
 });
 
-export const approvalFrom = ([required, question, until, note, at]: format.ApprovalRow): Approval => ({
+export const approvalFrom = ([required, question, until, note, at, askedBy = 0]: format.ApprovalRow): Approval => ({
   required,
   question,
   until,
   given: at < 0 ? null : { note, at: at as Instant },
+  askedBy,
 });
 
 export function endedExtraFrom({ usage, attempts, loop, files, approval, group }: format.ExtraRow): EndedExtra {

@@ -251,8 +251,14 @@ function groupRow({ id, createdAt, tasks, parts }: ReadonlyTaskGroup): format.Gr
 }
 
 /** An answer that was not given has no instant. */
-const approvalRow = ({ required, question, until, given }: ReadonlyExtra["approval"] & {}): format.ApprovalRow => [
-  ...([required, question, until, given?.note ?? null, given?.at ?? -1] as const),
+const approvalRow = ({
+  required,
+  question,
+  until,
+  given,
+  askedBy,
+}: ReadonlyExtra["approval"] & {}): format.ApprovalRow => [
+  ...([required, question, until, given?.note ?? null, given?.at ?? -1, askedBy] as const),
 ];
 
 const waitRow = ({ answer }: NonNullable<ReadonlyExtra["wait"]>): format.WaitRow =>

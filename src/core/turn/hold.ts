@@ -91,7 +91,7 @@ function roomiest(state: ReadonlyState, group: ReadonlyGroup): ReadonlyWorker | 
   for (const worker of state.fleet.order) {
     if (worker.status !== "ready" || worker.hold !== null || !couldServe(worker, group.shape.demand)) continue;
     // A tree is no room that comes together as tasks end: it is there for one more, or it is waited for.
-    if (!hasTreeFor(freeOf(worker), group.shape.demand)) continue;
+    if (!hasTreeFor(worker, freeOf(worker), group.shape.demand)) continue;
     if (worker.attempts.size < worker.slots + state.fleet.room) isFragmented = true;
     if (best === null || hasMoreRoom(worker, best)) best = worker;
   }

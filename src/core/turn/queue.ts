@@ -21,6 +21,7 @@ import {
   sortedList,
 } from "../collections/sorted-list.ts";
 import { typeLimit } from "../config/config.ts";
+import { treeAt } from "../fleet/placement.ts";
 import { internShape } from "../fleet/shape.ts";
 import { mindsProjects, refusalsOf } from "../fleet/worker-filter.ts";
 import type {
@@ -88,11 +89,13 @@ function shapeOf(state: State, task: Task): Shape {
   const { requirements, pin } = task;
   const { fleet } = state;
   // Those who ask for the same are of the same shape, unless workers mind their projects.
-  const isShared = pin === null && (fleet.filters.size === 0 || !mindsProjects(fleet));
+  const tree = treeAt(task);
+  const isShared = pin === null && tree === null && (fleet.filters.size === 0 || !mindsProjects(fleet));
   if (isShared && requirements.shape !== null && state.shapes.byId[requirements.shape.id] === requirements.shape)
     return requirements.shape;
   const shape = internShape(state.shapes, requirements, pin, {
     workers: fleet.order,
+    treeAt: tree,
     refusedBy: refusalsOf(fleet, requirements, task.project.id),
     typeLimit: (type) => typeLimit(state.config, type),
     room: fleet.room,

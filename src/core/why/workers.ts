@@ -63,7 +63,7 @@ function count(state: ReadonlyState, task: ReadonlyTask, worker: ReadonlyWorker,
   if (isCapable) census.capable++;
   if (isCapable && hasRoomFor(worker, demand, room)) census.feasible++;
   if (worker.status !== "ready") census.status++;
-  const hasTree = hasTreeFor(freeOf(worker), demand);
+  const hasTree = hasTreeFor(worker, freeOf(worker), demand);
   if (worker.note !== null && isCapable && (worker.status !== "ready" || !hasTree))
     census.notes.add(`worker ${worker.id}: ${worker.note}`);
   if (worker.attempts.size >= worker.slots + room) census.slots++;

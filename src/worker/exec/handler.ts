@@ -98,7 +98,7 @@ export function runAttempts(
     isClosing: () => closed !== null,
     [Symbol.asyncDispose]: close,
     sweep: () => sweepWith(tools),
-    room: async () => (await tools.worktrees?.room()) ?? null,
+    room: async () => (await tools.worktrees?.room({ isForAll: tools.setup.isolation === "worktree" })) ?? null,
     limitWorktrees: (count) => tools.worktrees?.limit(count),
     letGo: async (taskId) => running(taskId) === undefined && ((await tools.worktrees?.letGo(taskId)) ?? false),
   };

@@ -56,8 +56,11 @@ export type Worktrees = {
   sweep(): Promise<TreeSweep>;
   /** The same for one that waits for its task to go on, which it does no more. */
   letGo(taskId: string): Promise<boolean>;
-  /** How many attempts may have a tree at the same time, and in words what keeps others from it. */
-  room(): Promise<TreeRoom>;
+  /**
+   * How many attempts may have a tree at the same time, and in words what keeps others from it. A task that goes on
+   * needs no further tree; but where every task has one, it cannot be told from others, and needs room to be taken.
+   */
+  room(how?: { readonly isForAll: boolean }): Promise<TreeRoom>;
   /** So many trees there may be from now on; those that are there stay. */
   limit(count: number): void;
 };
@@ -145,13 +148,12 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
   }
 
   /** Trees that its own attempts work in go or stay when those end; all others are in the way. */
-  async function room(): Promise<TreeRoom> {
+  async function room({ isForAll } = { isForAll: false }): Promise<TreeRoom> {
     const trees = await present();
     const inTheWay = trees.filter(
       ({ state, owner: whose }) => state === "kept" || state === "going-on" || !isSame(whose, owner),
     );
-    // A task that goes on needs no further tree, only to be taken.
-    const least = trees.some(({ state }) => state === "going-on") ? 1 : 0;
+    const least = isForAll && trees.some(({ state }) => state === "going-on") ? 1 : 0;
     return { count: Math.max(least, countMax - inTheWay.length), note: crowded(inTheWay) };
   }
 

@@ -192,6 +192,12 @@ const cpuLeft = (state: State, worker: Worker): number =>
 
 const isInTree = ({ requirements }: Task): boolean => requirements.action === "exec(worktree)";
 
+/** The last attempt was there, and either ended a round or asked and was answered. */
+const hasItsTree = ({ id }: Worker, { lastWorker, extra, attempts }: Task): boolean =>
+  lastWorker === id &&
+  ((extra?.loop?.rounds ?? []).some((round) => round.attempt === attempts && round.outcome === "again") ||
+    (attempts > 0 && extra?.approval?.askedBy === attempts && extra.approval.given !== null));
+
 function hasRoom(state: State, worker: Worker, task: Task): boolean {
   const held = heldBy(state, worker);
   return (
@@ -199,7 +205,7 @@ function hasRoom(state: State, worker: Worker, task: Task): boolean {
     held.length < worker.slots + state.config.scheduler.placement.maxQueuePerWorker &&
     cpuLeft(state, worker) >= task.requirements.cpu &&
     worker.memory - sum(held, (other) => other.requirements.memory) >= task.requirements.memory &&
-    (!isInTree(task) || held.filter(isInTree).length < worker.worktrees) &&
+    (!isInTree(task) || held.filter(isInTree).length < worker.worktrees || hasItsTree(worker, task)) &&
     task.requirements.capabilities.every((capability) => worker.capabilities.includes(capability)) &&
     (task.pin === null || task.pin === worker.id || task.pin === `zone ${worker.zone}`) &&
     takes(worker, task)
