@@ -155,7 +155,8 @@ test("a caller with a scoped token is shown which agent and project to name", LI
   const scoped = `{ token: ${token}, role: agent, agentId: bot, project: web }`;
   writeFileSync(join(directory, "drover.yml"), `server: { tokens: [${scoped}] }\n`);
   await using own = await served(["--no-worker"], { directory, env: { DROVER_TOKEN: token } });
-  const refused = await own.drover(["submit", "x"]);
+  assert.equal((await own.drover(["submit", "x"])).code, 0, "it is that agent's");
+  const refused = await own.drover(["submit", "x", "--agent", "ann"]);
   assert.equal(refused.code, 4);
   assert.equal(
     refused.err,
