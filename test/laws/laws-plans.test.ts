@@ -9,8 +9,9 @@ import type { Command } from "../../src/core/index.ts";
 import { taskId } from "../../src/core/index.ts";
 import { checkInvariants } from "../../src/core/invariants/index.ts";
 import { groupOfPlan } from "../../src/core/lifecycle/plans.ts";
+import { pump } from "../../src/core/pump.ts";
 import { restore, snapshotLines } from "../../src/core/snapshot/snapshot.ts";
-import { createWorld, putPlan, submission, type World } from "../kits/conformance/world.ts";
+import { createWorld, putPlan, submission, type TaskFields, type World } from "../kits/conformance/world.ts";
 import { holds, isQuick } from "../kits/laws/cases.ts";
 import { bytesOf } from "../kits/laws/live.ts";
 
@@ -98,4 +99,95 @@ test("a paused plan starts nothing, a known plan keeps its records, and a snapsh
   });
   const hasSeenMuch = starts > 100 && pauses > 20 && held > 20;
   assert.ok(isQuick || hasSeenMuch, `${starts} starts, ${pauses} pauses, ${held} held`);
+});
+
+const group = groupOfPlan("p");
+const submitTo = (world: World, id: string, fields: TaskFields = {}): void => {
+  world.tryTo({ type: "submit-task", submission: submission(id, fields), group });
+};
+const restored = (world: World): void => {
+  assert.deepEqual(checkInvariants(world.state), []);
+  assert.equal(bytesOf(restore(snapshotLines(world.state))), bytesOf(world.state));
+};
+
+test("what runs again of a paused plan, and is no part of it, starts when the plan is removed", () => {
+  const world = createWorld();
+  world.tryTo(putPlan("p", ["a", "b"]));
+  for (const id of ["a", "b"]) submitTo(world, id);
+  for (const id of ["a", "b"]) world.tryTo({ type: "cancel-task", task: taskId(id), reason: null });
+  world.tryTo(putPlan("p", ["a"]));
+  world.tryTo({ type: "pause-plan", plan: "p", paused: true });
+  world.tryTo({ type: "retry-task", task: taskId("b") });
+  world.join("w");
+  world.pump();
+  assert.equal(world.state.tasks.get(taskId("b"))?.phase, "queued");
+  world.tryTo({ type: "remove-plan", plan: "p" });
+  world.pump();
+  assert.equal(world.state.tasks.get(taskId("b"))?.phase, "assigned");
+  restored(world);
+});
+
+test("a paused plan banks no credit, whatever else its project is given meanwhile", () => {
+  for (const isGivenMore of [false, true]) {
+    const world = createWorld();
+    const ids = Array.from({ length: 8 }, (_, index) => `a${index}`);
+    world.tryTo(putPlan("p", ids));
+    for (const id of ids) submitTo(world, id, { project: "red" });
+    world.tryTo({ type: "pause-plan", plan: "p", paused: true });
+    for (let index = 0; index < 20; index++)
+      world.tryTo({ type: "submit-task", submission: submission(`b${index}`, { project: "blue" }) });
+    world.join("w");
+    const started: string[] = [];
+    const step = (): void => {
+      world.pump();
+      const running = [...world.state.tasks.values()].find(({ phase }) => phase === "assigned");
+      if (running === undefined) return;
+      started.push(running.project.id);
+      world.tryFinish(running.id, { outcome: "done" });
+    };
+    for (let index = 0; index < 10; index++) step();
+    assert.deepEqual(new Set(started), new Set(["blue"]));
+    if (isGivenMore) world.tryTo({ type: "submit-task", submission: submission("more", { project: "red" }) });
+    world.tryTo({ type: "pause-plan", plan: "p", paused: false });
+    restored(world);
+    for (let index = 0; index < 8; index++) step();
+    const red = started.slice(10).filter((project) => project === "red").length;
+    assert.ok(red >= 3 && red <= 5, `${started.slice(10)}`);
+  }
+});
+
+test("a plan that fails while somebody has paused it is paused for the failure when it goes on", () => {
+  const world = createWorld();
+  world.join("w");
+  world.tryTo(putPlan("p", ["a", "b"], { failsFast: true }));
+  for (const id of ["a", "b"]) submitTo(world, id);
+  world.pump();
+  world.tryTo({ type: "pause-plan", plan: "p", paused: true });
+  world.tryFinish("a", { outcome: "failed", permanent: true });
+  world.pump();
+  const { state } = world;
+  assert.equal(state.plans.get("p")?.paused, "asked");
+  restored(world);
+  world.tryTo({ type: "pause-plan", plan: "p", paused: false });
+  restored(world);
+  world.pump();
+  assert.deepEqual([state.plans.get("p")?.paused, state.tasks.get(taskId("b"))?.phase], ["failed", "queued"]);
+  world.tryTo({ type: "pause-plan", plan: "p", paused: false });
+  world.pump();
+  assert.equal(state.tasks.get(taskId("b"))?.phase, "assigned", "who lets it go on after the failure means it");
+});
+
+test("plans that have failed at once are paused in the same order by a state that was restored", () => {
+  const world = createWorld();
+  world.join("w", { slots: 2 });
+  for (const plan of ["q", "p"]) {
+    world.tryTo(putPlan(plan, [`${plan}.a`], { failsFast: true }));
+    const task = submission(`${plan}.a`);
+    world.tryTo({ type: "submit-task", submission: task, group: groupOfPlan(plan) });
+  }
+  world.pump();
+  for (const plan of ["q", "p"]) world.tryFinish(`${plan}.a`, { outcome: "failed", permanent: true });
+  const { state } = world;
+  assert.equal(state.failedPlans.size, 2);
+  assert.deepEqual(pump(state, state.at), pump(restore(snapshotLines(state)), state.at));
 });

@@ -125,7 +125,8 @@ function checkCounts(state: ReadonlyState, complain: Check): void {
       project.chargesOut,
     );
     count(`backlog of ${project.id}`, inPhase(mine, "waiting", "queued", "parked"), project.backlog);
-    count(`ready of ${project.id}`, inPhase(mine, "queued"), project.ready);
+    const free = mine.filter(({ extra }) => (extra?.group?.group.plan?.paused ?? null) === null);
+    count(`ready of ${project.id}`, inPhase(free, "queued"), project.ready);
     count(`runnable of ${project.id}`, mine.filter((task) => standsInQueue(state, task)).length, project.queued);
     const plain = mine.filter((task) => task.estimate <= 0 && standsInQueue(state, task));
     count(`runnable that may expect no tokens of ${project.id}`, plain.length, project.mayExpectNone);
@@ -314,8 +315,10 @@ function checkPlans(state: ReadonlyState, complain: Check): void {
     complain((plan.open === 0) === plan.endedAt >= 0, say("has ended if all its tasks have"));
     const isListed = [...items(state.endedPlans)].includes(plan as never);
     complain(isListed === (plan.open === 0), say("is listed as ended if it has"));
-    complain(state.failedPlans.has(plan as never) === plan.hasFailed, say("is to be paused if it has failed fast"));
-    complain(!plan.hasFailed || plan.paused === null, say("is paused once it has failed fast"));
+    const isDue = plan.hasFailed && plan.paused === null;
+    complain(state.failedPlans.has(plan as never) === isDue, say("is to be paused if it has failed fast"));
+    complain(!plan.hasFailed || plan.paused !== "failed", say("is paused once for a failure"));
+    complain(!plan.hasFailed || plan.counts.failed > 0, say("has failed while a task of it has"));
     const isStopped = plan.paused !== null && tasks.some((task) => task.group !== null);
     complain(!isStopped, say("has nothing in a queue while it is paused"));
   }

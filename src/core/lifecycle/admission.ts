@@ -16,6 +16,7 @@ import { type Config, type ProjectSettings, settingsFor } from "../config/config
 import { pinFor } from "../fleet/placement.ts";
 import { type Needed, offers } from "../fleet/shape.ts";
 import { refusalsOf, refusedInWords } from "../fleet/worker-filter.ts";
+import type { Ahead } from "../model/ahead.ts";
 import type { CommandOf, Decided, Decision, Submission, Warning } from "../model/commands.ts";
 import type { Event, EventOf, TaskSubmitted } from "../model/events.ts";
 import type { ReadonlyProject, ReadonlyState } from "../model/read-only.ts";
@@ -77,10 +78,10 @@ export function isThrottling(state: ReadonlyState): boolean {
 /** All that is let in and has not begun, or waits for somebody's word. */
 const backlogOf = ({ waiting, queued, parked }: ReadonlyState): number => waiting + queued + parked;
 
-function loadOf(state: ReadonlyState): Load {
+function loadOf(state: ReadonlyState, queued = backlogOf(state)): Load {
   const { maxQueue, backpressure } = state.config.scheduler;
   const { perWorker, rejectThreshold, throttleAt } = backpressure;
-  const [queued, workers] = [backlogOf(state), state.fleet.able];
+  const workers = state.fleet.able;
   return { queued, inFlight: state.inFlight, workers, maxQueue, perWorker, rejectThreshold, throttleAt };
 }
 
@@ -92,12 +93,8 @@ export function decideSubmit(state: ReadonlyState, command: CommandOf<"submit-ta
       ? ok({ events: [], id: known.id, repeated: true })
       : fail({ type: "task-exists", task: known.id });
   }
-  if (task.id !== null && OWN_IDS.test(task.id)) {
-    return fail(badField("id", task.id, "an id not of the form tsk_<number> or rej_…, which Drover makes itself"));
-  }
-  if (task.deadline !== null && task.deadline <= now) {
-    return fail({ type: "past-deadline", field: "deadline", deadline: task.deadline, now });
-  }
+  const never = refusalForFields(task, now);
+  if (never !== null) return fail(never);
   const settings = projectFor(state, task.project, task.agent);
   if (!settings.ok) return settings;
   const { ofRunning = null } = command;
@@ -108,6 +105,12 @@ export function decideSubmit(state: ReadonlyState, command: CommandOf<"submit-ta
   const full = refusalForRoom(state, task);
   if (full !== null && command.counted !== true) return fail(full);
   return ok(admit(state, command, settings.value, ties.value, now));
+}
+
+export function refusalForFields({ id, deadline }: Submission, now: Instant): Refusal | null {
+  if (id !== null && OWN_IDS.test(id))
+    return badField("id", id, "an id not of the form tsk_<number> or rej_…, which Drover makes itself");
+  return deadline !== null && deadline <= now ? { type: "past-deadline", field: "deadline", deadline, now } : null;
 }
 
 type ProjectPlan = {
@@ -121,23 +124,19 @@ export function projectFor(
   state: ReadonlyState,
   id: ProjectId,
   agent: AgentId | null,
-  besides: Made = NOTHING_MADE,
+  ahead: Ahead | null = null,
 ): Result<ProjectPlan, Refusal> {
   const project = state.projects.get(id);
   if (project !== undefined) {
     const isNewThere = agent !== null && project.source === "default" && !project.agents.has(agent);
-    const spread = isNewThere ? refusalForSpread(state, id, agent, besides) : null;
+    const spread = isNewThere ? refusalForSpread(state, id, agent, ahead) : null;
     return spread === null ? ok({ settings: project.settings, isNew: false, source: project.source }) : fail(spread);
   }
   const [settings, source] = settingsFor(state.config, id);
   if (source === "default" && !state.config.projects.autoCreate) return fail({ type: "project-unknown", project: id });
-  const noRoom = source === "default" ? refusalForMaking(state, id, agent, besides) : null;
+  const noRoom = source === "default" ? refusalForMaking(state, id, agent, ahead) : null;
   return noRoom === null ? ok({ settings, isNew: true, source }) : fail(noRoom);
 }
-
-/** Unregistered projects that come besides: in all, and that are new to the agent. */
-type Made = { readonly projects: number; readonly ofAgent: number };
-const NOTHING_MADE: Made = { projects: 0, ofAgent: 0 };
 
 /**
  * Whether an unregistered project may be made. Those that the config names always may, and the last tenth of
@@ -147,12 +146,13 @@ export function refusalForMaking(
   state: ReadonlyState,
   id: ProjectId,
   agent: AgentId | null,
-  besides: Made = NOTHING_MADE,
+  ahead: Ahead | null = null,
 ): Refusal | null {
   if (id === DEFAULT_PROJECT) return null;
-  if (state.projects.size + besides.projects >= PROJECTS_MAX - keptOf(PROJECTS_MAX))
+  const made = ahead === null || ahead.projects.has(id) ? 0 : ahead.projects.size;
+  if (state.projects.size + made >= PROJECTS_MAX - keptOf(PROJECTS_MAX))
     return { type: "too-many", what: "projects", max: PROJECTS_MAX, kept: keptOf(PROJECTS_MAX), remedy: remedyFor(id) };
-  return refusalForSpread(state, id, agent, besides);
+  return refusalForSpread(state, id, agent, ahead);
 }
 
 const remedyFor = (id: ProjectId): string => `name ${id} in the config, or have an admin put it`;
@@ -162,13 +162,14 @@ function refusalForSpread(
   state: ReadonlyState,
   id: ProjectId,
   agent: AgentId | null,
-  { ofAgent }: Made,
+  ahead: Ahead | null,
 ): Refusal | null {
-  if (id === DEFAULT_PROJECT) return null;
-  const known = agent === null ? [] : (state.loads.get(agent)?.agents ?? []);
-  if (known.length + ofAgent < MADE_PROJECTS_MAX) return null;
-  const made = known.filter(({ project }) => project.source === "default").length;
-  if (made + ofAgent < MADE_PROJECTS_MAX) return null;
+  if (id === DEFAULT_PROJECT || agent === null) return null;
+  const known = state.loads.get(agent)?.agents ?? [];
+  const more = ahead === null ? 0 : (ahead.projectsOf.get(agent) ?? 0);
+  if (known.length + more < MADE_PROJECTS_MAX) return null;
+  const made = known.filter(({ project }) => project.source === "default").length + more;
+  if (made < MADE_PROJECTS_MAX) return null;
   return {
     type: "too-many",
     what: `unregistered projects of agent ${agent}`,
@@ -225,83 +226,44 @@ function readTies(state: ReadonlyState, task: Submission, ofRunning: boolean): R
 /** Callbacks that are due, beyond which no more tasks with a callback are taken. */
 const CALLBACKS_MAX = 1_000_000;
 
-function refusalForRoom(state: ReadonlyState, task: Submission): Refusal | null {
+export function refusalForRoom(state: ReadonlyState, task: Submission, ahead: Ahead | null = null): Refusal | null {
   if (typeof task.callback === "string" && state.callbacks.due.size >= CALLBACKS_MAX)
     return { type: "too-many", what: "callbacks that are due", max: CALLBACKS_MAX };
-  const tooMany = task.labels === undefined || task.labels.length === 0 ? null : refusalForLabels(state, task);
-  if (tooMany !== null) return tooMany;
+  const tooMany = task.labels === undefined || task.labels.length === 0 ? null : refusalForLabels(state, task, ahead);
+  return tooMany ?? refusalForBacklog(state, task, ahead);
+}
+
+/** Whether one more task may wait or be queued. */
+export function refusalForBacklog(
+  state: ReadonlyState,
+  { project, agent }: Pick<Submission, "project" | "agent">,
+  ahead: Ahead | null,
+): Refusal | null {
   const { maxQueue, maxPerAgent, backpressure } = state.config.scheduler;
-  const queued = backlogOf(state);
-  const agent = task.agent as string;
+  const before = ahead === null ? 0 : ahead.backlog;
+  const queued = backlogOf(state) + before;
   if (queued >= maxQueue) return { type: "queue-full", limit: "maxQueue", agent, queued, maxQueue, maxPerAgent };
-  const ofProject = state.projects.get(task.project)?.backlog ?? 0;
-  const mine = state.loads.get(task.agent)?.backlog ?? 0;
+  const beforeThere = ahead === null ? 0 : (ahead.ofProjects.get(project) ?? 0);
+  const ofProject = (state.projects.get(project)?.backlog ?? 0) + beforeThere;
+  const mine = (state.loads.get(agent)?.backlog ?? 0) + (ahead === null ? 0 : (ahead.ofAgents.get(agent) ?? 0));
   // Names of projects are free, so an agent counts over all of its own.
   if (isKeptForOthers(maxQueue, queued, Math.max(ofProject, mine))) {
-    const kept = { project: task.project as string, ofProject, ofAgent: mine, kept: keptOf(maxQueue) };
+    const kept = { project: project as string, ofProject, ofAgent: mine, kept: keptOf(maxQueue) };
     return { type: "queue-full", limit: "maxQueue", agent, queued, maxQueue, maxPerAgent, ...kept };
   }
   if (mine >= maxPerAgent)
     return { type: "queue-full", limit: "maxPerAgent", agent, queued: mine, maxQueue, maxPerAgent };
-  if (state.fleet.able > 0 && backpressure.perWorker === null && queued / maxQueue < backpressure.rejectThreshold)
+  // What comes together is let in together, so it is no pressure on itself; what it cancels is none any more.
+  const pressing = before > 0 ? backlogOf(state) : queued;
+  if (state.fleet.able > 0 && backpressure.perWorker === null && pressing / maxQueue < backpressure.rejectThreshold)
     return null;
-  const load = loadOf(state);
+  const load = loadOf(state, pressing);
   if (load.workers === 0) {
     if (!backpressure.acceptWithoutWorkers) return { type: "no-workers", agent };
     // Without workers to compare with, only the length of the queue counts.
-    if (queued / maxQueue < backpressure.rejectThreshold) return null;
+    if (pressing / maxQueue < backpressure.rejectThreshold) return null;
   } else if (usage(load) < backpressure.rejectThreshold) return null;
   return { type: "backpressure", usage: usage(load), rejectThreshold: backpressure.rejectThreshold, agent };
-}
-
-/** Whether tasks that are submitted together or not at all find room for the labels and projects they bring. */
-export function refusalForNew(state: ReadonlyState, tasks: readonly Submission[]): Refusal | null {
-  const labels = new Set<string>();
-  const made = new Set<ProjectId>();
-  const ofAgents = new Map<AgentId, Set<ProjectId>>();
-  for (const { agent, project, labels: texts = [] } of tasks) {
-    for (const text of texts) labels.add(text);
-    const seen = ofAgents.get(agent) ?? new Set();
-    if (ofAgents.set(agent, seen) && seen.has(project)) continue;
-    const found = projectFor(state, project, agent, { projects: made.size, ofAgent: seen.size });
-    if (!found.ok) return found.failure;
-    if (found.value.source !== "default" || project === DEFAULT_PROJECT) continue;
-    if (found.value.isNew) made.add(project);
-    if (state.projects.get(project)?.agents.has(agent) !== true) seen.add(project);
-  }
-  const [first] = tasks;
-  return first === undefined ? null : refusalForLabels(state, { labels: [...labels], agent: first.agent });
-}
-
-/** Whether there is room for tasks that are submitted together or not at all: so many of each agent. */
-export function refusalForMany(
-  state: ReadonlyState,
-  project: ProjectId,
-  adds: readonly (readonly [agent: AgentId, count: number])[],
-): Refusal | null {
-  const { maxQueue, maxPerAgent } = state.config.scheduler;
-  const queued = backlogOf(state);
-  const total = adds.reduce((sum, [, count]) => sum + count, 0);
-  for (const [agent, count] of adds) {
-    const mine = state.loads.get(agent)?.backlog ?? 0;
-    if (count > 0 && mine + count > maxPerAgent)
-      return { type: "queue-full", limit: "maxPerAgent", agent, queued: mine + count, maxQueue, maxPerAgent };
-    if (count > 0 && isKeptForOthers(maxQueue, queued + total - 1, mine + count - 1)) {
-      const kept = { project: project as string, ofProject: 0, ofAgent: mine + count, kept: keptOf(maxQueue) };
-      return { type: "queue-full", limit: "maxQueue", agent, queued: queued + total, maxQueue, maxPerAgent, ...kept };
-    }
-  }
-  const [first] = adds;
-  if (first === undefined || total === 0 || queued + total <= maxQueue) return null;
-  return {
-    type: "queue-full",
-    limit: "maxQueue",
-    agent: first[0],
-    project,
-    queued: queued + total,
-    maxQueue,
-    maxPerAgent,
-  };
 }
 
 function admit(

@@ -100,6 +100,12 @@ function joinPlan(plan: Plan, task: Task): void {
   if (plan.members.has(task.id)) plan.counts[task.phase]++;
 }
 
+/** To be called after a plan has failed fast, or has not after all, or is paused or resumed. */
+export function listFailed({ failedPlans }: State, plan: Plan): void {
+  if (plan.hasFailed && plan.paused === null) failedPlans.add(plan);
+  else failedPlans.delete(plan);
+}
+
 /** A task of a plan's group is in another phase. */
 function moveInPlan(state: State, plan: Plan, task: Task, before: Phase): void {
   const { phase } = task;
@@ -108,10 +114,10 @@ function moveInPlan(state: State, plan: Plan, task: Task, before: Phase): void {
   if (!plan.members.has(task.id)) return;
   plan.counts[before]--;
   plan.counts[phase]++;
-  if (phase === "failed" && plan.failsFast && plan.paused === null) {
-    plan.hasFailed = true;
-    state.failedPlans.add(plan);
-  }
+  if (phase === "failed" && plan.failsFast && plan.paused !== "failed") plan.hasFailed = true;
+  // What failed runs again.
+  else if (before === "failed" && plan.counts.failed === 0) plan.hasFailed = false;
+  listFailed(state, plan);
   if (by === 0) return;
   if (plan.open === 0) remove(state.endedPlans, plan);
   plan.open -= by;

@@ -1,6 +1,6 @@
 /** What other layers may use of this room. */
 
-export { isThrottling, policyOf, refusalForMaking, refusalForNew } from "./admission.ts";
+export { isThrottling, policyOf, refusalForMaking } from "./admission.ts";
 export { nextChange } from "./deadlines.ts";
 export { batchOrder } from "./dependency.ts";
 export { isConfigured } from "./gates.ts";

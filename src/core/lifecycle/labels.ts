@@ -12,6 +12,7 @@
 import type { Refusal } from "../base/refusal.ts";
 import { isKeptForOthers, keptOf } from "../base/reserve.ts";
 import { first, insert, remove, sortedList } from "../collections/sorted-list.ts";
+import type { Ahead } from "../model/ahead.ts";
 import type { Submission } from "../model/commands.ts";
 import type { ReadonlyState } from "../model/read-only.ts";
 import type { Label, State, Task, TaskExtra } from "../model/state.ts";
@@ -44,15 +45,17 @@ const LABELS_MAX = 200_000;
 export function refusalForLabels(
   { labels, loads }: ReadonlyState,
   { labels: texts = [], agent }: Pick<Submission, "labels" | "agent">,
+  ahead: Pick<Ahead, "labels" | "labelsOf"> | null,
 ): Refusal | null {
   let fresh = 0;
-  for (const text of texts) if (!labels.has(text)) fresh++;
+  for (const text of texts) if (!labels.has(text) && ahead?.labels.has(text) !== true) fresh++;
   if (fresh === 0) return null;
-  const mine = loads.get(agent)?.labels ?? 0;
+  const used = labels.size + (ahead?.labels.size ?? 0);
+  const mine = (loads.get(agent)?.labels ?? 0) + (ahead?.labelsOf.get(agent) ?? 0);
   const what = "different labels of tasks";
   const remedy = `agent ${agent} has ${mine} of them; give fewer tasks labels of their own`;
-  if (labels.size + fresh > LABELS_MAX) return { type: "too-many", what, max: LABELS_MAX, used: labels.size, remedy };
-  if (!isKeptForOthers(LABELS_MAX, labels.size + fresh, mine + fresh)) return null;
+  if (used + fresh > LABELS_MAX) return { type: "too-many", what, max: LABELS_MAX, used, remedy };
+  if (!isKeptForOthers(LABELS_MAX, used + fresh, mine + fresh)) return null;
   return { type: "too-many", what, max: LABELS_MAX, kept: keptOf(LABELS_MAX), remedy };
 }
 

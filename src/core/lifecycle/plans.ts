@@ -8,21 +8,23 @@
  * its time is up, or when there are too many: the one that ended first goes first.
  */
 
-import type { Instant } from "../base/brand.ts";
+import type { AgentId, Instant, ProjectId, TaskId } from "../base/brand.ts";
 import type { Refusal } from "../base/refusal.ts";
 import { fail, ok, unreachable } from "../base/result.ts";
 import { first, items, remove } from "../collections/sorted-list.ts";
-import { type CommandOf, type Decided, REPEATED } from "../model/commands.ts";
+import type { Ahead } from "../model/ahead.ts";
+import { type CommandOf, type Decided, REPEATED, type Submission } from "../model/commands.ts";
 import type { Event, EventOf } from "../model/events.ts";
 import { isEndPhase, noCounts } from "../model/phase.ts";
 import type { Plan } from "../model/plan.ts";
-import type { ReadonlyState } from "../model/read-only.ts";
+import type { ReadonlyProject, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
 import type { State, TaskGroup } from "../model/state.ts";
 import { dropHold } from "../turn/hold.ts";
 import { settleQueue } from "../turn/queue.ts";
-import { refusalForMany } from "./admission.ts";
-import { countHeld, groupFor, recount } from "./groups.ts";
-import { holdRecord } from "./transitions.ts";
+import { projectFor, refusalForBacklog, refusalForFields, refusalForRoom } from "./admission.ts";
+import { countHeld, groupFor, listFailed, recount } from "./groups.ts";
+import { decideCancel, decideRetry } from "./task-commands.ts";
+import { countReady, holdRecord } from "./transitions.ts";
 
 /** Ended tasks that all plans hold together. */
 export const HELD_BY_PLANS_MAX = 100_000;
@@ -47,8 +49,8 @@ export function decidePlan(state: ReadonlyState, command: PlanCommand, now: Inst
 }
 
 function decidePut(state: ReadonlyState, command: CommandOf<"put-plan">, now: Instant): Decided {
-  const { type: _, adds, ...put } = command;
-  const room = refusalForMany(state, put.project, adds) ?? refusalForPlan(state, put.plan);
+  const { type: _, cancels, retries, submissions, ...put } = command;
+  const room = refusalForPlan(state, put.plan) ?? refusalForAll(state, command, now);
   if (room !== null) return fail(room);
   const isOneMore = !state.plans.has(put.plan) && state.plans.size >= state.config.scheduler.plansMax;
   const oldest = isOneMore ? first(state.endedPlans) : undefined;
@@ -67,6 +69,113 @@ function refusalForPlan({ plans, endedPlans, heldByPlans, config }: ReadonlyStat
     : { type: "too-many", what: "ended tasks held by plans", max: HELD_BY_PLANS_MAX, remedy };
 }
 
+/** What comes with a plan: why one of these could not be done after those before it. */
+function refusalForAll(state: ReadonlyState, command: CommandOf<"put-plan">, now: Instant): Refusal | null {
+  const ahead = nothingAhead();
+  for (const task of command.cancels) {
+    const decided = decideCancel(state, { type: "cancel-task", task, reason: null }, now);
+    if (!decided.ok) return decided.failure;
+    const { phase, project, agent } = state.tasks.get(task) as ReadonlyTask;
+    if (phase !== "running") countAhead(ahead, project.id, agent.id, -1);
+  }
+  return refusalForRetries(state, command, ahead, now) ?? refusalForSubmissions(state, command, ahead, now);
+}
+
+const nothingAhead = (): Ahead => ({
+  backlog: 0,
+  ofProjects: new Map(),
+  ofAgents: new Map(),
+  labels: new Set(),
+  labelsOf: new Map(),
+  projects: new Set(),
+  projectsOf: new Map(),
+});
+
+function countAhead(ahead: Ahead, project: ProjectId, agent: AgentId, by: 1 | -1): void {
+  ahead.backlog += by;
+  addTo(ahead.ofProjects, project, by);
+  addTo(ahead.ofAgents, agent, by);
+}
+
+function addTo<Key>(counts: Map<Key, number>, key: Key, by: number): void {
+  counts.set(key, (counts.get(key) ?? 0) + by);
+}
+
+function refusalForRetries(
+  state: ReadonlyState,
+  { retries }: CommandOf<"put-plan">,
+  ahead: Ahead,
+  now: Instant,
+): Refusal | null {
+  const revived = new Set<TaskId>();
+  for (const id of retries) {
+    const decided = decideRetry(state, { type: "retry-task", task: id }, now, revived);
+    if (!decided.ok) return decided.failure;
+    const { project, agent } = state.tasks.get(id) as ReadonlyTask;
+    const full = refusalForBacklog(state, { project: project.id, agent: agent.id }, ahead);
+    if (full !== null) return full;
+    countAhead(ahead, project.id, agent.id, 1);
+    revived.add(id);
+  }
+  return null;
+}
+
+function refusalForSubmissions(
+  state: ReadonlyState,
+  { submissions }: CommandOf<"put-plan">,
+  ahead: Ahead,
+  now: Instant,
+): Refusal | null {
+  const met = new Set<string>();
+  const isKnown = (id: TaskId): boolean => state.tasks.has(id) || state.tombstones.has(id);
+  const comes = new Set<TaskId>();
+  for (const [index, task] of submissions.entries()) {
+    const { id, project, agent } = task;
+    if (id !== null && (isKnown(id) || comes.has(id))) return { type: "task-exists", task: id };
+    const dependency = task.needs.find((need) => !isKnown(need) && !comes.has(need));
+    if (dependency !== undefined) return { type: "dependency-unknown", field: "needs", dependency };
+    const place = `${project}\n${agent}`;
+    const settings = met.has(place) ? null : projectFor(state, project, agent, ahead);
+    if (settings !== null && !settings.ok) return settings.failure;
+    const full = refusalForFields(task, now) ?? refusalForRoom(state, task, ahead);
+    if (full !== null) return withAll(full, submissions.slice(index));
+    if (settings !== null) meetProject(state, ahead, settings.value, task);
+    met.add(place);
+    meetLabels(state, ahead, task);
+    countAhead(ahead, project, agent, 1);
+    if (id !== null) comes.add(id);
+  }
+  return null;
+}
+
+/** How many tasks there would be with all of them, not how many were let in before the first that is refused. */
+function withAll(refusal: Refusal, rest: readonly Submission[]): Refusal {
+  if (refusal.type !== "queue-full" || refusal.kept !== undefined) return refusal;
+  const { limit, agent, queued } = refusal;
+  const more = limit === "maxQueue" ? rest : rest.filter((task) => task.agent === agent);
+  return { ...refusal, queued: queued + more.length };
+}
+
+type ProjectFound = { readonly isNew: boolean; readonly source: ReadonlyProject["source"] };
+
+function meetProject(
+  { projects }: ReadonlyState,
+  ahead: Ahead,
+  { isNew, source }: ProjectFound,
+  { project, agent }: Submission,
+): void {
+  if (isNew) ahead.projects.add(project);
+  if (source === "default" && projects.get(project)?.agents.has(agent) !== true) addTo(ahead.projectsOf, agent, 1);
+}
+
+function meetLabels(state: ReadonlyState, ahead: Ahead, { labels = [], agent }: Submission): void {
+  for (const label of labels) {
+    if (state.labels.has(label) || ahead.labels.has(label)) continue;
+    ahead.labels.add(label);
+    addTo(ahead.labelsOf, agent, 1);
+  }
+}
+
 const removed = (plan: string, expired: boolean, now: Instant): Event => ({
   kind: "plan-removed",
   at: now,
@@ -76,8 +185,10 @@ const removed = (plan: string, expired: boolean, now: Instant): Event => ({
 
 /** Of a plan that fails fast a task has failed: nothing more of it starts. */
 export function nextPlanPause({ failedPlans }: ReadonlyState, now: Instant): Event | null {
-  for (const { id } of failedPlans) return { kind: "plan-paused", at: now, plan: id, cause: "failed" };
-  return null;
+  let next: string | null = null;
+  // In the order of their names, which a snapshot keeps.
+  for (const { id } of failedPlans) if (next === null || id < next) next = id;
+  return next === null ? null : { kind: "plan-paused", at: now, plan: next, cause: "failed" };
 }
 
 /** The plan that is forgotten next, if that is due. */
@@ -112,12 +223,16 @@ export function evolvePlan(
 }
 
 function setPaused(state: State, plan: Plan, cause: Plan["paused"]): void {
+  const wasPaused = plan.paused !== null;
   plan.paused = cause;
-  plan.hasFailed = false;
-  state.failedPlans.delete(plan);
+  // A failure of a plan that somebody has paused is waited for until that one lets it go on.
+  if (cause === "failed") plan.hasFailed = false;
+  listFailed(state, plan);
+  if (wasPaused === (cause !== null)) return;
   for (const task of items(groupOf(state, plan).tasks)) {
     if (task.phase !== "queued") continue;
     if (cause !== null) dropHold(state, task);
+    countReady(state, task.project, cause === null ? 1 : -1);
     settleQueue(state, task);
   }
 }
@@ -138,7 +253,8 @@ function putPlan(state: State, event: EventOf<"plan-put">): void {
   Object.assign(known, facts, { members: new Set(tasks.map((task) => task.id)) });
   recount(state, known, groupOf(state, known));
   // Who puts it again after a failure wants it to go on; what somebody has paused stays so.
-  if (known.paused !== "asked") setPaused(state, known, null);
+  known.hasFailed = false;
+  setPaused(state, known, known.paused === "asked" ? "asked" : null);
 }
 
 type PlanFacts = Omit<Plan, "members" | "counts" | "open" | "endedAt" | "held" | "paused" | "hasFailed">;
@@ -161,6 +277,7 @@ export function adoptGroup(state: State, plan: Plan): void {
   for (const task of items(group.tasks)) {
     holdRecord(state, task, 1);
     if (isEndPhase(task.phase)) countHeld(state, plan, 1);
+    if (task.phase === "queued" && plan.paused !== null) countReady(state, task.project, -1);
   }
   recount(state, plan, group);
 }
@@ -168,9 +285,11 @@ export function adoptGroup(state: State, plan: Plan): void {
 /** What it held is kept as long as any ended task is. */
 function removePlan(state: State, plan: Plan): void {
   const group = groupOf(state, plan);
+  // A task that is no part of it any more may have been run again: it is held up no longer.
+  plan.hasFailed = false;
+  setPaused(state, plan, null);
   if (plan.open === 0) remove(state.endedPlans, plan);
   state.plans.delete(plan.id);
-  state.failedPlans.delete(plan);
   countHeld(state, plan, -plan.held);
   group.plan = null;
   if (group.tasks.size === 0) state.groups.delete(group.id);

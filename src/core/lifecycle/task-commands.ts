@@ -36,7 +36,13 @@ export function decideCancel(state: ReadonlyState, command: CommandOf<"cancel-ta
   return ok({ events: [{ kind: "task-cancelled", at: now, task: id, reason: reason ?? "cancelled", stopBy }] });
 }
 
-export function decideRetry(state: ReadonlyState, { task: id }: CommandOf<"retry-task">, now: Instant): Decided {
+/** `revived` run again before it does, and so have not ended any more. */
+export function decideRetry(
+  state: ReadonlyState,
+  { task: id }: CommandOf<"retry-task">,
+  now: Instant,
+  revived: ReadonlySet<TaskId> = NONE,
+): Decided {
   const task = state.tasks.get(id);
   if (task === undefined) {
     const stone = state.tombstones.get(id);
@@ -51,7 +57,7 @@ export function decideRetry(state: ReadonlyState, { task: id }: CommandOf<"retry
     const found = state.tasks.get(dependency) ?? state.tombstones.get(dependency);
     // A later task may have taken the id of one that was forgotten.
     if (found === undefined || found.seq > task.seq || wentWell(found.phase)) continue;
-    if (!hasEnded(found)) waitFor.push(dependency);
+    if (!hasEnded(found) || revived.has(dependency)) waitFor.push(dependency);
     else if (task.requirements.onDependencyFailure === "skip") {
       return fail({ type: "dependency-failed", task: id, dependency, state: found.phase });
     }
@@ -63,6 +69,8 @@ export function decideRetry(state: ReadonlyState, { task: id }: CommandOf<"retry
   const pin = runnable ? pinFor(state, { ...ties, lastWorker: task.lastWorker }, neededBy(state, task)) : null;
   return ok({ events: [{ kind: "task-retried", at: now, task: id, waitFor, runnable, pin }] });
 }
+
+const NONE: ReadonlySet<TaskId> = new Set();
 
 export function decidePatch(state: ReadonlyState, command: CommandOf<"patch-task">, now: Instant): Decided {
   const found = findLive(state, command.task);

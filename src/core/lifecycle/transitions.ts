@@ -22,7 +22,7 @@ import { endedBadly, hasEnded } from "../model/state.ts";
 import { comeBack } from "../turn/fairness.ts";
 import { dropHold } from "../turn/hold.ts";
 import { addAgent, dropAgent } from "../turn/members.ts";
-import { settleQueue } from "../turn/queue.ts";
+import { pausedPlanOf, settleQueue } from "../turn/queue.ts";
 import { compareSeqs } from "../turn/total-orders.ts";
 import { noteAsked, requireApproval } from "./approval.ts";
 import { joinTab, leaveTab } from "./browser-tab.ts";
@@ -323,8 +323,7 @@ export function count(state: State, task: Task, phase: Phase, by: 1 | -1): void 
   else if (phase === "parked") state.parked += by;
   else if (phase === "queued") {
     state.queued += by;
-    if (by === 1 && project.ready === 0 && project.inFlight === 0) comeBack(state, project);
-    project.ready += by;
+    if (task.extra === null || pausedPlanOf(task.extra) === null) countReady(state, project, by);
     if (task.requirements.tab !== null) {
       if (by === 1) joinTab(state, task);
       else leaveTab(state, task);
@@ -333,6 +332,12 @@ export function count(state: State, task: Task, phase: Phase, by: 1 | -1): void 
   project.backlog += by;
   agent.backlog += by;
   agent.load.backlog += by;
+}
+
+/** Tasks of a paused plan do not count: a project that has nothing else to do banks no credit meanwhile. */
+export function countReady(state: State, project: Project, by: 1 | -1): void {
+  if (by === 1 && project.ready === 0 && project.inFlight === 0) comeBack(state, project);
+  project.ready += by;
 }
 
 /** The one way a task ends. Its attempt, if it has one, is dealt with by the caller. */

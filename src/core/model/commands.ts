@@ -5,7 +5,7 @@
  * each with the events that make it true, or with a refusal. `pump` is the one command that no caller
  * gives: the host gives it whenever capacity or the clock may have changed, until it yields nothing.
  */
-import type { AgentId, GateId, Instant, PermitId, ProjectId, Seq, TaskId, WorkerId } from "../base/brand.ts";
+import type { GateId, Instant, PermitId, ProjectId, Seq, TaskId, WorkerId } from "../base/brand.ts";
 import type { Refusal } from "../base/refusal.ts";
 import { ok, type Result } from "../base/result.ts";
 import type { Config, ProjectSettings } from "../config/config.ts";
@@ -209,8 +209,12 @@ type CommandFields = {
   "move-schedule": EventFields["schedule-moved"];
   "remove-schedule": EventFields["schedule-removed"];
   "put-plan": EventFields["plan-put"] & {
-    /** How many tasks it is about to submit, of each agent. */
-    adds: readonly (readonly [agent: AgentId, count: number])[];
+    /** What is done with it at once, in this order, all of it or nothing: these tasks are cancelled. */
+    cancels: readonly TaskId[];
+    /** These run again. */
+    retries: readonly TaskId[];
+    /** These are submitted, each after those that it needs. */
+    submissions: readonly Submission[];
   };
   "pause-plan": Of<"plan"> & {
     /** Otherwise it goes on. */

@@ -4,6 +4,7 @@ export type {
   AttemptReport,
   CallbackOutcome,
   Command,
+  CommandOf,
   Decided,
   Decision,
   PushTarget,

@@ -27,7 +27,7 @@ export type Plan = {
   /** The first of its tasks that fails pauses it. */
   failsFast: boolean;
   paused: PauseCause | null;
-  /** It fails fast and a task has failed: it is about to be paused. */
+  /** It fails fast and a task has failed: it is to be paused, as soon as it is not paused because somebody asked. */
   hasFailed: boolean;
   tasks: readonly PlanEntry[];
   members: ReadonlySet<TaskId>;

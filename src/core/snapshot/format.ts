@@ -16,9 +16,9 @@ import type { Attempt, EndPhase, LivePhase, Project, Requirements, Worker } from
 /**
  * Format 2 added schedules, callbacks, a patch of the config and where push workers are; format 3, when a task that is
  * a tombstone was created; format 4, what a task that was lost is to become, its requeues, which worker ran one that is
- * a tombstone, how many were rejected, and how a task had ended whose callback is due.
+ * a tombstone, how many were rejected, and how a task had ended whose callback is due; format 5, plans.
  */
-export const SNAPSHOT_FORMAT = 4;
+export const SNAPSHOT_FORMAT = 5;
 /** How a phase is written. The number is its index here: add to the end only. */
 export const PHASES: readonly (LivePhase | EndPhase)[] = [
   ...(["waiting", "queued", "assigned", "running"] as const),

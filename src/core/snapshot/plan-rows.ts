@@ -2,6 +2,7 @@
  * Plans in a snapshot.
  */
 import type { Instant, ProjectId, TaskId } from "../base/brand.ts";
+import { listFailed } from "../lifecycle/groups.ts";
 import { newPlan } from "../lifecycle/plans.ts";
 import type { Plan } from "../model/plan.ts";
 import type { ReadonlyPlan } from "../model/read-only.ts";
@@ -24,7 +25,7 @@ export function loadPlan(state: State, row: PlanRow): void {
   const times = { createdAt: createdAt as Instant, putAt: putAt as Instant };
   const facts = { directory, run, failsFast, adopted, tasks: entriesOf(tasks), project: project as ProjectId };
   const plan = Object.assign(newPlan({ id, seq, ...times, ...facts }), { paused, hasFailed, endedAt });
-  if (hasFailed) state.failedPlans.add(plan);
+  listFailed(state, plan);
   state.plans.set(id, plan);
 }
 

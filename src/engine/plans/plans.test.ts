@@ -378,3 +378,36 @@ test("what was cancelled stays so where what it needs failed and is not run agai
   assert.deepEqual([again.retried, again.kept], [0, 2]);
   assert.deepEqual(some(again.counts), { failed: 1, cancelled: 1 });
 });
+
+test("a put is judged by the sum of what it brings, before any of it is done", async () => {
+  const tasks = (count: number, line = "true") =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`t${index}`, line]));
+  await using kit = await createTestDrover({ config: { scheduler: { maxQueue: 100, maxPerAgent: 100 } } });
+  const { drover } = kit;
+  await assert.rejects(drover.plans.put("p", { tasks: tasks(95) }), {
+    code: "queue_full",
+    message: /90 tasks are queued, and the last 10 places/,
+  });
+  assert.equal(drover.state.plans.size + drover.state.tasks.size, 0, "nothing is left of it");
+  await drover.plans.put("p", { tasks: tasks(60) });
+  const edited = await drover.plans.put("p", { tasks: tasks(60, "false") });
+  assert.deepEqual([edited.submitted, edited.cancelled], [60, 60], "what it cancels makes room for what it submits");
+  await drover.plans.cancel("p");
+  for (let index = 0; index < 40; index++) await drover.submit({ agentId: "me", action: "x" });
+  const { seq } = drover.state;
+  await assert.rejects(drover.plans.put("p", { tasks: tasks(60, "false") }), { code: "queue_full" }, "retries count");
+  assert.equal(drover.state.seq, seq);
+  sound(kit);
+});
+
+test("unregistered projects of a put are counted together", async () => {
+  await using kit = await createTestDrover();
+  const { drover } = kit;
+  const spread = Object.fromEntries(
+    Array.from({ length: 101 }, (_, index) => [`t${index}`, { run: "true", project: `p${index}` }]),
+  );
+  await assert.rejects(drover.plans.put("p", { tasks: spread }), /100 unregistered projects of agent me/);
+  assert.equal(drover.state.plans.size + drover.state.tasks.size, 0);
+  const { t100: _, ...fewer } = spread;
+  assert.equal((await drover.plans.put("p", { tasks: fewer })).submitted, 100);
+});

@@ -169,7 +169,7 @@ test("a plan of which a task never came into the log ends when it is cancelled",
   writer.execute({
     ...{ type: "put-plan", plan: "p", project, directory: null, run, failsFast: false, adopted: 0 },
     ...{ tasks: [...tasks.map(({ name, taskId }) => ({ name, id: taskId as TaskId })), missing] },
-    ...{ documentHash: "0".repeat(64), documentSize: 2, adds: [] },
+    ...{ documentHash: "0".repeat(64), documentSize: 2, cancels: [], retries: [], submissions: [] },
   });
   const { count, state: stands, total } = await plans.cancel("p");
   assert.deepEqual([count, stands, total], [2, "cancelled", 2]);

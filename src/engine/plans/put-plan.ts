@@ -6,9 +6,8 @@
  * plan put once more finds what is there and adds what is missing, so whatever a crash has cut short is made whole.
  */
 import { isAbsolute } from "node:path";
-import type { AgentId, ProjectId, TaskId } from "../../core/base/index.ts";
-import { decide } from "../../core/index.ts";
-import { groupOfPlan, refusalForNew } from "../../core/lifecycle/index.ts";
+import type { ProjectId, TaskId } from "../../core/base/index.ts";
+import { groupOfPlan } from "../../core/lifecycle/index.ts";
 import type { Plan, State, Task } from "../../core/model/index.ts";
 import {
   type Found,
@@ -55,6 +54,7 @@ const PROBLEMS_MAX = 50;
 /** A run of a plan takes ids that no task has; so often is another number tried. */
 const RUNS_MAX = 10_000;
 const READ_AT_ONCE = 250;
+const NOTHING_WITH_IT = { cancels: [], retries: [], submissions: [] } as const;
 const NO_PART = "it is no part of the plan any more";
 
 type Deps = { readonly writer: Writer; readonly storage: Pick<StorageGuard, "room"> };
@@ -131,7 +131,9 @@ function bringAbout(
     adopted: matched.filter((one) => isAdopted(state, id, one)).length,
     documentHash: hashOfText(text),
     documentSize: Buffer.byteLength(text),
-    adds: addsOf(bodies),
+    cancels: strays,
+    retries: retries.map((one) => one.id as TaskId),
+    submissions: bodies.map((body) => body.submission),
   } as const;
   accepted(writer.execute(put, text));
   // Those that wait for others first, or the end of one would be the end of the next before it is its turn.
@@ -162,7 +164,17 @@ export function dropMissing(writer: Writer, plan: Plan): void {
     documentSize: Buffer.byteLength(text),
     adopted: tasks.filter(isOld).length,
   };
-  const put = { type: "put-plan", plan: id, project, directory, run, failsFast, tasks, ...stored, adds: [] } as const;
+  const put = {
+    type: "put-plan",
+    plan: id,
+    project,
+    directory,
+    run,
+    failsFast,
+    tasks,
+    ...stored,
+    ...NOTHING_WITH_IT,
+  } as const;
   accepted(writer.execute(put, text));
 }
 
@@ -267,30 +279,16 @@ const isIn = ({ tasks }: State, plan: string, id: string): boolean =>
 
 /** Throws what the first of them that cannot be let in would be refused for. What they need is not there yet. */
 function checkRoom(writer: Writer, storage: Pick<StorageGuard, "room">, bodies: readonly ReadTask[]): void {
-  const { state } = writer;
   const now = writer.now();
   const bytes = new Map<string, { readonly keeper: ReadTask["submission"]; total: number }>();
   for (const { submission } of bodies) {
-    const alone = { ...submission, needs: [], parent: null };
-    accepted(decide(state, { type: "submit-task", submission: alone }, now));
     const key = `${submission.project}\n${submission.agent}`;
     const entry = bytes.get(key) ?? { keeper: submission, total: 0 };
     entry.total += submission.bodySize;
     bytes.set(key, entry);
   }
-  const crowded = refusalForNew(
-    state,
-    bodies.map(({ submission }) => submission),
-  );
-  if (crowded !== null) throw refused(crowded);
   for (const { keeper, total } of bytes.values()) {
     const full = storage.room(keeper, total, now);
     if (full !== null) throw refused(full);
   }
-}
-
-function addsOf(bodies: readonly ReadTask[]): [agent: AgentId, count: number][] {
-  const counts = new Map<AgentId, number>();
-  for (const { submission } of bodies) counts.set(submission.agent, (counts.get(submission.agent) ?? 0) + 1);
-  return [...counts];
 }

@@ -199,3 +199,20 @@ test("a schedule that is refused counts for nothing", async () => {
   schedules.delete("s1");
   await put("more");
 });
+
+test("a plan is weighed with its document and all that comes with it, before any of it is stored", async () => {
+  await using kit = await createTestDrover({ config: { projects: { default: { bytesPerMinute: 64 * KIB } } } });
+  const { drover } = kit;
+  await drover.submit({ agentId: "me", action: "x" });
+  const many = Object.fromEntries(Array.from({ length: 200 }, (_, index) => [`t${index}`, "true"]));
+  const { seq } = drover.state;
+  await assert.rejects(drover.plans.put("p", { tasks: many }), { code: "bytes_per_minute" });
+  assert.equal(drover.state.seq, seq, "nothing is left of it");
+  await kit.clock.advance(120_000);
+  assert.equal((await drover.plans.put("p", { tasks: many })).submitted, 200, "whoever has stored nothing may");
+  await kit.clock.advance(120_000);
+  const again = async (): Promise<void> => {
+    for (let times = 0; times < 20; times++) await drover.plans.put("p", { tasks: many });
+  };
+  await assert.rejects(again(), { code: "bytes_per_minute" }, "a document that is put again and again counts");
+});

@@ -18,7 +18,7 @@ import type { AgentId, ProjectId, Refusal, TaskId } from "../../core/base/index.
 import { isKeptForOthers, keptOf } from "../../core/base/index.ts";
 import { settingsFor } from "../../core/config/index.ts";
 import { RollingSum } from "../../core/gate/index.ts";
-import type { Command, Project, State } from "../../core/model/index.ts";
+import type { Command, CommandOf, Project, State } from "../../core/model/index.ts";
 import type { Log } from "../../log/index.ts";
 import { remember } from "../../std/index.ts";
 
@@ -144,9 +144,33 @@ export function createStorageGuard({ state, log }: { readonly state: State; read
     return null;
   }
 
+  /** What comes with a plan, all of it or nothing: booked with the plan, and free when its own command is given. */
+  const paid = new Set<TaskId | null>();
+
+  function ofPlan(command: CommandOf<"put-plan">, at: number): Refusal | null {
+    const sums = bytesOfPlan(state, command);
+    const { keepers, ofProjects, ofAgents, total } = addedUp(sums, (id) => settingsOf(id).source === "default");
+    for (const keeper of keepers.values()) {
+      for (const minute of minutesOf(keeper)) {
+        const bytes = minute.agent === undefined ? ofProjects.get(keeper.project) : ofAgents.get(minute.agent);
+        const full = refusalOfMinute(keeper.project, minute, bytes ?? 0, at);
+        if (full !== null) return full;
+      }
+      const full = refusalOfLog(keeper, total, at);
+      if (full !== null) return full;
+    }
+    for (const { keeper, bytes } of sums) book(keeper, minutesOf(keeper), bytes, at);
+    paid.clear();
+    for (const id of [...command.retries, ...command.submissions.map((task) => task.id)]) paid.add(id);
+    return null;
+  }
+
   function weigh(command: Command, at: number): Refusal | null {
     switch (command.type) {
+      case "put-plan":
+        return ofPlan(command, at);
       case "submit-task":
+        if (paid.size > 0 && paid.delete(command.submission.id)) return null;
         return add(command.submission, command.submission.bodySize + TASK_BYTES, at);
       case "finish-attempt": {
         const { task, resultSize, error } = command.report;
@@ -155,6 +179,8 @@ export function createStorageGuard({ state, log }: { readonly state: State; read
       case "cancel-task":
         return ofTask(command.task, CHANGE_BYTES + Buffer.byteLength(command.reason ?? ""), at, false);
       case "retry-task":
+        if (paid.size > 0 && paid.delete(command.task)) return null;
+        return ofTask(command.task, CHANGE_BYTES, at, true);
       case "patch-task":
         return ofTask(command.task, CHANGE_BYTES, at, true);
       case "ask-permit":
@@ -173,6 +199,42 @@ export function createStorageGuard({ state, log }: { readonly state: State; read
     room: (keeper, bytes, at) => refusalFor(keeper, minutesOf(keeper), bytes, at),
     book: (keeper, bytes, at) => book(keeper, minutesOf(keeper), bytes, at),
   };
+}
+
+type Sum = { readonly keeper: Keeper; readonly bytes: number };
+
+/** By project and by agent; of an agent only what lies in projects without settings of their own. */
+function addedUp(sums: readonly Sum[], isFree: (project: ProjectId) => boolean) {
+  const keepers = new Map<string, Keeper>();
+  const ofProjects = new Map<ProjectId, number>();
+  const ofAgents = new Map<AgentId | null, number>();
+  let total = 0;
+  for (const { keeper, bytes } of sums) {
+    const { project, agent } = keeper;
+    keepers.set(`${project}\n${agent}`, keeper);
+    ofProjects.set(project, (ofProjects.get(project) ?? 0) + bytes);
+    if (isFree(project)) ofAgents.set(agent, (ofAgents.get(agent) ?? 0) + bytes);
+    total += bytes;
+  }
+  return { keepers, ofProjects, ofAgents, total };
+}
+
+/** A plan's document and the names of its tasks, which are its first agent's, and what comes with it. */
+function bytesOfPlan(
+  { tasks }: State,
+  { project, documentSize, tasks: entries, retries, submissions }: CommandOf<"put-plan">,
+): Sum[] {
+  const names = entries.reduce((sum, { name, id }) => sum + name.length + id.length, 0);
+  return [
+    { keeper: { project, agent: submissions[0]?.agent ?? null }, bytes: CHANGE_BYTES + documentSize + names },
+    ...submissions.map((keeper) => ({ keeper, bytes: keeper.bodySize + TASK_BYTES })),
+    ...retries.flatMap((id) => {
+      const task = tasks.get(id);
+      return task === undefined
+        ? []
+        : [{ keeper: { project: task.project.id, agent: task.agent.id }, bytes: CHANGE_BYTES }];
+    }),
+  ];
 }
 
 type Minute = { readonly sum: RollingSum; readonly max: number; readonly agent?: AgentId };

@@ -14,7 +14,7 @@
 import { fail, type Instant, instant, type Seq, seq } from "../../core/base/index.ts";
 import { decide, evolve, pump as nextStep } from "../../core/index.ts";
 import { nextChange } from "../../core/lifecycle/index.ts";
-import type { Command, Decided, Decision, Event, MutableState, State } from "../../core/model/index.ts";
+import type { Command, CommandOf, Decided, Decision, Event, MutableState, State } from "../../core/model/index.ts";
 import type { Log } from "../../log/index.ts";
 import type { Clock } from "../../std/index.ts";
 import { accepted, DroverError, isStop } from "../base/drover-error.ts";
@@ -121,7 +121,7 @@ export function startWriter(options: WriterOptions): Writer {
 
   function execute(command: Command, payload?: string, given?: Instant): Decided {
     if (phase.stopped !== null) throw phase.stopped;
-    if (ADDS_WORK.has(command.type)) admit();
+    if (ADDS_WORK.has(command.type)) admit(command.type === "put-plan" ? eventsWith(command) : 0);
     const at = given ?? (REPORTS.has(command.type) ? nowOrLast() : logClock.now());
     try {
       const decided = decide(state, command, at);
@@ -137,9 +137,9 @@ export function startWriter(options: WriterOptions): Writer {
     }
   }
 
-  function admit(): void {
+  function admit(more: number): void {
     if (!phase.admitting) throw closed();
-    if (state.seq - commits.committed() > uncommittedMax)
+    if (state.seq - commits.committed() + more > uncommittedMax)
       throw new DroverError("overloaded", `${uncommittedMax} events wait for the disk; try again later`);
   }
 
@@ -234,6 +234,12 @@ export function startWriter(options: WriterOptions): Writer {
     close,
   };
 }
+
+/** What comes with a plan comes to its end: so many events follow at most. Only an idle writer takes more than fit. */
+const eventsWith = ({ cancels, retries, submissions }: CommandOf<"put-plan">): number =>
+  cancels.length + retries.length + EVENTS_OF_SUBMIT_MAX * submissions.length;
+/** Its project, itself, and that it is skipped or parked. */
+const EVENTS_OF_SUBMIT_MAX = 3;
 
 /** A view of what is applied now, answered when that is durable. */
 export async function onceDurable<Value>(writer: Pick<Writer, "settled">, view: () => Value): Promise<Value> {

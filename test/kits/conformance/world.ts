@@ -90,7 +90,9 @@ export const putPlan = (id: string, tasks: readonly string[], fields: Partial<Pu
   adopted: 0,
   documentHash: "document",
   documentSize: 1,
-  adds: [],
+  cancels: [],
+  retries: [],
+  submissions: [],
   ...fields,
 });
 
