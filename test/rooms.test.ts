@@ -51,6 +51,7 @@ const SMALL_DOORS: readonly string[] = [
   "src/client/client-error.ts",
   "src/core/base/plain-object.ts",
   "src/engine/reader.ts",
+  "src/std/loopback.ts",
   "src/std/plain-json.ts",
   "src/std/retry-after.ts",
   "src/std/span-text.ts",

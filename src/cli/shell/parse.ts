@@ -49,6 +49,8 @@ function readWords(words: readonly string[], own: readonly FlagSpec[]): Read | n
     for (const token of tokens) {
       const spec = token.kind === "option" ? specs.get(token.name) : undefined;
       if (token.kind !== "option" || spec === undefined) continue;
+      // Whether the next word is the value of a flag that may have one is commander's to say.
+      if (spec.flags.endsWith("]")) return null;
       const { name, value } = token;
       const key = keyOf(name);
       if (value === undefined) flags[key] = !name.startsWith("no-");

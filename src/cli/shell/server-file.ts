@@ -10,7 +10,7 @@
 import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Fetch } from "../../client/index.ts";
-import { isLoopback } from "../../std/index.ts";
+import { isLoopback } from "../../std/loopback.ts";
 
 export type ServerFile = {
   readonly url: string;
