@@ -12,7 +12,7 @@
 
 import { resolve } from "node:path";
 import { isRecord, sentence } from "../../core/base/index.ts";
-import { commandIn, workIn } from "../../core/fleet/index.ts";
+import { commandIn, matches, workIn } from "../../core/fleet/index.ts";
 import {
   type Command,
   ExpressionError,
@@ -110,7 +110,7 @@ const permanent = (error: string): ExecOutcome => ({ outcome: "failed", error, p
 
 /** A command uses no tokens unless its task says so: what it does not report must not be booked at a guess. */
 const isFree = ({ estimatedTokens }: ExecTask, { command }: Readonly<Record<string, unknown>>): boolean =>
-  estimatedTokens === undefined && !(isRecord(command) && command.kind === "agent");
+  (estimatedTokens ?? 0) === 0 && !(isRecord(command) && command.kind === "agent");
 
 /** The command of a task as a preset: like a coding agent whose command line is the task's own. */
 const taskCommand: Preset = ({ params }) => {
@@ -175,13 +175,9 @@ function withWork(task: ExecTask, { command, worktree, until }: Work): ExecTask 
 
 /** The names in our environment that a plan lets through; `*` stands for any part of a name. */
 export function passed(patterns: readonly string[], env: Inherited): string[] {
-  const tests = patterns.map((pattern) => {
-    const parts = pattern.split("*").map((part) => part.replaceAll(/[^\w]/g, "\\$&"));
-    return new RegExp(`^${parts.join(".*")}$`);
-  });
   // The variables of an outer Drover are about its own task, and not passed on to ours.
   return Object.keys(env).filter(
-    (name) => /^(?!DROVER_)[A-Za-z_]\w*$/.test(name) && tests.some((one) => one.test(name)),
+    (name) => /^(?!DROVER_)[A-Za-z_]\w*$/.test(name) && patterns.some((pattern) => matches(pattern, name)),
   );
 }
 
