@@ -304,7 +304,6 @@ async function startParts(options: OpenOptions, log: Log, config: Config | null)
   return {
     ...apis,
     writer,
-    storage,
     log,
     feed,
     commits,
@@ -403,7 +402,7 @@ function apiOf(parts: Awaited<ReturnType<typeof startParts>>): Drover {
     permits,
     files: { put: files.put, get: files.get, open: files.open, totals: files.totals },
     schedules,
-    plans: createPlans(parts),
+    plans: createPlans(writer),
     callbacks,
     queue: () => read(() => queueView(state, writer.now())),
     pause: (target = {}) => setPaused(target, true),

@@ -143,15 +143,3 @@ function sorted(value: unknown): unknown {
 
 /** An id has no blanks and no control characters; values in a name may have any. */
 const plainName = (name: string): string => name.replaceAll(/[^\w.[\],=@%+-]+/g, "_").slice(0, NAME_MAX);
-
-/** What a task sees of those it needs, by their names in the plan; the log has them by id. */
-export function inputsByName<Input>(
-  { task, needs: ids }: Pick<Matched, "task" | "needs">,
-  inputs: Readonly<Record<string, Input>>,
-): Readonly<Record<string, Input>> {
-  const known = task.needs.flatMap((name, index) => {
-    const input = inputs[ids[index] ?? name];
-    return input === undefined ? [] : [[name, input] as const];
-  });
-  return Object.fromEntries(known);
-}

@@ -4,7 +4,7 @@
 
 export { problemsIn, shownPath } from "./check.ts";
 export type { PlanConfig } from "./config.ts";
-export { hasEnded, hashTasks, inputsByName, type Known, type Matched, matchHashed, matchTasks } from "./identity.ts";
+export { hasEnded, hashTasks, type Known, type Matched, matchHashed, matchTasks } from "./identity.ts";
 export { type Order, orderOf, withNeeds } from "./order.ts";
 export { type Plan, type PlanDefaults, readPlanValue } from "./plan.ts";
 export type { Found, Path } from "./problem.ts";

@@ -63,21 +63,19 @@ export async function runAlone({ call, plan, tasks, data, slots, clock }: Prepar
     const { runState, end } = await running.ended.catch(rethrown(data));
     show.end();
     const exit = exitOf(runState, end, interrupts.signal());
-    const { before, all } = runState.counts();
-    if (before < all || output.isJson)
-      await showSummary(
-        {
-          runState,
-          end,
-          name,
-          command: commandOf(call),
-          isFound: runDirectory(name, terminal.cwd) === data,
-          where: { slots, data },
-          exit,
-          tookMs: terminal.now() - startedAt,
-        },
-        { left: leavingsHere(attempts, terminal.cwd), output, cwd: terminal.cwd },
-      );
+    await showSummary(
+      {
+        runState,
+        end,
+        name,
+        command: commandOf(call),
+        isFound: runDirectory(name, terminal.cwd) === data,
+        where: { slots, data },
+        exit,
+        tookMs: terminal.now() - startedAt,
+      },
+      { left: leavingsHere(attempts, terminal.cwd), output, cwd: terminal.cwd },
+    );
     return exit;
   } finally {
     show.end();

@@ -75,21 +75,19 @@ export async function joinPlan(joining: Joining): Promise<ExitCode> {
     show.end();
     const end: RunEnd = leaving.isCancelled() && ended.kind === "over" ? { kind: "interrupted" } : ended;
     const exit = exitOf(runState, end, leaving.signal());
-    const { before, all } = runState.counts();
-    if (before < all || output.isJson)
-      await showSummary(
-        {
-          runState,
-          end,
-          name,
-          command: file === null ? null : `drover run ${asWord(file)}`,
-          isFound: true,
-          where,
-          exit,
-          tookMs: tookMs(view, terminal.now() - startedAt),
-        },
-        { left: leavingsOnServer(link, name), output, cwd: terminal.cwd },
-      );
+    await showSummary(
+      {
+        runState,
+        end,
+        name,
+        command: file === null ? null : `drover run ${asWord(file)}`,
+        isFound: true,
+        where,
+        exit,
+        tookMs: tookMs(view, terminal.now() - startedAt),
+      },
+      { left: leavingsOnServer(link, name), output, cwd: terminal.cwd },
+    );
     return exit;
   } finally {
     show.end();

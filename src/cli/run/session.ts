@@ -143,8 +143,8 @@ async function putPlan(drover: Drover, request: RunRequest, openedAt: number): P
 
 /** Before plans were put, the log had their tasks without a group: what of those has not ended is of no interest. */
 async function cancelStrangers(drover: Drover, plan: string): Promise<void> {
-  const live = [...drover.state.tasks.values()].filter(({ end, extra }) => end === null && extra?.group == null);
   if (drover.state.plans.has(plan)) return;
+  const live = [...drover.state.tasks.values()].filter(({ end, extra }) => end === null && extra?.group == null);
   for (const { id } of live.toReversed()) await drover.cancel(id, { reason: "it is no part of this run" });
 }
 

@@ -55,9 +55,12 @@ const TINTS: Readonly<Partial<Record<Row["state"], Tint>>> = {
   parked: "yellow",
 };
 
+/** Of a plan that was done before nothing more is said to people than that. */
 export async function showSummary(ended: Ended, tools: Tools): Promise<void> {
   const { runState } = ended;
   const { output } = tools;
+  const { before, all } = runState.counts();
+  if (before === all && !output.isJson) return;
   const kept = await tools.left.kept(runState.rows);
   if (output.isJson) return output.line(jsonSummary(ended, tools, kept), () => "");
   if (ended.end.kind === "detached") return output.say(detachedText(ended));

@@ -11,7 +11,6 @@ import * as s from "../../protocol/schema/index.ts";
 import { PAGE_DEFAULT, PLAN_ID_MAX, planFilterFields, putPlanFields } from "../../protocol/shapes/index.ts";
 import { readBody, readOptions } from "../base/call-options.ts";
 import { accepted, refused } from "../base/drover-error.ts";
-import type { StorageGuard } from "../writer/storage-guard.ts";
 import { onceDurable, type Writer } from "../writer/writer.ts";
 import { currentTasks, planSummary, planView, tasksOf } from "./plan-view.ts";
 import { dropMissing, putPlan } from "./put-plan.ts";
@@ -85,8 +84,7 @@ const filterSchema: s.Schema<PlanFilter> = s.object<PlanFilter>({
 });
 const readId = name(PLAN_ID_MAX);
 
-export function createPlans(deps: { readonly writer: Writer; readonly storage: Pick<StorageGuard, "room"> }): Plans {
-  const { writer } = deps;
+export function createPlans(writer: Writer): Plans {
   const { state } = writer;
 
   function find(given: unknown): Plan {
@@ -103,7 +101,7 @@ export function createPlans(deps: { readonly writer: Writer; readonly storage: P
       ...(agentId === undefined ? {} : { agent: agentId }),
       ...(project === undefined ? {} : { project }),
     };
-    const counts = await putPlan(deps, id, document, { ...rest, unsaid });
+    const counts = await putPlan(writer, id, document, { ...rest, unsaid });
     return onceDurable(writer, () => ({ ...planView(state, find(id)), ...counts }));
   }
 

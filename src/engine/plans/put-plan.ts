@@ -27,7 +27,6 @@ import { nextTurn } from "../../std/index.ts";
 import { canonical, hashOfText } from "../base/canonical-json.ts";
 import { accepted, badInput, DroverError, reading, refused } from "../base/drover-error.ts";
 import { type ReadTask, readTaskBody } from "../tasks/task-body.ts";
-import type { StorageGuard } from "../writer/storage-guard.ts";
 import type { Writer } from "../writer/writer.ts";
 import { planTaskBody } from "./plan-body.ts";
 import { tasksOf } from "./plan-view.ts";
@@ -54,14 +53,11 @@ const PROBLEMS_MAX = 50;
 /** A run of a plan takes ids that no task has; so often is another number tried. */
 const RUNS_MAX = 10_000;
 const READ_AT_ONCE = 250;
-const NOTHING_WITH_IT = { cancels: [], retries: [], submissions: [] } as const;
 const NO_PART = "it is no part of the plan any more";
 
-type Deps = { readonly writer: Writer; readonly storage: Pick<StorageGuard, "room"> };
-
 /** Decided and applied when it resolves; durable later. What a large plan takes is done in slices before. */
-export async function putPlan(deps: Deps, id: string, document: unknown, options: PutOptions): Promise<PutCounts> {
-  const { state } = deps.writer;
+export async function putPlan(writer: Writer, id: string, document: unknown, options: PutOptions): Promise<PutCounts> {
+  const { state } = writer;
   const { directory = null } = options;
   if (directory !== null && !isAbsolute(directory)) throw badInput("directory", directory, "an absolute path");
   const before = state.plans.get(id);
@@ -86,7 +82,7 @@ export async function putPlan(deps: Deps, id: string, document: unknown, options
     throw new DroverError("conflict", `the plan ${id} was put or removed by another call; put it again`);
   const isPaused = before?.paused === "asked";
   const counts = bringAbout(
-    deps,
+    writer,
     id,
     { document, directory, plan, bodyOf, ...match(state, id, hashed, options) },
     options,
@@ -109,7 +105,7 @@ type Prepared = Match & {
 
 /** One command after the other, without a pause: nothing starts in between. */
 function bringAbout(
-  { writer, storage }: Deps,
+  writer: Writer,
   id: string,
   { document, directory, plan, bodyOf, run, matched, strays }: Prepared,
   { failFast: failsFast = false }: PutOptions,
@@ -118,7 +114,6 @@ function bringAbout(
   const withFate = (fate: Matched["fate"]): Matched[] => matched.filter((one) => one.fate === fate);
   const [retries, submits] = [withFate("retry"), withFate("submit")];
   const bodies = submits.map(bodyOf);
-  checkRoom(writer, storage, bodies);
   const text = reading(document, "", () => canonical(document, ""));
   const put = {
     type: "put-plan",
@@ -173,7 +168,9 @@ export function dropMissing(writer: Writer, plan: Plan): void {
     failsFast,
     tasks,
     ...stored,
-    ...NOTHING_WITH_IT,
+    cancels: [],
+    retries: [],
+    submissions: [],
   } as const;
   accepted(writer.execute(put, text));
 }
@@ -274,21 +271,3 @@ const isAdopted = (state: State, plan: string, { id, phase }: Pick<Matched, "id"
 
 const isIn = ({ tasks }: State, plan: string, id: string): boolean =>
   tasks.get(id as TaskId)?.extra?.group?.group.id === groupOfPlan(plan);
-
-// ------------------------------------------------------------------ room for all
-
-/** Throws what the first of them that cannot be let in would be refused for. What they need is not there yet. */
-function checkRoom(writer: Writer, storage: Pick<StorageGuard, "room">, bodies: readonly ReadTask[]): void {
-  const now = writer.now();
-  const bytes = new Map<string, { readonly keeper: ReadTask["submission"]; total: number }>();
-  for (const { submission } of bodies) {
-    const key = `${submission.project}\n${submission.agent}`;
-    const entry = bytes.get(key) ?? { keeper: submission, total: 0 };
-    entry.total += submission.bodySize;
-    bytes.set(key, entry);
-  }
-  for (const { keeper, total } of bytes.values()) {
-    const full = storage.room(keeper, total, now);
-    if (full !== null) throw refused(full);
-  }
-}
