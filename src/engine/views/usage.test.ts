@@ -6,7 +6,10 @@ import { test } from "node:test";
 import { createTestDrover } from "../../testing/index.ts";
 
 const DAY = 86_400_000;
-const at = Date.parse("2026-01-31T12:00:00Z");
+const HOUR = 3_600_000;
+/** The next day is a minute away: days that pass on the test clock cost the test time. */
+const at = Date.parse("2026-01-31T23:59:00Z");
+const NEXT_DAY = 120_000;
 const used = (inputTokens: number, outputTokens: number, cost?: number) => ({
   inputTokens,
   outputTokens,
@@ -25,10 +28,10 @@ test("usage is summed up by project, agent, type, day and label, also when tasks
   };
   await submit("a", { project: "web", type: "code", labels: { team: "red", run: "1" } }, used(10, 1, 0.5));
   await submit("b", { project: "web", type: "plan", labels: { team: "blue" } }, used(20, 2));
-  await clock.advance(DAY);
+  await clock.advance(NEXT_DAY);
   await submit("c", { project: "api", agentId: "bob", type: "code", labels: { team: "red" } }, used(30, 3, 0.25));
   await submit("d", { project: "api" }, { outputTokens: 0 });
-  await clock.advance(2 * DAY);
+  await clock.advance(HOUR);
   assert.equal(drover.state.tasks.size, 0, "the records of all are gone");
   await drover.snapshot();
   await drover.close();
@@ -95,7 +98,7 @@ test("the oldest rows go first, and the report says since when it is whole", asy
     await kit.settle();
   };
   await runs(0, 200);
-  await clock.advance(DAY);
+  await clock.advance(NEXT_DAY);
   await runs(200, 313);
   const { rows, goneDay } = drover.state.ledger.labels;
   assert.deepEqual([rows.size, goneDay], [10_000, Math.floor(at / DAY)]);
