@@ -7,3 +7,21 @@ test("the oldest entry goes when there are too many, and one that is remembered 
   for (const [index, key] of ["a", "b", "c", "a", "d"].entries()) remember(map, key, index, 3);
   assert.deepEqual([...map], Object.entries({ c: 2, a: 3, d: 4 }));
 });
+
+test("looking for the oldest does not take longer the more there are", () => {
+  /** Each look begins at the first place of the map, and passes over what was deleted there. */
+  let looks = 0;
+  class Watched extends Map<number, true> {
+    override keys(): ReturnType<Map<number, true>["keys"]> {
+      looks++;
+      return super.keys();
+    }
+  }
+  const [max, count] = [1000, 10_000];
+  const map = new Watched();
+  for (let key = 0; key < count; key++) {
+    remember(map, key, true, max);
+    assert.ok(map.size <= max && map.has(key) && (key < 500 || map.has(key - 500)));
+  }
+  assert.ok(looks <= (8 * count) / max, `${looks} looks for ${count} entries`);
+});
