@@ -96,7 +96,8 @@ function readReport(task: TaskId, given: ResultReport, fault: FilesFault | null)
     return unkept("result_too_large", `its result is ${payload.size} bytes, and ${most}`);
   }
   const resultHash = payload?.hash ?? null;
-  const digest = `${outcome} ${resultHash ?? hash("sha256", shownError ?? note ?? question ?? "", "hex")}`;
+  const words = shownError ?? note ?? question ?? "";
+  const digest = `${outcome} ${resultHash ?? (words === "" ? "" : hash("sha256", words, "hex"))}`;
   const left = given.files === undefined ? {} : { files: given.files };
   const report = { ...plain, resultHash, resultSize: payload?.size ?? 0, ...left };
   return { report, digest, ...(payload === undefined ? {} : { text: payload.text }) };
