@@ -41,6 +41,8 @@ function listening(level: string): Listening {
   return { logger: pino({ level }, stream), lines, text, said };
 }
 
+/** As pino numbers it. */
+const DEBUG = 20;
 const SECRET = "hunter2-of-the-prompt";
 const TOKEN = "token-of-admin-0123456789";
 const settings = {
@@ -110,6 +112,7 @@ test("the log tells of every step of a life and of no secret, also at its most t
     assert.ok(told.includes(step), `${step} is missing: ${told.join(", ")}`);
   const done = heard.lines().find(({ msg }) => msg === "task done");
   assert.deepEqual([done?.taskId, done?.agentId, done?.attempt, typeof done?.runMs], [taskId, "ann", 1, "number"]);
+  assert.equal(done?.level, DEBUG, "what happens to every task is for debug");
   const unheard = heard.lines().find(({ msg }) => msg === "webhook retried");
   assert.deepEqual([unheard?.reason, unheard?.host], ["connect ECONNREFUSED 127.0.0.1:9", "127.0.0.1:9"]);
   assert.ok(

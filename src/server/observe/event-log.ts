@@ -3,8 +3,8 @@
  *
  * Lines follow events that are durable. A name, a number or an id is written; a payload, a prompt, a result, a URL or
  * the text of an error is not, since any of them may hold a secret; why a webhook failed is said in words that hold no
- * more than its host and address. What happens to every task on its way (submitted, given to a worker) is for `debug`,
- * and costs nothing while that level is off.
+ * more than its host and address. What happens to every task that goes well (submitted, given to a worker, done) is for
+ * `debug`, and costs nothing while that level is off.
  */
 import type { Logger } from "pino";
 import type { Event, State } from "../../core/model/index.ts";
@@ -80,7 +80,7 @@ const LINES: { readonly [Kind in Event["kind"]]?: LineOf<Extract<Event, { kind: 
   "attempt-started": ({ task: taskId, attempt }) => line("debug", "attempt started", { taskId, attempt }),
   "attempt-stopping": ({ task: taskId, attempt, cause }) =>
     line("debug", "attempt is to stop", { taskId, attempt, cause }),
-  "task-done": ofEnd("info", "task done"),
+  "task-done": ofEnd("debug", "task done"),
   "task-failed": ofEnd("warn", "task failed"),
   "task-cancelled": ofEnd("info", "task cancelled"),
   "task-skipped": ofEnd("info", "task skipped"),
@@ -108,4 +108,5 @@ const DETAILS: ReadonlySet<string> = new Set([
   "task-assigned",
   "attempt-started",
   "attempt-stopping",
+  "task-done",
 ]);
