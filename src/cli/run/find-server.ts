@@ -6,7 +6,7 @@
  */
 import { dirname, join, relative } from "node:path";
 import { addressFromEnv } from "../../client/index.ts";
-import { liveServer, OWN_DATA, readServerFile } from "../shell/server-file.ts";
+import { isThere, OWN_DATA, readServerFile } from "../shell/server-file.ts";
 import type { Terminal } from "../shell/terminal.ts";
 import { shortPath } from "../shell/text.ts";
 
@@ -37,7 +37,7 @@ export async function findServer(given: {
     const said = readServerFile(data);
     if (said === null) continue;
     const by = shortPath(join(data, "server.json"), terminal.cwd);
-    if ((await liveServer(data, terminal.fetch)) !== null) return { url: said.url, by, directory: data };
+    if (await isThere(said, terminal.fetch)) return { url: said.url, by, directory: data };
     noted(`the server that ${by} names is gone`);
   }
   return null;

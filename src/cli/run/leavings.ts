@@ -5,8 +5,8 @@
 import { ClientError } from "../../client/index.ts";
 import { spokenBy } from "../shell/log-text.ts";
 import { asTyped } from "../shell/problem.ts";
+import { asWord, shortPath } from "../shell/text.ts";
 import type { Attempts } from "./attempts.ts";
-import { asWord, shownPath } from "./lines.ts";
 import type { Link } from "./link.ts";
 import type { Row } from "./state.ts";
 
@@ -23,7 +23,7 @@ export type Leavings = {
 
 export const leavingsHere = (attempts: Attempts, cwd: string): Leavings => ({
   tail: ({ id, attempt }, lines) => attempts.tail(id, attempt, lines),
-  wholeLog: ({ id, attempt }) => shownPath(attempts.logPath(id, attempt), cwd),
+  wholeLog: ({ id, attempt }) => shortPath(attempts.logPath(id, attempt), cwd),
   logFile: ({ id, attempt }) => attempts.logPath(id, attempt),
   kept: async (rows) =>
     new Map(

@@ -4,9 +4,8 @@
  * The first word says what, the second to which task; the rest is how long it took or why. The lines are the whole
  * story in a file or a pipe; on a terminal they stand above the live picture.
  */
-import { relative } from "node:path";
 import { asTyped } from "../shell/problem.ts";
-import { type Paint, padEnd, plain, type Tint, widthOf } from "../shell/text.ts";
+import { asWord, type Paint, padEnd, plain, type Tint, widthOf } from "../shell/text.ts";
 import { span } from "../show/time.ts";
 import type { Fact, Row, RunState } from "./state.ts";
 
@@ -27,12 +26,6 @@ const WORDS: Readonly<Record<Fact["kind"], readonly [word: string, tint: Tint]>>
 const WORD_WIDTH = 9;
 const NAME_WIDTH_MAX = 40;
 
-/** A path as a person here would write it. */
-export function shownPath(path: string, cwd: string): string {
-  const short = relative(cwd, path);
-  return short === "" || short.startsWith("..") ? path : short;
-}
-
 /** `3 done`, `1 failed`: those that are not none. */
 export const countWords = (counts: Readonly<Record<string, number>>): string[] =>
   Object.entries(counts).flatMap(([word, count]) => (count > 0 ? [`${count} ${word}`] : []));
@@ -48,10 +41,6 @@ export function waitsFor(asks: readonly string[], plan: string | null, run: stri
   ];
   return `waits for approval of ${asks.map(plain).join(", ")}: ${asTyped(ways.join(", or "))}`;
 }
-
-/** As a shell takes it for one word. */
-export const asWord = (word: string): string =>
-  /^[\w.,:/@%+-]+$/.test(word) ? word : `'${plain(word).replaceAll("'", `'\\''`)}'`;
 
 /** How wide the column of names is. */
 export const nameWidth = ({ rows }: RunState): number =>

@@ -10,9 +10,9 @@
 import { type Clock, ringEvery } from "../../std/index.ts";
 import type { Output } from "../shell/output.ts";
 import type { Terminal } from "../shell/terminal.ts";
-import { clip, type Paint, padEnd, padStart, plain, plainLines } from "../shell/text.ts";
+import { clip, type Paint, padEnd, padStart, plain, plainLines, shortPath } from "../shell/text.ts";
 import { span } from "../show/time.ts";
-import { countWords, jsonOf, lineOf, nameWidth, roundText, shownPath } from "./lines.ts";
+import { countWords, jsonOf, lineOf, nameWidth, roundText } from "./lines.ts";
 import type { RunObserver } from "./session.ts";
 import type { Counts, Row, RunState } from "./state.ts";
 
@@ -84,7 +84,7 @@ function begunText(all: number, before: number, { name, where, terminal }: ShowP
   if (before === all) return `${name}: all of it (${tasks(all)}) was done before; --fresh runs it anew.`;
   const first = before === 0 ? tasks(all) : `${before} of ${tasks(all)} done before`;
   if ("server" in where) return `${name}: ${first}, on the server at ${where.server} (${where.by})`;
-  return `${name}: ${first}, ${where.slots} at once; log in ${shownPath(where.data, terminal.cwd)}`;
+  return `${name}: ${first}, ${where.slots} at once; log in ${shortPath(where.data, terminal.cwd)}`;
 }
 
 // ------------------------------------------------------------ the live picture

@@ -6,10 +6,10 @@
  */
 import type { Output } from "../shell/output.ts";
 import { asTyped, EXIT, type ExitCode } from "../shell/problem.ts";
-import { plain, type Tint } from "../shell/text.ts";
+import { plain, shortPath, type Tint } from "../shell/text.ts";
 import { count, cost as shownCost, span } from "../show/time.ts";
 import type { Kept, Leavings } from "./leavings.ts";
-import { countWords, shownPath, waitsFor } from "./lines.ts";
+import { countWords, waitsFor } from "./lines.ts";
 import type { RunEnd } from "./session.ts";
 import type { Where } from "./show.ts";
 import { isLive, type Row, type RunState, sumOf, type Used } from "./state.ts";
@@ -106,7 +106,7 @@ async function failureText(row: Row, { left, output }: Tools): Promise<string> {
 
 function keptText({ name }: Row, kept: Kept | undefined, cwd: string): string[] {
   if (kept === undefined) return [];
-  const path = kept.path === undefined ? "" : `, in ${shownPath(kept.path, cwd)}`;
+  const path = kept.path === undefined ? "" : `, in ${shortPath(kept.path, cwd)}`;
   return [`${plain(name)} left work on branch ${kept.branch}${path}`];
 }
 

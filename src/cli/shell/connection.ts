@@ -10,6 +10,7 @@ import { addressFromEnv, ClientError, createClient } from "../../client/index.ts
 import type { Output } from "./output.ts";
 import { asTyped, CliProblem, EXIT, type ExitCode, type Problem } from "./problem.ts";
 import { fetchFrom, ownServer } from "./server-file.ts";
+import { asWord } from "./text.ts";
 import { type Call, given } from "./verb.ts";
 
 /** Enough to bridge a restart of the server, and little enough to wait for. */
@@ -111,14 +112,14 @@ function nextStep(code: ClientErrorCode, details: NonNullable<Problem["details"]
   const { field, allowed } = details;
   if (code === "not_found") return whereToLook(details);
   if (code !== "forbidden" || typeof allowed !== "string" || typeof field !== "string") return null;
-  if (/\bagentId$/.test(field)) return `add --agent ${quoted(allowed)}, or set DROVER_AGENT to it`;
-  return /\bproject$/.test(field) ? `add --project ${quoted(allowed)}, or leave --project out` : null;
+  if (/\bagentId$/.test(field)) return `add --agent ${asWord(allowed)}, or set DROVER_AGENT to it`;
+  return /\bproject$/.test(field) ? `add --project ${asWord(allowed)}, or leave --project out` : null;
 }
 
 /** What lists those there are. A log that is not found names more than one thing, and says itself where it may be. */
 function whereToLook({ project, path, ...named }: NonNullable<Problem["details"]>): string | null {
   if (typeof project === "string")
-    return `drover projects lists them; drover projects set ${quoted(project)} --weight 1 registers it`;
+    return `drover projects lists them; drover projects set ${asWord(project)} --weight 1 registers it`;
   if (typeof path === "string")
     return "the path is added to the address in --url or DROVER_URL: that is http://HOST:PORT, mostly without a path";
   const [only = "", ...others] = Object.keys(named);
@@ -127,6 +128,3 @@ function whereToLook({ project, path, ...named }: NonNullable<Problem["details"]
 }
 
 const LISTED_BY = new Map(Object.entries({ taskId: "tasks", workerId: "workers", scheduleId: "schedules" }));
-
-/** As a shell takes it for one word. */
-const quoted = (word: string): string => (/^[\w.,:/@%+-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`);

@@ -6,6 +6,7 @@
  * object of the shape the API uses, also on standard error, so that standard output stays what was asked for.
  */
 import { dirname, join, relative, resolve, sep } from "node:path";
+import { asWord } from "./text.ts";
 
 /**
  * What the exit code of `drover` means. Scripts rely on these numbers: a meaning may be added, never moved.
@@ -74,7 +75,7 @@ export function nameIn(cwd: string, thisFile: string): string {
   const whole = join(clone, "bin/drover.js");
   const short = relative(cwd, whole);
   const path = short.length < whole.length ? short : whole;
-  return `node ${/^[\w./+@-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`}`;
+  return `node ${asWord(path)}`;
 }
 
 /** Commands in a text, as they are typed here. */

@@ -91,8 +91,12 @@ function isAlive(pid: number): boolean {
 /** The server that owns this directory, if it runs now. */
 export async function liveServer(directory: string, fetch: Fetch): Promise<ServerFile | null> {
   const found = readServerFile(directory);
-  return found !== null && (await idAt(found.url, fetch)) === found.id ? found : null;
+  return found !== null && (await isThere(found, fetch)) ? found : null;
 }
+
+/** Whether that start of a server answers at its address. */
+export const isThere = async ({ url, id }: ServerFile, fetch: Fetch): Promise<boolean> =>
+  (await idAt(url, fetch)) === id;
 
 /** Sends nothing, above all no token, before that start of a server has answered at its address. */
 export function fetchFrom({ url, id }: ServerFile, fetch: Fetch): Fetch {

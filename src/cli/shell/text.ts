@@ -100,6 +100,10 @@ export function wrapLine(line: string, columns: number, further = ""): string[] 
   return [...lines, shown];
 }
 
+/** As a shell takes it for one word. */
+export const asWord = (word: string): string =>
+  /^[\w.,:/@%+-]+$/.test(word) ? word : `'${plain(word).replaceAll("'", `'\\''`)}'`;
+
 /** A path below where we are, as a person would write it. */
 export function shortPath(path: string, cwd: string): string {
   const short = relative(cwd, path);
