@@ -6,7 +6,7 @@
  * look-up takes tells nothing. The last comparison is in constant time. Where there is no token at all everybody is
  * admin. A token may be scoped to projects, an agent or both.
  */
-import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHmac, createSecretKey, hash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Role } from "../protocol/wire/index.ts";
@@ -41,7 +41,7 @@ export type KnownToken = { readonly hash: Buffer; readonly caller: Caller };
 export type Grant = (token: string) => Caller | null;
 
 export function createAccess(tokens: readonly KnownToken[], grant: Grant = () => null): Access {
-  const key = randomBytes(HASH_BYTES);
+  const key = createSecretKey(randomBytes(HASH_BYTES));
   const blinded = (hashed: Buffer): Buffer => createHmac("sha256", key).update(hashed).digest();
   const known = new Map<string, { readonly check: Buffer; readonly caller: Caller }>();
   for (const { hash, caller } of tokens) {
