@@ -18,6 +18,7 @@ import {
   type ShadowTask,
   spentWithin,
   takesTask,
+  wantsWorktree,
 } from "./shadow.ts";
 import { gateOf } from "./shadow-events.ts";
 
@@ -85,6 +86,9 @@ function auditWorker({ shadow, task, event, live, complain }: Start): void {
   const sum = (of: "cpu" | "memory"): number => mine.reduce((total, { spec }) => total + spec[of], 0);
   if (sum("cpu") + cpu > worker.cpu) say("resources", `which has ${worker.cpu - sum("cpu")} of ${cpu} millicores left`);
   if (sum("memory") + memory > worker.memory) say("resources", `which has too little memory left for ${memory}`);
+  const trees = mine.filter(wantsWorktree).length;
+  if (wantsWorktree(task) && trees >= worker.worktrees)
+    say("worktrees", `which has ${trees} of ${worker.worktrees} worktrees`);
   const missing = capabilities.find((capability) => !worker.capabilities.includes(capability));
   if (missing !== undefined) say("capabilities", `which lacks ${missing}`);
   if (!takesTask(worker, task)) say("takes", "which does not take its action, type or project");

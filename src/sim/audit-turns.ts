@@ -22,7 +22,7 @@ export function auditTurns(shadow: Shadow, event: Event, complain: Complain): vo
   const rivals = [...shadow.tasks.values()].filter(
     (other) =>
       other !== task &&
-      isRunnable(other) &&
+      isRunnable(shadow, other) &&
       other.pin === null &&
       other.shape === task.shape &&
       (worker === undefined || takesTask(worker, other)) &&
@@ -61,7 +61,7 @@ function mayBePassed(shadow: Shadow, { spec, estimate }: ShadowTask, by: ShadowT
     return budgets.length > 0 && !(by.estimate === 0 && other.spec.type === by.spec.type);
   };
   return [...shadow.tasks.values()].some(
-    (other) => other.spec.project === spec.project && isRunnable(other) && mayWait(other),
+    (other) => other.spec.project === spec.project && isRunnable(shadow, other) && mayWait(other),
   );
 }
 

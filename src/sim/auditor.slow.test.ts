@@ -7,7 +7,7 @@ import { test } from "node:test";
 import type { Config } from "../core/config/config.ts";
 import type { Event, EventKind } from "../core/model/events.ts";
 import type { State } from "../core/model/state.ts";
-import type { Inputs } from "../engine/index.ts";
+import type { Inputs, Plans } from "../engine/index.ts";
 import type { Log } from "../log/log.ts";
 import type { MemoryStore } from "../log/memory/memory-log.ts";
 import { writeHistory } from "./fleet-script.ts";
@@ -86,6 +86,26 @@ const eachInput =
   (change: Partial<Inputs[string]>) =>
   (inputs: Inputs): Inputs =>
     Object.fromEntries(Object.entries(inputs).map(([key, input]) => [key, { ...input, ...change }]));
+
+/** Calls that tell of plans do something else. */
+const planning = (change: (plans: Plans) => Partial<Plans>) => (): PlantedBug => ({
+  plans: (plans) => ({ ...plans, ...change(plans) }),
+});
+/** What a plan has done is submitted once more, under other rules. */
+function doneAgain(): PlantedBug {
+  const known = new Map<string, Event>();
+  const tamper = (event: Event): Event[] => {
+    if (event.kind === "task-submitted" && event.group !== null) known.set(event.task, event);
+    const submitted = event.kind === "task-done" ? known.get(event.task) : undefined;
+    if (event.kind !== "task-done" || submitted === undefined) return [event];
+    return [event, { ...submitted, at: event.at, task: `${event.task}0` } as Event];
+  };
+  return { tamper };
+}
+const withoutLast = (document: unknown): unknown => {
+  const { tasks, ...rest } = document as { tasks: object };
+  return { ...rest, tasks: Object.fromEntries(Object.entries(tasks).slice(0, -1)) };
+};
 
 const NO_FAULTS: readonly Fault[] = [];
 /** Without changes of rules under way, with a budget where one is wanted. */
@@ -330,6 +350,60 @@ const rows: Row[] = [
     plant: shown("attempt-files", (event) => [{ ...event, files: [] }]),
   },
   {
+    name: "a task of a paused plan starts",
+    rule: "plan-pause",
+    plant: () => ({ ...shown("plan-put", (event) => [event, pausedBy(event)])(), deafTo: ["plan-lost"] }),
+  },
+  { name: "the pause of a plan is forgotten", rule: "plan-lost", plant: shown("plan-paused", () => []) },
+  {
+    name: "a pause of a plan is answered and not stored",
+    rule: "durable",
+    plant: planning(({ get }) => ({ pause: (id) => get(id) })),
+  },
+  {
+    name: "a plan goes on after a failure that should stop it",
+    rule: "plan-fail-fast",
+    plant: shown("plan-put", (event) => [{ ...event, failsFast: true }]),
+  },
+  {
+    name: "a put does again what is done",
+    rule: "plan-repeats",
+    plant: doneAgain,
+  },
+  {
+    name: "a put that is repeated changes something",
+    rule: "plan-again",
+    plant: planning(({ put }) => ({ put: (id, document, options) => put(id, document, { ...options, fresh: true }) })),
+  },
+  {
+    name: "a plan that is put again as it was has other tasks",
+    rule: "plan-again",
+    plant: shown("plan-put", (event) => [
+      { ...event, tasks: event.tasks.map(({ name, id }) => ({ name, id: `${id}${event.at}` })) },
+    ]),
+  },
+  {
+    name: "a plan is put without one of its tasks",
+    rule: "plan-whole",
+    plant: planning(({ put }) => ({ put: (id, document, options) => put(id, withoutLast(document), options) })),
+  },
+  {
+    name: "a plan that is known does not hold its records",
+    rule: "plan-records",
+    plant: shown("plan-removed", () => []),
+    waitMs: 3 * 3_600_000,
+  },
+  {
+    name: "a plan is forgotten before its time",
+    rule: "plan-removed",
+    plant: shown("config-changed", (event) => [withScheduler(event, { planTtl: 9e9, plansMax: 1000 })]),
+  },
+  {
+    name: "a worker has more worktrees than it has room for",
+    rule: "worktrees",
+    plant: shown("worker-joined", (event) => [{ ...event, worktrees: 0 }]),
+  },
+  {
     name: "the live state is not what the log says",
     rule: "replay",
     plant: () => ({
@@ -343,6 +417,9 @@ const rows: Row[] = [
 function withScheduler(event: Extract<Event, { kind: "config-changed" }>, rules: object): unknown {
   return { ...event, config: { ...event.config, scheduler: { ...event.config.scheduler, ...rules } } };
 }
+const pausedBy = ({ at, plan }: { at: number; plan: string }): unknown => ({
+  ...{ kind: "plan-paused", at, plan, cause: "asked" },
+});
 const skipped = ({ task, at, attempt }: { task: string; at: number; attempt: number }): unknown => ({
   ...{ kind: "task-assigned", at, task, attempt: attempt + 2, worker: "w1", charge: 1e9, reserve: 1e6 },
   ...{ reason: { type: "random" }, rank: { express: true, hold: false } },

@@ -20,7 +20,9 @@ import { createMemoryLog, type MemoryStore } from "../log/memory/index.ts";
 import { auditFiles, auditInputs, auditParked } from "./audit-flow.ts";
 import { auditLife } from "./audit-life.ts";
 import { auditGates, auditLimits } from "./audit-limits.ts";
+import { auditPlans, comparePlans } from "./audit-plans.ts";
 import { auditTurns } from "./audit-turns.ts";
+import type { PlanPutStep } from "./history.ts";
 import { type Complain, newShadow, type Shadow, type ShadowTask, tick } from "./shadow.ts";
 import { note } from "./shadow-events.ts";
 import type { SimFiles } from "./sim-files.ts";
@@ -36,6 +38,8 @@ export type Auditor = {
   /** Reads what was committed since it last looked. */
   catchUp(): void;
   acknowledged(answer: Acknowledged): void;
+  /** A plan was put, and these tasks were named in the answer. */
+  acknowledgedPut(step: PlanPutStep, tasks: readonly { readonly name: string; readonly taskId: string }[]): void;
   /** A task was said to be over. */
   saidToBe(task: string, state: string): void;
   complain: Complain;
@@ -71,9 +75,10 @@ export function createAuditor(store: MemoryStore, blinkers: Blinkers = {}): Audi
     if (event.at < shadow.at) complain("time", `${event.kind} at ${event.at} comes after an event at ${shadow.at}`);
     tick(shadow, event.at);
     const before = complaints.length;
-    for (const rule of [auditLife, auditLimits, auditTurns, auditGates]) rule(shadow, event, complain);
+    for (const rule of [auditLife, auditLimits, auditTurns, auditGates, auditPlans]) rule(shadow, event, complain);
     const kind = event.kind === "task-submitted" && event.ofRunning ? "child-submitted" : event.kind;
     counts.set(kind, (counts.get(kind) ?? 0) + 1);
+    if ("plan" in event) seen.add(`${event.kind} ${event.plan}`);
     if ("task" in event && event.task !== null) seen.add(`${event.kind} ${event.task}`);
     const isNonsense = complaints.slice(before).some(({ rule }) => rule === "known-task");
     if (!isNonsense) note(shadow, event);
@@ -96,15 +101,26 @@ export function createAuditor(store: MemoryStore, blinkers: Blinkers = {}): Audi
     }
   }
 
+  function acknowledged({ what, task, kind }: Acknowledged): void {
+    catchUp();
+    if (!seen.has(`${kind} ${task}`)) complain("durable", `${what} was acknowledged, but no ${kind} of it is stored`);
+  }
+
   return {
     complaints,
     shadow,
     counts,
     catchUp,
     complain,
-    acknowledged({ what, task, kind }) {
-      catchUp();
-      if (!seen.has(`${kind} ${task}`)) complain("durable", `${what} was acknowledged, but no ${kind} of it is stored`);
+    acknowledged,
+    acknowledgedPut({ plan, document, options }, tasks) {
+      const what = `put of ${plan}`;
+      acknowledged({ what, task: plan, kind: "plan-put" });
+      for (const { taskId } of tasks) acknowledged({ what, task: taskId, kind: "task-submitted" });
+      const missing = (options.only ?? Object.keys(document.tasks)).filter(
+        (name) => !tasks.some((task) => task.name === name),
+      );
+      if (missing.length > 0) complain("plan-whole", `${plan} is put without ${missing.join(", ")}`);
     },
     saidToBe(task, state) {
       catchUp();
@@ -124,6 +140,7 @@ export function createAuditor(store: MemoryStore, blinkers: Blinkers = {}): Audi
         compareGates(shadow, state, complain);
         auditFiles(shadow, state, files, now, complain);
         auditParked(shadow, state, complain);
+        comparePlans(shadow, state, complain);
       }
       auditSleep(state, now, complain);
       auditReasons(state, now, complain);

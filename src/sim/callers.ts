@@ -6,18 +6,19 @@
 import { DroverError, isStop } from "../engine/base/index.ts";
 import type { TaskInput } from "../engine/index.ts";
 import type { SimContext } from "./context.ts";
-import type { Act, Step } from "./history.ts";
+import type { Act, PlanPutStep, Step } from "./history.ts";
 import type { SimEngine } from "./open-engine.ts";
 
 export type Callers = {
   /** Submits that were never answered, by the id of the task. */
-  readonly unanswered: ReadonlyMap<string, TaskInput>;
+  readonly unanswered: ReadonlyMap<string, TaskInput | PlanPutStep>;
   /** Takes down how a call to the engine ends; a refusal is an answer too. */
   expect<Value>(call: Promise<Value>, onAnswer?: (value: Value) => void, onGone?: () => void): void;
   submit(engine: SimEngine, body: TaskInput): void;
   /** The same for a body whose instants are relative. */
   submitTimed(engine: SimEngine, body: TaskInput): void;
   submitBatch(engine: SimEngine, batch: Extract<Step, { do: "batch" }>["batch"]): void;
+  putPlan(engine: SimEngine, step: PlanPutStep): void;
   /** What was never answered is asked again. */
   submitAgain(engine: SimEngine): void;
 };
@@ -26,7 +27,7 @@ type TimedParams = { readonly acts?: readonly Act[]; readonly deadlineIn?: numbe
 
 export function createCallers(context: SimContext): Callers {
   const { auditor } = context;
-  const unanswered = new Map<string, TaskInput>();
+  const unanswered = new Map<string, TaskInput | PlanPutStep>();
 
   const expect: Callers["expect"] = (call, onAnswer = () => {}, onGone = () => {}) => {
     call.then(onAnswer, (error: unknown) => {
@@ -43,21 +44,21 @@ export function createCallers(context: SimContext): Callers {
       if (!context.bodies.has(taskId)) context.bodies.set(taskId, actsOf(body));
       auditor.acknowledged({ what: `submit of ${taskId}`, task: taskId, kind: "task-submitted" });
     };
-    expect(answered(engine.submit(body), id), onAnswer, () => {
+    expect(answered(engine.submit(body), id, body), onAnswer, () => {
       const next = context.engine();
       if (id !== undefined && next !== null && next !== engine) submit(next, body);
     });
   }
 
   /** An answer of any kind, but not the silence of an engine that is gone. */
-  async function answered<Value>(call: Promise<Value>, id: string | undefined): Promise<Value> {
+  async function answered<Value>(call: Promise<Value>, id: string | undefined, of: unknown): Promise<Value> {
     try {
       return await call;
     } catch (error) {
       if (isStop(error)) id = undefined;
       throw error;
     } finally {
-      if (id !== undefined) unanswered.delete(id);
+      if (id !== undefined && unanswered.get(id) === of) unanswered.delete(id);
     }
   }
 
@@ -90,14 +91,49 @@ export function createCallers(context: SimContext): Callers {
     });
   }
 
+  /** What was put last is what is wanted: only that is put again when no answer came. */
+  function putPlan(engine: SimEngine, step: PlanPutStep): void {
+    const { plan, document, options, twice } = step;
+    const key = `plan ${plan}`;
+    unanswered.set(key, step);
+    const before = engine.state.seq;
+    const put = engine.plans.put(plan, document, options);
+    const isWithout = engine.state.seq === before;
+    put.catch((error: Error) => {
+      const isGood = isStop(error) || (isWithout && (error as Partial<DroverError>).code !== "bad_request");
+      if (!isGood) auditor.complain("plan-whole", `${plan} is refused, or begun and refused: ${error.message}`);
+    });
+    expect(
+      answered(put, key, step),
+      ({ tasks }) => auditor.acknowledgedPut(step, tasks),
+      () => {
+        const next = context.engine();
+        if (next !== null && next !== engine && unanswered.get(key) === step) putPlan(next, step);
+      },
+    );
+    if (twice) checkAgain(plan, put, engine.plans.put(plan, document, { ...options, fresh: false }));
+  }
+
+  /** What was just put, and taken, changes nothing when it is put again in the same turn. */
+  function checkAgain(plan: string, first: Promise<unknown>, second: ReturnType<SimEngine["plans"]["put"]>): void {
+    const both = Promise.all([second, first.then(Boolean, () => false)]);
+    expect(both, ([{ submitted, retried, cancelled }, isTaken]) => {
+      if (isTaken && submitted + retried + cancelled > 0)
+        auditor.complain("plan-again", `${plan}, put twice: ${JSON.stringify({ submitted, retried, cancelled })}`);
+    });
+  }
+
   return {
     unanswered,
     expect,
     submit,
     submitTimed: (engine, body) => submit(engine, timed(body)),
     submitBatch,
+    putPlan,
     submitAgain(engine) {
-      for (const body of [...unanswered.values()]) submit(engine, body);
+      for (const wanted of [...unanswered.values()])
+        if ("do" in wanted) putPlan(engine, wanted);
+        else submit(engine, wanted);
     },
   };
 }

@@ -10,7 +10,7 @@
  */
 import type { MutableState, State } from "../core/model/index.ts";
 import type { DroverError } from "../engine/base/index.ts";
-import type { FileMedium, Inputs } from "../engine/index.ts";
+import type { FileMedium, Inputs, Plans } from "../engine/index.ts";
 import type { Log } from "../log/index.ts";
 import { createMemoryLog, createMemoryStore, type MemoryStore } from "../log/memory/index.ts";
 import { type Clock, nextTurn } from "../std/index.ts";
@@ -18,6 +18,7 @@ import type { Auditor } from "./auditor.ts";
 import { type AppendFault, createFaultyLog } from "./faulty-log.ts";
 import type { Act, History } from "./history.ts";
 import { openEngine, type SimEngine } from "./open-engine.ts";
+import { actsInName } from "./plan-script.ts";
 import { createRandom } from "./random.ts";
 import { createSimWorld, type Life, type SimWorld } from "./sim-clock.ts";
 import { createSimFiles, type SimFiles } from "./sim-files.ts";
@@ -36,6 +37,7 @@ export type Plant = {
   readonly log?: (log: Log, store: MemoryStore) => Log;
   readonly clock?: (clock: Clock) => Clock;
   readonly files?: (medium: FileMedium) => FileMedium;
+  readonly plans?: (plans: Plans) => Plans;
   /** What handlers are shown instead of their inputs. */
   readonly inputs?: (inputs: Inputs) => Inputs;
 };
@@ -82,7 +84,7 @@ export function createContext(options: ContextOptions): SimContext {
   const surroundings: Surroundings = {
     world,
     isStorm: (gate) => world.elapsed() < (storms.get(gate) ?? -1),
-    actsOf: (task) => bodies.get(task) ?? [],
+    actsOf: (task) => bodies.get(task) ?? actsInName(task),
     noteActs: (task, acts) => bodies.set(task, acts),
     sawInputs: (task, attempt, inputs = {}) => auditor.sawInputs(task, attempt, plant.inputs?.(inputs) ?? inputs),
     noteRefused: () => void tally.refusedReports++,
@@ -224,7 +226,7 @@ function createEngineLives(deps: LivesDeps): EngineLives {
       onCommitted: (batch) => isCurrent() && deps.onCommitted(batch),
     }).then(
       (engine) => {
-        mine.engine = engine;
+        mine.engine = plant.plans === undefined ? engine : { ...engine, plans: plant.plans(engine.plans) };
         void engine.failed.then((error) => onFailed(life, error));
       },
       (error: Error) => {

@@ -8,6 +8,7 @@
 import { STRATEGIES } from "../core/config/index.ts";
 import type { Takes } from "../core/model/index.ts";
 import type { Act, Call, Fault, History, Step } from "./history.ts";
+import { withPlans } from "./plan-script.ts";
 import { createRandom, type Random } from "./random.ts";
 
 const PROJECTS = ["red", "green", "blue"];
@@ -54,7 +55,7 @@ export function writeHistory(options: {
     }
     steps.push(random.percent(25) && step.do !== "wait" ? { ...step, together: true } : step);
   }
-  return { seed, remote, config, steps };
+  return { seed, remote, config, steps: withPlans(seed, steps) };
 }
 
 type Write = (script: Script) => Step;
@@ -123,6 +124,8 @@ function writeConfig(random: Random): History["config"] {
       resultMax: random.pick([5, 1000]),
       failedTtl: 10 * MINUTE,
       failedMax: 20,
+      planTtl: 15 * MINUTE,
+      plansMax: 2,
       remember: random.pick([2 * MINUTE, 1440 * MINUTE]),
       perType: { plan: 1, code: random.between(1, 6), spec: null },
       critical: { maxInFlight: random.between(1, 3) },
@@ -292,11 +295,17 @@ function joinStep(script: Script): Step {
   const cpu = random.pick([null, 2000, 4000]);
   const zone = random.pick([null, "north", "south"]);
   const takes = random.percent(40) ? writeTakes(random) : undefined;
+  // By its number: one more draw would make other histories of the same seeds.
+  const worktrees = script.workers % 2 === 0 ? null : 1;
   if (script.remote) {
-    const settings = { slots, capabilities, cpu, memory: null, zone, status: "ready" } as const;
+    const settings = { slots, capabilities, cpu, memory: null, worktrees, zone, status: "ready" } as const;
     return { do: "remote-join", id, settings, ...(takes === undefined ? {} : { takes }) };
   }
-  return { do: "join", id, options: { id, slots, capabilities, resources: { cpuMillicores: cpu }, zone, ...takes } };
+  return {
+    do: "join",
+    id,
+    options: { id, slots, worktrees, capabilities, resources: { cpuMillicores: cpu }, zone, ...takes },
+  };
 }
 
 /** What a worker says it takes: some of what there is, or what no task asks for. */

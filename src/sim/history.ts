@@ -7,7 +7,7 @@
  */
 
 import type { Takes, WorkerSettings } from "../core/model/index.ts";
-import type { BatchInput, TaskInput } from "../engine/index.ts";
+import type { BatchInput, PlanOptions, TaskInput } from "../engine/index.ts";
 import type { WorkerOptions } from "../engine/workers/index.ts";
 import type { AppendFault } from "./faulty-log.ts";
 
@@ -34,12 +34,23 @@ export type Act = {
 };
 
 type Task = { readonly task: string };
+type Plan = { readonly plan: string };
+export type PlanPutStep = Plan & {
+  readonly do: "plan-put";
+  readonly document: { readonly tasks: Readonly<Record<string, unknown>> } & Readonly<Record<string, unknown>>;
+  readonly options: PlanOptions;
+  /** The same is put once more in the same turn: that must change nothing. */
+  readonly twice: boolean;
+};
+export type PlanVerb = "pause" | "resume" | "cancel" | "retry" | "remove";
 type What =
   | { readonly do: "submit"; readonly body: TaskInput }
   | { readonly do: "batch"; readonly batch: BatchInput }
   | ({ readonly do: "cancel" | "retry" | "read" } & Task)
   | ({ readonly do: "patch"; readonly change: { priority?: number; deadlineIn?: number } } & Task)
   | { readonly do: "pause" | "resume"; readonly target: { project?: string; task?: string } }
+  | PlanPutStep
+  | ({ readonly do: "plan"; readonly verb: PlanVerb } & Plan)
   | { readonly do: "reload"; readonly config: Config }
   | { readonly do: "project"; readonly id: string; readonly settings: Readonly<Record<string, unknown>> }
   | { readonly do: "join"; readonly id: string; readonly options: WorkerOptions }

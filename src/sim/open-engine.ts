@@ -12,10 +12,11 @@ import { readConfig } from "../core/config/index.ts";
 import { type Command, type Decided, type Event, hasEnded } from "../core/model/index.ts";
 import { type DroverError, refused } from "../engine/base/index.ts";
 import { type Drover, type OpenOptions, openDrover, type PauseBody, type TaskInput } from "../engine/index.ts";
+import { createPlans } from "../engine/plans/index.ts";
 import { readTaskBody } from "../engine/tasks/index.ts";
 import { type Applied, recover, startWriter, type Writer } from "../engine/writer/index.ts";
 
-type Shared = "reload" | "snapshot" | "lookForArtifacts" | "close" | "failed" | "state" | "logTime";
+type Shared = "plans" | "reload" | "snapshot" | "lookForArtifacts" | "close" | "failed" | "state" | "logTime";
 export type SimEngine = Pick<Drover, Shared> & {
   cancel(task: string): Promise<unknown>;
   pause(target?: PauseBody): Promise<unknown>;
@@ -67,6 +68,7 @@ async function openByCommands(options: EngineOptions): Promise<SimEngine> {
   return {
     ...taskVerbs(writer),
     ...worldVerbs(writer),
+    plans: createPlans(writer),
     state,
     failed: failed.promise,
     logTime: () => ({ at: writer.now(), aheadMs: writer.aheadMs() }),

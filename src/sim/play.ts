@@ -7,6 +7,7 @@ import { type Callers, createCallers } from "./callers.ts";
 import type { SimContext } from "./context.ts";
 import type { History, Step } from "./history.ts";
 import type { SimEngine } from "./open-engine.ts";
+import { openOf } from "./shadow.ts";
 import { runWireWorker } from "./wire-worker.ts";
 import { answerCall, localHandler } from "./workers.ts";
 
@@ -84,6 +85,13 @@ export function createPlayers(history: History, context: SimContext): Players {
         return expect(engine.pause(step.target));
       case "resume":
         return expect(engine.resume(step.target));
+      case "plan-put":
+        return callers.putPlan(engine, step);
+      case "plan":
+        return expect<unknown>(engine.plans[step.verb](step.plan), () => {
+          if (step.verb === "pause")
+            auditor.acknowledged({ what: `pause of ${step.plan}`, task: step.plan, kind: "plan-paused" });
+        });
       case "reload":
         return expect(engine.reload(step.config));
       case "project":
@@ -262,9 +270,19 @@ async function relieve(context: SimContext, { expect }: Callers, fleet: LocalFle
 async function finishAll(context: SimContext, { unanswered }: Callers): Promise<void> {
   const { auditor } = context;
   const { shadow } = auditor;
-  const open = (): string[] => [...shadow.tasks].filter(([, task]) => task.phase !== "ended").map(([id]) => id);
+  const open = (): string[] => [
+    ...[...shadow.tasks].filter(([, task]) => task.phase !== "ended").map(([id]) => id),
+    ...[...shadow.plans.values()].flatMap((plan) => openOf(shadow, plan)),
+  ];
   const calls = (): number => [...shadow.gates.values()].reduce((sum, { waiting }) => sum + waiting.size, 0);
   for (let round = 0; round < CLEAR_UP_ROUNDS && open().length + calls() > 0; round++) {
+    // Also those that a failure of this round has paused.
+    for (const [id, { paused }] of shadow.plans)
+      if (paused !== null)
+        void context
+          .engine()
+          ?.plans.resume(id)
+          .catch(() => {}); // It may be forgotten since.
     for (const [id, { phase }] of shadow.tasks)
       if (phase === "parked")
         void context

@@ -15,6 +15,8 @@ import {
   countHalvesAnew,
   type EventOf,
   gateSettingsOf,
+  isIn,
+  isOfPausedPlan,
   noteUsage,
   OUTCOMES,
   projectOf,
@@ -50,11 +52,11 @@ export function note(shadow: Shadow, event: Event): void {
 }
 
 function noteSubmitted(shadow: Shadow, event: TaskSubmitted): void {
-  const { type, capabilities, cpu, memory, provider, locks } = event;
+  const { type, capabilities, cpu, memory, provider, locks, action } = event;
   const task: ShadowTask = {
     spec: event,
     seq: shadow.seq,
-    shape: JSON.stringify([type, capabilities, cpu, memory, provider, locks]),
+    shape: JSON.stringify([type, capabilities, cpu, memory, provider, locks, action === "exec(worktree)"]),
     ...UNTRIED,
     openedAt: event.at,
     endedAt: -1,
@@ -84,13 +86,17 @@ function notePause(shadow: Shadow, project: ShadowProject, paused: boolean): voi
 }
 
 /** A project with nothing queued and nothing in flight comes back at the highest level yet chosen. */
-function enqueue(shadow: Shadow, task: ShadowTask): void {
-  const { project: id } = task.spec;
+function comeBack(shadow: Shadow, id: string): void {
   const isBusy = [...shadow.tasks.values()].some(
-    ({ spec, phase, attempt }) => spec.project === id && (phase === "queued" || attempt !== null),
+    (task) =>
+      task.spec.project === id && ((task.phase === "queued" && !isOfPausedPlan(shadow, task)) || task.attempt !== null),
   );
   const project = projectOf(shadow, id);
   if (!isBusy) project.level = Math.max(project.level, shadow.highest);
+}
+
+function enqueue(shadow: Shadow, task: ShadowTask): void {
+  if (!isOfPausedPlan(shadow, task)) comeBack(shadow, task.spec.project);
   task.phase = "queued";
   task.resting = false;
   if (task.runnableAt < 0) task.runnableAt = shadow.at;
@@ -183,6 +189,7 @@ function noteRest(shadow: Shadow, task: ShadowTask, event: EventOf<"attempt-fail
 }
 
 function noteRetry(shadow: Shadow, task: ShadowTask, event: EventOf<"task-retried">): void {
+  if (task.outcome === "failed") noteFailure(shadow, task, false);
   task.iteration += task.ownFailures + 1;
   Object.assign(task, UNTRIED);
   task.openedAt = event.at;
@@ -204,6 +211,7 @@ function noteEnd(shadow: Shadow, task: ShadowTask, event: Event): void {
   if (event.kind === "task-done") release(shadow, task, event.tokens);
   if ((event.kind === "task-failed" || event.kind === "task-skipped") && event.attempt !== null)
     release(shadow, task, event.tokens);
+  if (event.kind === "task-failed") noteFailure(shadow, task, true);
   task.phase = "ended";
   task.answeredBy = null;
   task.outcome = outcome;
@@ -257,7 +265,45 @@ function noteWorld(shadow: Shadow, event: Event): void {
       for (const [task, worker] of shadow.holds) if (worker === event.worker) shadow.holds.delete(task);
       return;
     }
+    case "plan-put":
+    case "plan-paused":
+    case "plan-resumed":
+    case "plan-removed":
+      return notePlan(shadow, event);
     default:
+  }
+}
+
+function notePlan(shadow: Shadow, event: EventOf<"plan-put" | "plan-paused" | "plan-resumed" | "plan-removed">): void {
+  const { plans, tasks, holds } = shadow;
+  const known = plans.get(event.plan);
+  const queued = [...tasks.values()].filter(({ spec, phase }) => phase === "queued" && isIn(event.plan, spec));
+  const goesOn = event.kind === "plan-put" ? known?.paused === "failed" : event.kind !== "plan-paused";
+  // What it held up was nothing to do for its project.
+  if (known !== undefined && known.paused !== null && goesOn)
+    for (const { spec } of queued) comeBack(shadow, spec.project);
+  if (event.kind === "plan-put") {
+    const { run, failsFast, tasks: entries, documentHash } = event;
+    // One that somebody has paused stays so; one that a failure has paused goes on.
+    const paused = known?.paused === "asked" ? "asked" : null;
+    const seq = known?.seq ?? shadow.seq;
+    plans.set(event.plan, { run, failsFast, tasks: entries, documentHash, seq, paused, hasFailed: false });
+  } else if (event.kind === "plan-removed") plans.delete(event.plan);
+  else if (known !== undefined) {
+    const paused = event.kind === "plan-paused" ? event.cause : null;
+    plans.set(event.plan, { ...known, paused, hasFailed: known.hasFailed && paused !== "failed" });
+  }
+  if (event.kind !== "plan-paused") return;
+  for (const { spec } of queued) holds.delete(spec.task);
+}
+
+/** Of a plan that fails fast one of its own tasks has failed, or the last that had failed is run again. */
+function noteFailure(shadow: Shadow, { spec }: ShadowTask, hasFailed: boolean): void {
+  for (const [id, plan] of shadow.plans) {
+    const others = plan.tasks.filter((entry) => entry.id !== spec.task);
+    if (!plan.failsFast || plan.paused === "failed" || others.length === plan.tasks.length) continue;
+    if (hasFailed || others.every((entry) => shadow.tasks.get(entry.id)?.outcome !== "failed"))
+      shadow.plans.set(id, { ...plan, hasFailed });
   }
 }
 
@@ -304,9 +350,11 @@ function noteWorker(shadow: Shadow, event: EventOf<"worker-joined" | "worker-cha
   }
   const { slots, capabilities, status } = event;
   const kind = event.kind === "worker-joined" ? event.workerKind : (known?.kind ?? "local");
-  const room = { cpu: event.cpu ?? Number.POSITIVE_INFINITY, memory: event.memory ?? Number.POSITIVE_INFINITY };
+  const [cpu, memory, worktrees] = [event.cpu, event.memory, event.worktrees].map(
+    (most) => most ?? Number.POSITIVE_INFINITY,
+  ) as [number, number, number];
   const takes = event.kind === "worker-joined" ? event.takes : (known?.takes ?? null);
-  shadow.workers.set(event.worker, { kind, slots, capabilities, status, takes, ...room });
+  shadow.workers.set(event.worker, { kind, slots, capabilities, status, takes, cpu, memory, worktrees });
 }
 
 export function gateOf(shadow: Shadow, id: string): ShadowGate {

@@ -80,9 +80,18 @@ export type ShadowWorker = {
   capabilities: readonly string[];
   cpu: number;
   memory: number;
+  /** How many of its tasks may have a worktree at once. */
+  worktrees: number;
   status: string;
   /** Said when it joined; null: it takes whatever there is. */
   readonly takes: Takes | null;
+};
+export type ShadowPlan = Pick<EventOf<"plan-put">, "run" | "failsFast" | "tasks" | "documentHash"> & {
+  /** The event that put it first. */
+  readonly seq: number;
+  readonly paused: string | null;
+  /** It fails fast, and a task of it has failed since it was put; it is paused for that when nobody else has it so. */
+  readonly hasFailed: boolean;
 };
 type ShadowPermit = {
   readonly project: string;
@@ -114,6 +123,7 @@ export type Shadow = {
   readonly projects: Map<string, ShadowProject>;
   readonly workers: Map<string, ShadowWorker>;
   readonly gates: Map<string, ShadowGate>;
+  readonly plans: Map<string, ShadowPlan>;
   /** Worker by the task it is kept free for. */
   readonly holds: Map<string, string>;
   spent: Bookings;
@@ -133,6 +143,7 @@ export const newShadow = (): Shadow => ({
   projects: new Map(),
   workers: new Map(),
   gates: new Map(),
+  plans: new Map(),
   holds: new Map(),
   spent: [],
   booked: [],
@@ -161,8 +172,19 @@ export const OUTCOMES: Readonly<Record<string, string>> = {
 };
 
 export const projectOf = (shadow: Shadow, id: string): ShadowProject => shadow.projects.get(id) as ShadowProject;
-export const isRunnable = (task: ShadowTask): boolean =>
-  task.phase === "queued" && !task.resting && !task.paused && task.attempt === null;
+export const isRunnable = (shadow: Shadow, task: ShadowTask): boolean =>
+  task.phase === "queued" && !task.resting && !task.paused && task.attempt === null && !isOfPausedPlan(shadow, task);
+export const wantsWorktree = ({ spec }: ShadowTask): boolean => spec.action === "exec(worktree)";
+const GROUP_OF_PLAN = /^plan:/;
+export const isIn = (plan: string, { group }: TaskSubmitted): boolean => group === `plan:${plan}`;
+/** The plan in whose group a task is. */
+export const shadowPlanOf = (shadow: Shadow, { group }: TaskSubmitted): ShadowPlan | undefined =>
+  group !== null && GROUP_OF_PLAN.test(group) ? shadow.plans.get(group.replace(GROUP_OF_PLAN, "")) : undefined;
+export const isOfPausedPlan = (shadow: Shadow, { spec }: ShadowTask): boolean =>
+  (shadowPlanOf(shadow, spec)?.paused ?? null) !== null;
+/** Tasks of a plan that have not ended, or are not there yet. */
+export const openOf = (shadow: Shadow, { tasks }: ShadowPlan): string[] =>
+  tasks.map(({ id }) => id as string).filter((id) => shadow.tasks.get(id)?.phase !== "ended");
 export const liveTasks = (shadow: Shadow): ShadowTask[] =>
   [...shadow.tasks.values()].filter(({ attempt }) => attempt !== null);
 export const usedBy = (attempt: ShadowAttempt): number =>

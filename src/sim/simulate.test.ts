@@ -28,6 +28,7 @@ const isChoosyJoin = (step: Step): boolean =>
 test(`every rule holds with all faults at once, seeds ${FIRST_SEED} to ${FIRST_SEED + SEEDS - 1}`, async (context) => {
   const sums = { tasks: 0, attempts: 0, losses: 0, rateLimits: 0, crashes: 0, reopenings: 0, events: 0 };
   const rare = { resets: 0, refusedReports: 0, choosyWorkers: 0 };
+  const plans = { planPuts: 0, planPauses: 0, planRemovals: 0 };
   const flows = { children: 0, rounds: 0, parkings: 0, approvals: 0, reportsWithFiles: 0 };
   for (let seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++) {
     const report = await simulate({ seed, steps: STEPS });
@@ -35,11 +36,12 @@ test(`every rule holds with all faults at once, seeds ${FIRST_SEED} to ${FIRST_S
     for (const key of Object.keys(sums) as (keyof typeof sums)[]) sums[key] += report.figures[key];
     for (const key of ["resets", "refusedReports"] as const) rare[key] += report.figures[key];
     for (const key of Object.keys(flows) as (keyof typeof flows)[]) flows[key] += report.figures[key];
+    for (const key of Object.keys(plans) as (keyof typeof plans)[]) plans[key] += report.figures[key];
     rare.choosyWorkers += report.history.steps.filter(isChoosyJoin).length;
   }
-  context.diagnostic(JSON.stringify({ ...sums, ...flows, ...rare }));
+  context.diagnostic(JSON.stringify({ ...sums, ...flows, ...plans, ...rare }));
   // A simulation in which nothing goes wrong proves nothing.
-  for (const [what, count] of Object.entries(QUICK ? sums : { ...sums, ...flows, ...rare }))
+  for (const [what, count] of Object.entries(QUICK ? sums : { ...sums, ...flows, ...plans, ...rare }))
     assert.ok(count > 0, `there were no ${what}`);
 });
 
@@ -63,6 +65,17 @@ test("a crash before or after any append loses nothing of loops, trees, approval
     for (const [what, count] of Object.entries(played)) assert.ok(count > 0, `there were no ${what}`);
   }
 });
+
+if (!QUICK)
+  test("a crash before or after any append leaves a plan that can be put again", async () => {
+    for await (const report of everyCrash({ seed: 128, steps: 30 })) {
+      await assertFine(report);
+      if (Object.keys(report.history.appends ?? {}).length > 0) continue;
+      const { planPuts, planPauses, planRemovals } = report.figures;
+      for (const [what, count] of Object.entries({ planPuts, planPauses, planRemovals }))
+        assert.ok(count > 0, `there were no ${what}`);
+    }
+  });
 
 test("a crash before or after any append loses nothing", async () => {
   for (const seed of [FIRST_SEED + 10, FIRST_SEED + 12]) {

@@ -19,7 +19,8 @@ const SHRINKING_RUNS_MAX = 250;
 
 type Counted =
   | ("tasks" | "attempts" | "losses" | "rateLimits" | "resets" | "permits" | "crashes" | "reopenings")
-  | ("children" | "rounds" | "parkings" | "approvals" | "reportsWithFiles" | "refusedReports");
+  | ("children" | "rounds" | "parkings" | "approvals" | "reportsWithFiles" | "refusedReports")
+  | ("planPuts" | "planPauses" | "planRemovals");
 export type Figures = Readonly<Record<Counted | "appends" | "events" | "simulatedMs", number>>;
 export type RunReport = {
   readonly seed: number;
@@ -81,6 +82,9 @@ function report(history: History, { store, tally, world, auditor }: SimContext):
       parkings: count("task-parked"),
       approvals: count("task-approved"),
       reportsWithFiles: count("attempt-files"),
+      planPuts: count("plan-put"),
+      planPauses: count("plan-paused"),
+      planRemovals: count("plan-removed"),
       refusedReports: tally.refusedReports,
       attempts: count("task-assigned"),
       losses: count("attempt-lost"),

@@ -1,3 +1,3 @@
 /** What other layers may use of this room. */
 
-export { isOf } from "./plans.ts";
+export { createPlans, isOf } from "./plans.ts";
