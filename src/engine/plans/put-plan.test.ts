@@ -52,6 +52,19 @@ test("what was cancelled stays so behind a need that stays bad", async () => {
   sound(kit);
 });
 
+test("a plan that is begun anew while it runs ends what is left of the run before", async () => {
+  await using kit = await createTestDrover();
+  const { plans } = kit.drover;
+  const { tasks } = await plans.put("p", { tasks: { a: "true", b: { run: "true", needs: "a" } } });
+  const fresh = await plans.put("p", { tasks: { a: "true", b: { run: "true", needs: "a" } } }, { fresh: true });
+  assert.deepEqual([fresh.submitted, fresh.cancelled], [2, 2]);
+  for (const { taskId } of tasks) assert.equal((await kit.drover.task(taskId)).state, "cancelled");
+  const started = await working(kit, () => null);
+  await kit.settle();
+  assert.deepEqual(started, ["a", "b"]);
+  sound(kit);
+});
+
 test("a task whose id a forgotten one had is run under another", async () => {
   await using kit = await createTestDrover({ config: { scheduler: { resultTtl: 1000, failedTtl: 1000 } } });
   const { plans } = kit.drover;

@@ -242,7 +242,8 @@ function match(state: State, id: string, hashed: Hashed, options: PutOptions): M
   for (let run = first; run < first + RUNS_MAX; run++) {
     const to = prefixOf(id, run);
     if (matched.some((one) => one.phase === null && isTaken(to + one.id.slice(prefix.length)))) continue;
-    return { run, matched: moved(matched, prefix, to), strays: strays(matched) };
+    const begun = moved(matched, prefix, to);
+    return { run, matched: begun, strays: strays(begun) };
   }
   throw refused({ type: "too-many", what: `runs of the plan ${id}`, max: RUNS_MAX, remedy: "choose another name" });
 }
