@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { Command } from "../../src/core/index.ts";
-import { taskId } from "../../src/core/index.ts";
+import { agentId, sentence, taskId } from "../../src/core/index.ts";
 import { checkInvariants } from "../../src/core/invariants/index.ts";
 import { groupOfPlan } from "../../src/core/lifecycle/plans.ts";
 import { pump } from "../../src/core/pump.ts";
@@ -15,7 +15,7 @@ import { createWorld, putPlan, submission, type TaskFields, type World } from ".
 import { holds, isQuick } from "../kits/laws/cases.ts";
 import { bytesOf } from "../kits/laws/live.ts";
 
-const PLANS = ["p", "q"] as const;
+const PLANS = ["p", "q", "r"] as const;
 const NAMES = ["a", "b", "c"] as const;
 const steps = fc.array(
   fc.record({
@@ -34,7 +34,7 @@ function commandOf({ what, plan, name, isFast }: Step): Command | null {
   switch (what) {
     case "put": {
       const names = NAMES.slice(0, NAMES.indexOf(name as "a") + 1).map((one) => `${plan}.${one}`);
-      return putPlan(plan, names, { failsFast: isFast });
+      return putPlan(plan, names, { failsFast: isFast, agent: agentId(isFast ? "a" : "b") });
     }
     case "submit":
       return { type: "submit-task", submission: submission(task), group: groupOfPlan(plan) };
@@ -190,4 +190,71 @@ test("plans that have failed at once are paused in the same order by a state tha
   const { state } = world;
   assert.equal(state.failedPlans.size, 2);
   assert.deepEqual(pump(state, state.at), pump(restore(snapshotLines(state)), state.at));
+});
+
+const putBy = (world: World, agent: string, plan: string, count = 1): string => {
+  const names = Array.from({ length: count }, (_, index) => `${plan}.${index}`);
+  const decided = world.tryTo(putPlan(plan, names, { agent: agentId(agent) }));
+  return decided.ok ? "ok" : sentence(decided.failure);
+};
+const endAll = (world: World, plan: string): void => {
+  const tasks = [...(world.state.plans.get(plan)?.tasks ?? [])];
+  for (const { id } of tasks) {
+    world.tryTo({ type: "submit-task", submission: submission(id), group: groupOfPlan(plan) });
+    world.tryTo({ type: "cancel-task", task: id, reason: null });
+  }
+};
+const known = ({ state }: World, first: string): number =>
+  [...state.plans.keys()].filter((id) => id[0] === first).length;
+
+test("one agent fills neither the room of plans nor that of their tasks, and costs no other a plan", () => {
+  const world = createWorld({ scheduler: { plansMax: 100 } });
+  assert.equal(putBy(world, "ann", "ann"), "ok");
+  endAll(world, "ann");
+  world.wait(1);
+  for (let index = 0; index < 89; index++) assert.equal(putBy(world, "eve", `e${index}`), "ok");
+  assert.match(
+    putBy(world, "eve", "more"),
+    /of at most 100 plans the last 10 are kept: they are for agents that have few/,
+  );
+  for (const agent of ["bob", "cid"]) assert.equal(putBy(world, agent, agent), "ok");
+  assert.match(putBy(world, "bob", "bob2"), /the last 10 are kept/, "who has a hundredth has enough");
+  endAll(world, "e7");
+  assert.equal(putBy(world, "eve", "more"), "ok", "what has ended of hers gives way to her own");
+  assert.deepEqual([world.state.plans.has("e7"), known(world, "e"), world.state.plans.has("ann")], [false, 88, true]);
+  for (let index = 0; index < 8; index++) assert.equal(putBy(world, `a${index}`, `a${index}`), "ok");
+  endAll(world, "e9");
+  world.wait(1);
+  endAll(world, "e8");
+  world.wait(1);
+  assert.equal(world.state.plans.size, 100);
+  assert.equal(putBy(world, "dan", "dan"), "ok", "of who has the most, the one that ended first goes");
+  assert.deepEqual([world.state.plans.has("e8"), world.state.plans.has("e9")], [true, false]);
+  restored(world);
+});
+
+test("tasks of plans have a bound too: what lives stays, and an edit that has fewer is let in", () => {
+  const world = createWorld();
+  for (let index = 0; index < 9; index++) assert.equal(putBy(world, "eve", `e${index}`, 9_990), "ok");
+  assert.match(putBy(world, "eve", "more", 100), /of at most 100000 tasks of plans the last 10000 are kept/);
+  assert.equal(putBy(world, "ann", "ann", 1000), "ok");
+  assert.match(putBy(world, "ann", "ann2", 10_000), /90910 of at most 100000 tasks of plans are taken/);
+  assert.equal(putBy(world, "eve", "e3", 9_890), "ok", "an edit that has less");
+  assert.equal(world.state.heldByPlans, 90_810);
+  world.tryTo(putPlan("ended", [], { agent: agentId("eve") }));
+  assert.match(putBy(world, "eve", "more", 100), /the last 10000 are kept/, "what goes would not be enough");
+  assert.ok(world.state.plans.has("ended"), "so it stays");
+  restored(world);
+});
+
+test("what is no part of a plan any more is held no longer", () => {
+  const world = createWorld({ scheduler: { resultTtl: 1000, failedTtl: 1000 } });
+  world.tryTo(putPlan("p", ["a", "b"]));
+  for (const id of ["a", "b"]) submitTo(world, id);
+  for (const id of ["a", "b"]) world.tryTo({ type: "cancel-task", task: taskId(id), reason: null });
+  world.tryTo(putPlan("p", ["b", "c"]));
+  world.wait(1000);
+  const { tasks } = world.state;
+  assert.deepEqual([tasks.has(taskId("a")), tasks.has(taskId("b"))], [false, true]);
+  restored(world);
 });

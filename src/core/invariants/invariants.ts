@@ -223,7 +223,7 @@ function checkTies(state: ReadonlyState, complain: Check): void {
     }
     for (const named of namedBy(state, task)) names.set(named, (names.get(named) ?? 0) + 1);
     // A plan that is known holds the records of its tasks.
-    if (task.extra?.group?.group.plan != null) names.set(task, (names.get(task) ?? 0) + 1);
+    if (task.extra?.group?.group.plan?.members.has(task.id) === true) names.set(task, (names.get(task) ?? 0) + 1);
   }
   for (const stone of state.tombstones.values()) countChild(stone.parent);
   for (const task of state.tasks.values()) {
@@ -306,12 +306,11 @@ function checkPlans(state: ReadonlyState, complain: Check): void {
     const tasks = [...state.tasks.values()].filter((task) => task.extra?.group?.group === group);
     const mine = tasks.filter(({ id }) => plan.tasks.some((entry) => entry.id === id));
     const ended = mine.filter(hasEnded).length;
-    held += tasks.filter(hasEnded).length;
+    held += plan.tasks.length;
     const phases = Object.keys(plan.counts) as (keyof typeof plan.counts)[];
     const areCounted = phases.every((one) => plan.counts[one] === mine.filter(({ phase }) => phase === one).length);
     complain(areCounted, say("counts its tasks by their phase"));
     complain(plan.open === plan.tasks.length - plan.adopted - ended, say("counts those that have not ended"));
-    complain(plan.held === tasks.filter(hasEnded).length, say("counts the ended records it holds"));
     complain((plan.open === 0) === plan.endedAt >= 0, say("has ended if all its tasks have"));
     const isListed = [...items(state.endedPlans)].includes(plan as never);
     complain(isListed === (plan.open === 0), say("is listed as ended if it has"));
@@ -322,7 +321,7 @@ function checkPlans(state: ReadonlyState, complain: Check): void {
     const isStopped = plan.paused !== null && tasks.some((task) => task.group !== null);
     complain(!isStopped, say("has nothing in a queue while it is paused"));
   }
-  complain(held === state.heldByPlans, "the ended tasks that plans hold are counted");
+  complain(held === state.heldByPlans, "the tasks that plans hold are counted");
   const areKnown = [...state.groups.values()].every(({ plan }) => plan === null || state.plans.get(plan.id) === plan);
   complain(areKnown, "a group has a plan only while that is known");
 }

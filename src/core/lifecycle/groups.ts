@@ -90,11 +90,6 @@ function endPlan(state: State, plan: Plan, at: number): void {
   insert(state.endedPlans, plan);
 }
 
-export function countHeld(state: State, plan: Plan, by: number): void {
-  plan.held += by;
-  state.heldByPlans += by;
-}
-
 /** A task has joined the group of a plan. */
 function joinPlan(plan: Plan, task: Task): void {
   if (plan.members.has(task.id)) plan.counts[task.phase]++;
@@ -109,9 +104,8 @@ export function listFailed({ failedPlans }: State, plan: Plan): void {
 /** A task of a plan's group is in another phase. */
 function moveInPlan(state: State, plan: Plan, task: Task, before: Phase): void {
   const { phase } = task;
-  const by = Number(isEndPhase(phase)) - Number(isEndPhase(before));
-  if (by !== 0) countHeld(state, plan, by);
   if (!plan.members.has(task.id)) return;
+  const by = Number(isEndPhase(phase)) - Number(isEndPhase(before));
   plan.counts[before]--;
   plan.counts[phase]++;
   if (phase === "failed" && plan.failsFast && plan.paused !== "failed") plan.hasFailed = true;

@@ -2,31 +2,35 @@
  * Plans: tasks that were put as one, and are held, paused and forgotten as one.
  *
  * The tasks of a plan are of its group. As long as the plan is known their records stay, whatever their own time is:
- * so what is done is not done again when the plan is put once more. A plan that is paused starts nothing: its tasks
- * leave their queues, which costs what it has of them, and nothing for others; what runs may end. One that fails fast
- * is paused by the first of its tasks that fails, before anything else starts. A plan that has ended is forgotten when
- * its time is up, or when there are too many: the one that ended first goes first.
+ * so what is done is not done again when the plan is put once more. What was a task of it before has its own time.
+ * A plan that is paused starts nothing: its tasks leave their queues, which costs what it has of them, and nothing for
+ * others; what runs may end. One that fails fast is paused by the first of its tasks that fails, before anything else
+ * starts.
+ *
+ * A plan that has ended is forgotten when its time is up, or when another needs its room: of who has the most, the one
+ * that ended first. So nobody loses a plan to one who has as many, and the last tenth is kept for who has few.
  */
 
 import type { AgentId, Instant, ProjectId, TaskId } from "../base/brand.ts";
 import type { Refusal } from "../base/refusal.ts";
-import { fail, ok, unreachable } from "../base/result.ts";
+import { isKeptForOthers, keptOf } from "../base/reserve.ts";
+import { fail, ok, type Result, unreachable } from "../base/result.ts";
 import { first, items, remove } from "../collections/sorted-list.ts";
 import type { Ahead } from "../model/ahead.ts";
 import { type CommandOf, type Decided, REPEATED, type Submission } from "../model/commands.ts";
 import type { Event, EventOf } from "../model/events.ts";
-import { isEndPhase, noCounts } from "../model/phase.ts";
+import { noCounts } from "../model/phase.ts";
 import type { Plan } from "../model/plan.ts";
-import type { ReadonlyProject, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
+import type { ReadonlyPlan, ReadonlyProject, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
 import type { State, TaskGroup } from "../model/state.ts";
 import { dropHold } from "../turn/hold.ts";
 import { settleQueue } from "../turn/queue.ts";
 import { projectFor, refusalForBacklog, refusalForFields, refusalForRoom } from "./admission.ts";
-import { countHeld, groupFor, listFailed, recount } from "./groups.ts";
+import { groupFor, listFailed, recount } from "./groups.ts";
 import { decideCancel, decideRetry } from "./task-commands.ts";
 import { countReady, holdRecord } from "./transitions.ts";
 
-/** Ended tasks that all plans hold together. */
+/** Tasks that all plans have together. */
 export const HELD_BY_PLANS_MAX = 100_000;
 
 /** The group of a plan's tasks. */
@@ -50,24 +54,98 @@ export function decidePlan(state: ReadonlyState, command: PlanCommand, now: Inst
 
 function decidePut(state: ReadonlyState, command: CommandOf<"put-plan">, now: Instant): Decided {
   const { type: _, cancels, retries, submissions, ...put } = command;
-  const room = refusalForPlan(state, put.plan) ?? refusalForAll(state, command, now);
-  if (room !== null) return fail(room);
-  const isOneMore = !state.plans.has(put.plan) && state.plans.size >= state.config.scheduler.plansMax;
-  const oldest = isOneMore ? first(state.endedPlans) : undefined;
-  const events: Event[] = oldest === undefined ? [] : [removed(oldest.id, true, now)];
+  const room = roomFor(state, command);
+  if (!room.ok) return room;
+  const full = refusalForAll(state, command, now);
+  if (full !== null) return fail(full);
+  const events: Event[] = room.value.map((plan) => removed(plan, true, now));
   return ok({ events: [...events, { kind: "plan-put", at: now, ...put }] });
 }
 
-/** Room is made of what has ended; what lives stays. */
-function refusalForPlan({ plans, endedPlans, heldByPlans, config }: ReadonlyState, id: string): Refusal | null {
-  if (endedPlans.size > 0) return null;
-  const { plansMax } = config.scheduler;
-  const remedy = "wait until one has ended, or cancel one";
-  if (!plans.has(id) && plans.size >= plansMax) return { type: "too-many", what: "plans", max: plansMax, remedy };
-  return heldByPlans < HELD_BY_PLANS_MAX
-    ? null
-    : { type: "too-many", what: "ended tasks held by plans", max: HELD_BY_PLANS_MAX, remedy };
+// ------------------------------------------------------------- how many there may be
+
+type Measure = "plans" | "tasks";
+/** How many plans an agent has, how many tasks in these, and which of them may go, in the order of their ends. */
+type Holding = Record<Measure, number> & { readonly ended: ReadonlyPlan[] };
+type Holdings = Map<AgentId | null, Holding>;
+const nothingHeld = (): Holding => ({ plans: 0, tasks: 0, ended: [] });
+
+/**
+ * The plans that go for one that is put: what lives stays. Whose the others are is asked only when nine tenths are taken;
+ * to look through all plans costs no more than to put a large one.
+ */
+function roomFor(state: ReadonlyState, put: CommandOf<"put-plan">): Result<readonly string[], Refusal> {
+  const { plans, heldByPlans, config } = state;
+  const known = plans.get(put.plan);
+  const max = { plans: config.scheduler.plansMax, tasks: HELD_BY_PLANS_MAX };
+  const more = { plans: known === undefined ? 1 : 0, tasks: put.tasks.length - (known?.tasks.length ?? 0) };
+  const used = { plans: plans.size, tasks: heldByPlans };
+  const isRoomy = (what: Measure): boolean =>
+    more[what] <= 0 || used[what] + more[what] <= max[what] - keptOf(max[what]);
+  const gone: string[] = [];
+  if (isRoomy("plans") && isRoomy("tasks")) return ok(gone);
+  const holdings = holdingsIn(state, put.plan);
+  const mine = holdings.get(put.agent) ?? nothingHeld();
+  const before = { ...used };
+  const isFull = (what: Measure): boolean => {
+    const [all, own] = [used[what] + more[what], mine[what] + more[what]];
+    // What takes the place of others takes nothing of what is kept.
+    const isKept = all > before[what] && isKeptForOthers(max[what], all - 1, own - 1);
+    return more[what] > 0 && (all > max[what] || isKept);
+  };
+  for (const what of ["plans", "tasks"] as const)
+    while (isFull(what)) {
+      const oldest = takeOldest(holdings, what, mine);
+      if (oldest === null) return fail(noRoom(what, max[what], used[what], used[what] + more[what] <= max[what]));
+      used.plans--;
+      used.tasks -= oldest.tasks.length;
+      gone.push(oldest.id);
+    }
+  return ok(gone);
 }
+
+function holdingsIn({ plans, endedPlans }: ReadonlyState, but: string): Holdings {
+  const holdings: Holdings = new Map();
+  const of = (agent: AgentId | null): Holding => {
+    const known = holdings.get(agent) ?? nothingHeld();
+    holdings.set(agent, known);
+    return known;
+  };
+  for (const plan of items(endedPlans)) if (plan.id !== but) of(plan.agent).ended.push(plan);
+  for (const { agent, tasks } of plans.values()) {
+    const holding = of(agent);
+    holding.plans++;
+    holding.tasks += tasks.length;
+  }
+  return holdings;
+}
+
+/** Of who has the most, of all with one that has ended: for somebody of his own, or of who has more than he. */
+function takeOldest(holdings: Holdings, what: Measure, mine: Holding | null): ReadonlyPlan | null {
+  let most: Holding | null = null;
+  for (const holding of holdings.values()) {
+    if (holding.ended.length === 0 || holding[what] <= (most?.[what] ?? -1)) continue;
+    if (mine === null || holding === mine || holding[what] > mine[what]) most = holding;
+  }
+  const oldest = most?.ended.shift() ?? null;
+  if (most === null || oldest === null) return null;
+  most.plans--;
+  most.tasks -= oldest.tasks.length;
+  return oldest;
+}
+
+const REMEDY = "wait until a plan of yours has ended, or cancel one";
+
+const noRoom = (measure: Measure, max: number, used: number, isKept: boolean): Refusal => ({
+  type: "too-many",
+  what: measure === "plans" ? "plans" : "tasks of plans",
+  max,
+  ...(isKept
+    ? { kept: keptOf(max), remedy: `they are for agents that have few; ${REMEDY}` }
+    : { used, remedy: REMEDY }),
+});
+
+// ---------------------------------------------------------------- what comes with it
 
 /** What comes with a plan: why one of these could not be done after those before it. */
 function refusalForAll(state: ReadonlyState, command: CommandOf<"put-plan">, now: Instant): Refusal | null {
@@ -193,11 +271,14 @@ export function nextPlanPause({ failedPlans }: ReadonlyState, now: Instant): Eve
 
 /** The plan that is forgotten next, if that is due. */
 export function duePlan(state: ReadonlyState, now: Instant): Event | null {
-  const plan = first(state.endedPlans);
-  if (plan === undefined) return null;
+  const oldest = first(state.endedPlans);
+  if (oldest === undefined) return null;
   const { planTtl, plansMax } = state.config.scheduler;
-  const isDue = plan.endedAt + planTtl <= now || state.plans.size > plansMax || state.heldByPlans > HELD_BY_PLANS_MAX;
-  return isDue ? removed(plan.id, true, now) : null;
+  if (oldest.endedAt + planTtl <= now) return removed(oldest.id, true, now);
+  // There may be fewer than there were: the config says so, or the log is of an older version.
+  const what = state.plans.size > plansMax ? "plans" : state.heldByPlans > HELD_BY_PLANS_MAX ? "tasks" : null;
+  const plan = what === null ? null : takeOldest(holdingsIn(state, ""), what, null);
+  return plan === null ? null : removed(plan.id, true, now);
 }
 
 /** When a plan is forgotten by time alone. */
@@ -240,8 +321,8 @@ function setPaused(state: State, plan: Plan, cause: Plan["paused"]): void {
 const groupOf = (state: State, { id }: Plan): TaskGroup => state.groups.get(groupOfPlan(id)) as TaskGroup;
 
 function putPlan(state: State, event: EventOf<"plan-put">): void {
-  const { plan: id, at, project, directory, run, failsFast, tasks, adopted } = event;
-  const facts = { seq: state.seq, putAt: at, project, directory, run, failsFast, tasks, adopted };
+  const { plan: id, at, project, agent, directory, run, failsFast, tasks, adopted } = event;
+  const facts = { seq: state.seq, putAt: at, project, agent, directory, run, failsFast, tasks, adopted };
   const known = state.plans.get(id);
   if (known === undefined) {
     const plan = newPlan({ id, createdAt: at, ...facts });
@@ -250,14 +331,20 @@ function putPlan(state: State, event: EventOf<"plan-put">): void {
     return;
   }
   if (known.open === 0) remove(state.endedPlans, known);
+  const { members: before } = known;
+  state.heldByPlans += tasks.length - known.tasks.length;
   Object.assign(known, facts, { members: new Set(tasks.map((task) => task.id)) });
   recount(state, known, groupOf(state, known));
+  for (const task of [...items(groupOf(state, known).tasks)]) {
+    const by = Number(known.members.has(task.id)) - Number(before.has(task.id));
+    if (by !== 0) holdRecord(state, task, by as 1 | -1);
+  }
   // Who puts it again after a failure wants it to go on; what somebody has paused stays so.
   known.hasFailed = false;
   setPaused(state, known, known.paused === "asked" ? "asked" : null);
 }
 
-type PlanFacts = Omit<Plan, "members" | "counts" | "open" | "endedAt" | "held" | "paused" | "hasFailed">;
+type PlanFacts = Omit<Plan, "members" | "counts" | "open" | "endedAt" | "paused" | "hasFailed">;
 
 export const newPlan = (facts: PlanFacts): Plan => ({
   ...facts,
@@ -267,16 +354,15 @@ export const newPlan = (facts: PlanFacts): Plan => ({
   counts: noCounts(),
   open: 0,
   endedAt: -1,
-  held: 0,
 });
 
 /** A plan takes what its group has: records that are left of an earlier plan of this name, or those of a snapshot. */
 export function adoptGroup(state: State, plan: Plan): void {
   const group = groupFor(state, groupOfPlan(plan.id), plan.createdAt);
   group.plan = plan;
+  state.heldByPlans += plan.tasks.length;
   for (const task of items(group.tasks)) {
-    holdRecord(state, task, 1);
-    if (isEndPhase(task.phase)) countHeld(state, plan, 1);
+    if (plan.members.has(task.id)) holdRecord(state, task, 1);
     if (task.phase === "queued" && plan.paused !== null) countReady(state, task.project, -1);
   }
   recount(state, plan, group);
@@ -290,8 +376,8 @@ function removePlan(state: State, plan: Plan): void {
   setPaused(state, plan, null);
   if (plan.open === 0) remove(state.endedPlans, plan);
   state.plans.delete(plan.id);
-  countHeld(state, plan, -plan.held);
+  state.heldByPlans -= plan.tasks.length;
   group.plan = null;
   if (group.tasks.size === 0) state.groups.delete(group.id);
-  for (const task of [...items(group.tasks)]) holdRecord(state, task, -1);
+  for (const task of [...items(group.tasks)]) if (plan.members.has(task.id)) holdRecord(state, task, -1);
 }

@@ -87,7 +87,7 @@ export function submitTask(state: State, event: TaskSubmitted): void {
   if (event.wait !== null) extraOf(task).wait = { answer: null };
   if (event.maxRounds > 0) extraOf(task).loop = { max: event.maxRounds, rounds: [] };
   tie(state, task, event);
-  if (task.extra !== null && isOfPlan(task.extra)) holdRecord(state, task, 1);
+  if (task.extra !== null && isOfPlan(task.extra, task.id)) holdRecord(state, task, 1);
   if (event.runnable) queueTask(state, task, event.at, event.pin);
   else armWake(state, task);
 }
@@ -400,7 +400,7 @@ export function holdRecord(state: State, task: Task, by: 1 | -1): void {
 }
 
 /** Whether a plan holds its record. */
-const isOfPlan = ({ group }: TaskExtra): boolean => group !== null && group.group.plan !== null;
+const isOfPlan = ({ group }: TaskExtra, id: TaskId): boolean => group?.group.plan?.members.has(id) === true;
 
 /** An ended task's time is up: it names no other any longer. Its record goes, unless a task that has time names it. */
 export function letGo(state: State, task: Task, mayStay: boolean): void {

@@ -123,7 +123,10 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "task-parked": ["task", "attempt", "tokens", "question", "until"],
   "task-approved": ["task", "note", "pin"],
   "attempt-done": ["task", "attempt", "tokens", "resultHash", "resultSize"],
-  "plan-put": ["plan", "project", "directory", "run", "failsFast", "tasks", "adopted", "documentHash", "documentSize"],
+  "plan-put": [
+    ...(["plan", "project", "directory", "run", "failsFast", "tasks", "adopted"] as const),
+    ...(["documentHash", "documentSize", "agent"] as const),
+  ],
   "plan-paused": ["plan", "cause"],
   "plan-resumed": ["plan"],
   "plan-removed": ["plan", "expired"],
@@ -151,6 +154,7 @@ export const ADDED: { readonly [Kind in EventKind]?: Readonly<Record<string, unk
   "permit-asked": { remote: false, order: null },
   "task-skipped": { attempt: null, tokens: null },
   "results-expired": { kept: 0, of: "all" },
+  "plan-put": { agent: null },
 };
 
 /** Kinds that older logs know by another name. */

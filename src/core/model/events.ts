@@ -485,6 +485,8 @@ export type EventFields = {
     documentHash: string;
     /** The size of its document in bytes. */
     documentSize: number;
+    /** Who put it; null in logs of an older version. */
+    agent: AgentId | null;
   };
   "plan-paused": Of<"plan"> & {
     /** Somebody asked for it, or a task failed and it fails fast. */

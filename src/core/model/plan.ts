@@ -2,7 +2,7 @@
  * A plan, as the state keeps it: which tasks it has, how far they are, and whether it is paused (lifecycle/plans.ts).
  */
 
-import type { Instant, ProjectId, TaskId } from "../base/brand.ts";
+import type { AgentId, Instant, ProjectId, TaskId } from "../base/brand.ts";
 import type { PhaseCounts } from "./phase.ts";
 
 /** A task of a plan: its name there, and its id. */
@@ -18,6 +18,8 @@ export type Plan = {
   /** The event that put it last, beside which its document lies, and when that was. */
   seq: number;
   putAt: Instant;
+  /** Who put it last; null: a log of an older version does not say. */
+  agent: AgentId | null;
   /** The project of tasks that name none. */
   project: ProjectId;
   /** What paths in it start from; null: where its worker is. */
@@ -39,6 +41,4 @@ export type Plan = {
   open: number;
   /** When the last one ended; -1 while one has not. */
   endedAt: number;
-  /** Records of its group that have ended: they stay as long as the plan is known. */
-  held: number;
 };

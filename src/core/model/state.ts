@@ -513,7 +513,7 @@ export type State = {
   readonly endedPlans: SortedList<Plan>;
   /** Those that fail fast, and of which a task has failed: they are to be paused. */
   readonly failedPlans: Set<Plan>;
-  /** How many ended tasks all plans hold. */
+  /** How many tasks all plans have: their records stay as long as the plans are known. */
   heldByPlans: number;
   /** The tasks that list each file, by the hash of its content, as long as they are readable. */
   readonly files: Map<string, Set<Task>>;

@@ -1,7 +1,7 @@
 /**
  * Plans in a snapshot.
  */
-import type { Instant, ProjectId, TaskId } from "../base/brand.ts";
+import type { AgentId, Instant, ProjectId, TaskId } from "../base/brand.ts";
 import { listFailed } from "../lifecycle/groups.ts";
 import { newPlan } from "../lifecycle/plans.ts";
 import type { Plan } from "../model/plan.ts";
@@ -14,16 +14,17 @@ export function planRow(plan: ReadonlyPlan): PlanRow {
   const { id, createdAt, seq, putAt, project, directory, run, failsFast, paused, hasFailed, endedAt } = plan;
   return [
     ...(["plan", id, createdAt, seq, putAt, project, directory, run, failsFast, paused, hasFailed] as const),
-    ...([endedAt, plan.adopted, plan.tasks.flatMap((task) => [task.name, task.id])] as const),
+    ...([endedAt, plan.adopted, plan.tasks.flatMap((task) => [task.name, task.id]), plan.agent] as const),
   ];
 }
 
 /** How far it is, is counted when its tasks are there. */
 export function loadPlan(state: State, row: PlanRow): void {
   const [, id, createdAt, seq, putAt, project, directory, run, failsFast, paused, hasFailed, endedAt] = row;
-  const [, , , , , , , , , , , , adopted, tasks] = row;
+  const [, , , , , , , , , , , , adopted, tasks, agent = null] = row;
   const times = { createdAt: createdAt as Instant, putAt: putAt as Instant };
-  const facts = { directory, run, failsFast, adopted, tasks: entriesOf(tasks), project: project as ProjectId };
+  const whose = { project: project as ProjectId, agent: agent as AgentId | null };
+  const facts = { directory, run, failsFast, adopted, tasks: entriesOf(tasks), ...whose };
   const plan = Object.assign(newPlan({ id, seq, ...times, ...facts }), { paused, hasFailed, endedAt });
   listFailed(state, plan);
   state.plans.set(id, plan);

@@ -6,7 +6,7 @@
  * plan put once more finds what is there and adds what is missing, so whatever a crash has cut short is made whole.
  */
 import { isAbsolute } from "node:path";
-import type { ProjectId, TaskId } from "../../core/base/index.ts";
+import type { AgentId, ProjectId, TaskId } from "../../core/base/index.ts";
 import { groupOfPlan } from "../../core/lifecycle/index.ts";
 import type { Plan, State, Task } from "../../core/model/index.ts";
 import {
@@ -122,6 +122,7 @@ function bringAbout(
     run,
     failsFast,
     project: plan.project as ProjectId,
+    agent: whoPuts(plan),
     tasks: matched.map(({ task, id: taskId }) => ({ name: task.name, id: taskId as TaskId })),
     adopted: matched.filter((one) => isAdopted(state, id, one)).length,
     documentHash: hashOfText(text),
@@ -144,10 +145,13 @@ function bringAbout(
   };
 }
 
+/** A token of an agent puts tasks of that agent alone; who may put those of others says whose it is by the first. */
+const whoPuts = ({ tasks }: PlanFile): AgentId => (tasks[0] as PlanTask).rules.agent as AgentId;
+
 /** Of a plan that is cancelled: what never came into the log is no part of it any more, or it would never end. */
 export function dropMissing(writer: Writer, plan: Plan): void {
   const { state } = writer;
-  const { id, project, directory, run, failsFast } = plan;
+  const { id, project, agent, directory, run, failsFast } = plan;
   const phaseOf = (task: TaskId) => (state.tasks.get(task) ?? state.tombstones.get(task))?.phase ?? null;
   const isOld = ({ id: task }: Plan["tasks"][number]): boolean =>
     plan.adopted > 0 && isAdopted(state, id, { id: task, phase: phaseOf(task) });
@@ -163,6 +167,7 @@ export function dropMissing(writer: Writer, plan: Plan): void {
     type: "put-plan",
     plan: id,
     project,
+    agent,
     directory,
     run,
     failsFast,

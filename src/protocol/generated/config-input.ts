@@ -26,7 +26,7 @@ export type SchedulerInput = {
   readonly failedMax?: number;
   /** How long a plan that has ended is known, with the records of its tasks. Default: 7d. */
   readonly planTtl?: number | string;
-  /** How many plans are known; what ended first is forgotten first. Default: 1000. */
+  /** How many plans are known; of who has the most, what ended first is forgotten first. Default: 1000. */
   readonly plansMax?: number;
   /** How long the id of an ended task stays taken. Default: 24h. */
   readonly remember?: number | string;

@@ -99,7 +99,11 @@ export const schedulerSection: Section = s.component(
       ),
       failedMax: knob(s.whole(1, 5_000_000), S.failedMax, "How many of those are kept at hand."),
       planTtl: spanKnob(1, S.planTtl, "How long a plan that has ended is known, with the records of its tasks."),
-      plansMax: knob(s.whole(1, 10_000), S.plansMax, "How many plans are known; what ended first is forgotten first."),
+      plansMax: knob(
+        s.whole(1, 10_000),
+        S.plansMax,
+        "How many plans are known; of who has the most, what ended first is forgotten first.",
+      ),
       remember: spanKnob(1, S.remember, "How long the id of an ended task stays taken."),
       perType: knob(s.table(s.nullable(s.whole(1))), S.perType, "Running tasks of one type; null takes a limit out."),
       critical: section({

@@ -90,6 +90,7 @@ export const putPlan = (id: string, tasks: readonly string[], fields: Partial<Pu
   adopted: 0,
   documentHash: "document",
   documentSize: 1,
+  agent: agentId("a"),
   cancels: [],
   retries: [],
   submissions: [],
