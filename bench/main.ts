@@ -1,5 +1,6 @@
 /**
- * `npm run bench -- NAME… [--json] [--quick]`: one file per claim we publish.
+ * `npm run bench -- NAME… [--json] [--quick]`: one file per claim we publish. `wire` is in parts: `--only PART,…` runs
+ * some of them, and `--seconds N` says how long the one lasts that goes on without a rest.
  *
  * A benchmark is a module of this folder that exports `run(options)`. Without a name the command lists what there
  * is. The exit code is 1 when a target was not met, so that a claim cannot rot unseen.
@@ -7,6 +8,7 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { type Options, progress, type Report, toJson, toText } from "./report.ts";
 
 const BENCHMARKS: Record<string, string> = {
@@ -19,27 +21,57 @@ const BENCHMARKS: Record<string, string> = {
   peers: "BullMQ, pg-boss and graphile-worker alone: no-op jobs, durable",
 };
 
+const FLAGS = {
+  json: { type: "boolean" },
+  quick: { type: "boolean" },
+  help: { type: "boolean", short: "h" },
+  only: { type: "string" },
+  seconds: { type: "string" },
+} as const;
+
 type Benchmark = { readonly run: (options: Options) => Promise<Report> };
 
 process.exitCode = await main(process.argv.slice(2));
 
-async function main(args: readonly string[]): Promise<number> {
-  if (args.includes("--help") || args.includes("-h")) {
+async function main(args: string[]): Promise<number> {
+  const given = read(args);
+  if (given === null) {
+    console.log(usage());
+    return 2;
+  }
+  const { names, isHelp, ...options } = given;
+  if (isHelp || names.length === 0) {
     console.log(usage());
     return 0;
-  }
-  const names = args.filter((arg) => !arg.startsWith("-"));
-  const options = { json: args.includes("--json"), quick: args.includes("--quick") };
-  const unknown = args.find((arg) => (arg.startsWith("-") ? !["--json", "--quick"].includes(arg) : !BENCHMARKS[arg]));
-  if (unknown !== undefined) progress(`unknown: ${unknown}\n`);
-  if (unknown !== undefined || names.length === 0) {
-    console.log(usage());
-    return unknown === undefined ? 0 : 2;
   }
   const reports: Report[] = [];
   for (const name of names) reports.push(await (await load(name)).run(options));
   console.log(options.json ? toJson(reports) : toText(reports));
   return reports.some(({ rows }) => rows.some(({ met }) => met === false)) ? 1 : 0;
+}
+
+type Given = Options & { readonly names: readonly string[]; readonly isHelp: boolean };
+
+/** Null for what is not understood, which is said. */
+function read(args: string[]): Given | null {
+  try {
+    const { values, positionals: names } = parseArgs({ args, options: FLAGS, allowPositionals: true });
+    const { json = false, quick = false, help: isHelp = false, only, seconds } = values;
+    const unknown = names.find((name) => BENCHMARKS[name] === undefined);
+    if (unknown !== undefined) throw new Error(`unknown: ${unknown}`);
+    if ((only ?? seconds) !== undefined && names.some((name) => name !== "wire"))
+      throw new Error("--only and --seconds are of wire alone");
+    if (seconds !== undefined && !(Number(seconds) > 0))
+      throw new Error(`--seconds is ${seconds}, and must be a number above 0`);
+    return {
+      ...{ json, quick, names, isHelp },
+      ...(only === undefined ? {} : { only: only.split(",") }),
+      ...(seconds === undefined ? {} : { seconds: Number(seconds) }),
+    };
+  } catch (error) {
+    progress(`${(error as Error).message}\n`);
+    return null;
+  }
 }
 
 async function load(name: string): Promise<Benchmark> {
@@ -51,5 +83,7 @@ async function load(name: string): Promise<Benchmark> {
 function usage(): string {
   const width = Math.max(...Object.keys(BENCHMARKS).map((name) => name.length));
   const lines = Object.entries(BENCHMARKS).map(([name, about]) => `  ${name.padEnd(width)}  ${about}`);
-  return ["npm run bench -- NAME… [--json] [--quick]", "", ...lines].join("\n");
+  return ["npm run bench -- NAME… [--json] [--quick]; wire takes --only PART,… and --seconds N too", "", ...lines].join(
+    "\n",
+  );
 }

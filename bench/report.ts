@@ -10,7 +10,14 @@ import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } fr
 import { availableParallelism, cpus, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
 
-export type Options = { readonly json: boolean; readonly quick: boolean };
+export type Options = {
+  readonly json: boolean;
+  readonly quick: boolean;
+  /** Of a benchmark in parts, these alone. */
+  readonly only?: readonly string[];
+  /** How long the part lasts that goes on without a rest. */
+  readonly seconds?: number;
+};
 export type Row = {
   readonly what: string;
   readonly value: number;

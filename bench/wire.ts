@@ -28,8 +28,9 @@ import type { LoneSample, PartOrder, PartReport, Role, SystemName } from "./wire
 const FULL: Workload = { seconds: 3, rounds: 7 };
 const QUICK: Workload = { seconds: 0.3, rounds: 1 };
 const WORKERS = 2;
-/** Long enough for several snapshots. */
-const SUSTAINED_S = 20;
+/** Long enough for several snapshots; its rate is looked at stretch by stretch. */
+const SUSTAINED_S = 60;
+const STRETCH_S = 5;
 const LONE = { full: 1000, quick: 50 };
 const MODES: readonly Mode[] = ["singles", "batches"];
 
@@ -67,6 +68,8 @@ type Arrangement = AsyncDisposable & {
   readonly calls: Calls;
   readonly about: string;
   play(jobs: number): Promise<Round>;
+  /** How many jobs have run. */
+  ran(): number;
   lone(count: number): Promise<readonly LoneSample[]>;
 };
 type Part = { readonly child: ChildProcess; readonly pid: number; order(order: PartOrder): void };
@@ -146,6 +149,7 @@ function arrangementOf(parts: Parts, calls: Calls, owned: AsyncDisposableStack):
   return {
     calls,
     about: backend.about,
+    ran: () => ran,
     async play(jobs) {
       const [ranBefore, before, startedAt] = [ran, used(), performance.now()];
       const played = reportOf(submitter.child, "played");
@@ -198,10 +202,14 @@ function statOf(path: string): { readonly parent: number; readonly ticks: number
 
 // ------------------------------------------------------------- rounds
 
+/** A cold process is slow: it takes some rounds until one is known to last as long as it should. */
+const WARM_UP_ROUNDS = 4;
+
 async function warmUp({ play, calls }: Arrangement, seconds: number): Promise<number> {
   const few = calls.perCall * calls.inFlight;
-  const { perSecond: guess } = await play(few);
-  const { perSecond } = await play(jobsIn(seconds / 2, guess, few));
+  let { perSecond } = await play(few);
+  for (let round = 0; round < WARM_UP_ROUNDS; round++)
+    ({ perSecond } = await play(jobsIn(Math.min(seconds, FULL.seconds) / 2, perSecond, few)));
   return jobsIn(seconds, perSecond, few);
 }
 
@@ -286,12 +294,35 @@ function comparedRows(peer: SystemName, mode: Mode, pairs: readonly Pair[]): Row
   ];
 }
 
+/** Drover without a peer, to compare one version with another. */
+async function aloneRow(mode: Mode, { seconds, rounds }: Workload): Promise<Row> {
+  progress(`Drover alone, ${mode}`);
+  await using ours = await arrange(DROVER, mode);
+  const jobs = await warmUp(ours, seconds);
+  const played: Round[] = [];
+  for (let round = 0; round < rounds; round++) played.push(await ours.play(jobs));
+  return rateRow(`Drover by its SDK, ${mode}, alone`, "tasks/s", played);
+}
+
 /** Without a rest, so that snapshots are made meanwhile. */
-async function sustainedRow(mode: Mode, seconds: number): Promise<Row> {
+async function sustainedRows(mode: Mode, seconds: number): Promise<Row[]> {
   progress(`Drover alone, ${mode}, for ${seconds} s`);
   await using ours = await arrange(DROVER, mode);
   const jobs = await warmUp(ours, seconds);
-  return rateRow(`Drover, ${mode}, sustained for ${seconds} s, with snapshots`, "tasks/s", [await ours.play(jobs)]);
+  const stretchS = Math.min(STRETCH_S, seconds / 4);
+  const rates: number[] = [];
+  let [ran, at] = [ours.ran(), performance.now()];
+  const watch = setInterval(() => {
+    const [ranNow, now] = [ours.ran(), performance.now()];
+    rates.push(((ranNow - ran) * 1000) / (now - at));
+    [ran, at] = [ranNow, now];
+  }, stretchS * 1000);
+  const round = await ours.play(jobs).finally(() => clearInterval(watch));
+  const what = `Drover, ${mode}, sustained for ${seconds} s, with snapshots`;
+  return [
+    rateRow(what, "tasks/s", [round]),
+    { what: `${what}: the slowest of ${rates.length} stretches`, value: Math.min(...rates), unit: "tasks/s" },
+  ];
 }
 
 async function loneRows(count: number): Promise<Row[]> {
@@ -312,15 +343,42 @@ async function loneRows(count: number): Promise<Row[]> {
 
 const FLEET_PER_SECOND = 10_000;
 
-export async function run(options: Options): Promise<Report> {
-  installPeers();
-  const workload = options.quick ? QUICK : FULL;
-  const rows: Row[] = [];
-  for (const peer of PEERS) for (const mode of MODES) rows.push(...(await besidePeer(peer, mode, workload)));
-  for (const mode of MODES) rows.push(await sustainedRow(mode, options.quick ? 1 : SUSTAINED_S));
-  rows.push(...(await loneRows(options.quick ? LONE.quick : LONE.full)));
+async function fleetRowsJudged(options: Options): Promise<Row[]> {
   const [fleet, ...more] = await fleetRows(options);
-  if (fleet !== undefined)
-    rows.push({ ...fleet, target: `≥ ${showNumber(FLEET_PER_SECOND)}`, met: fleet.value >= FLEET_PER_SECOND }, ...more);
+  if (fleet === undefined) return more;
+  return [{ ...fleet, target: `≥ ${showNumber(FLEET_PER_SECOND)}`, met: fleet.value >= FLEET_PER_SECOND }, ...more];
+}
+
+type Plays = Readonly<Record<string, (options: Options) => Promise<readonly Row[]>>>;
+
+const inBothModes = async (play: (mode: Mode) => Promise<Row[]>): Promise<Row[]> => {
+  const rows: Row[] = [];
+  for (const mode of MODES) rows.push(...(await play(mode)));
+  return rows;
+};
+const workloadOf = ({ quick }: Options): Workload => (quick ? QUICK : FULL);
+
+/** By their names; `alone` is left out unless it is asked for. */
+const PLAYS: Plays = {
+  ...Object.fromEntries(
+    PEERS.map((peer) => [
+      peer.name,
+      (options: Options) => inBothModes((mode) => besidePeer(peer, mode, workloadOf(options))),
+    ]),
+  ),
+  alone: (options) => inBothModes(async (mode) => [await aloneRow(mode, workloadOf(options))]),
+  sustained: ({ quick, seconds = quick ? 1 : SUSTAINED_S }) => inBothModes((mode) => sustainedRows(mode, seconds)),
+  lone: ({ quick }) => loneRows(quick ? LONE.quick : LONE.full),
+  fleet: fleetRowsJudged,
+};
+const USUAL = Object.keys(PLAYS).filter((name) => name !== "alone");
+
+export async function run(options: Options): Promise<Report> {
+  const { only = USUAL } = options;
+  const unknown = only.find((name) => PLAYS[name] === undefined);
+  if (unknown !== undefined) throw new Error(`--only is ${unknown}, and must be of ${Object.keys(PLAYS).join(", ")}`);
+  if (only.some((name) => PEERS.some((peer) => peer.name === name))) installPeers();
+  const rows: Row[] = [];
+  for (const name of only) rows.push(...((await PLAYS[name]?.(options)) ?? []));
   return { name: "wire: no-op tasks from submit to durably completed, in processes of their own", rows };
 }
