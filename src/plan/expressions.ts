@@ -1,9 +1,10 @@
 /**
  * The expressions of a plan, checked before anything runs: `${{ needs.impl.result.path }}`.
  *
- * They may stand where a command gets its words from: `run`, `args`, `env`, `prompt`, `input`, `loop.until`; and `if`
- * is one. Elsewhere a `${{` would go into a path or a name as it is, which nobody means. Each is read, its names are
- * held against the needs of its task, and in a line for a shell it must stand where that reads a value as one word.
+ * They may stand where a command gets its words from: `run`, `args`, `env`, `prompt`, `input`, `loop.until`; in the
+ * `params` of an action; and `if` is one. Elsewhere a `${{` would go into a path or a name as it is, which nobody
+ * means. Each is read, its names are held against the needs of its task, and in a line for a shell it must stand where
+ * that reads a value as one word.
  */
 
 import type { Note, Path } from "./problem.ts";
@@ -15,8 +16,11 @@ import {
   misplacedIn,
   parseExpression,
   parseTemplate,
+  textsIn,
   wrongNameIn,
 } from "./work/index.ts";
+
+const PLACES = "run, args, env, prompt, input, params and loop.until";
 
 type Place = { readonly text: string; readonly path: Path };
 
@@ -34,10 +38,7 @@ export function checkExpressions(task: PlanTask, fromDefaults: ReadonlySet<strin
   const model = command.kind === "agent" ? (command.model ?? "") : "";
   for (const [key, text] of Object.entries({ cwd, model, worktree: worktree?.base ?? "" }))
     if (mayHaveExpressions(text))
-      note(
-        `${task.definition}.${key} holds an expression; those stand in run, args, env, prompt, input and loop.until`,
-        [...at, key],
-      );
+      note(`${task.definition}.${key} holds an expression; those stand in ${PLACES}`, [...at, key]);
 
   function checkCondition(text: string, path: Path): void {
     const read = attempted(() => parseExpression(text), path);
@@ -71,6 +72,8 @@ export function checkExpressions(task: PlanTask, fromDefaults: ReadonlySet<strin
 
 function placesOf(command: PlanTask["work"]["command"], at: Path): Place[] {
   if (command.kind === "words") return command.words.map((text, index) => ({ text, path: [...at, "run", index] }));
+  if (command.kind === "call")
+    return Array.from(textsIn(command.params), ({ text, path }) => ({ text, path: [...at, "params", ...path] }));
   if (command.kind !== "agent") return [];
   const args = command.args.map((text, index): Place => ({ text, path: [...at, "args", index] }));
   return [{ text: command.prompt, path: [...at, "prompt"] }, ...args];

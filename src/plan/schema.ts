@@ -69,7 +69,7 @@ const shared: Knobs = {
   project: knob(s.name(), "default", "Who pays."),
   type: said(
     s.name(),
-    "plan, spec, phase, code, or any name; if absent, command or agent. limits.perType counts by it.",
+    "plan, spec, phase, code, or any name; if absent, command, agent or its action. limits.perType counts by it.",
   ),
   priority: knob(priority(), "normal", "critical, high, normal, low, or a whole number; lower is sooner."),
   provider: said(s.nullable(s.name()), "The gate its command goes through, such as anthropic/default; see gates."),
@@ -98,6 +98,11 @@ const own: Knobs = {
   model: said(s.name(200), "The agent's model."),
   args: said(words(), "Further words for the agent's command line."),
   input: said(s.text(0, TEXT_MAX), "What the command reads from its standard input; nothing if absent."),
+  action: said(
+    s.name(),
+    "An action instead of a command: for whatever worker of the server takes it, such as one of your own program.",
+  ),
+  params: said(s.anyObject(), "What that worker is given; an expression that is a whole text becomes its value."),
   needs: said(some(s.text(1, 1024), NEEDS), "Tasks that must be done first."),
   if: said(
     s.either(s.text(1, TEXT_MAX), s.flag(), "an expression, such as needs.review.result.ok, or true or false"),
@@ -252,6 +257,8 @@ export type RawTask = Omit<Shared, "worktree"> & {
   readonly model?: string;
   readonly args?: readonly string[];
   readonly input?: string;
+  readonly action?: string;
+  readonly params?: Readonly<Record<string, unknown>>;
   readonly needs?: OneOrMore;
   readonly if?: string | boolean;
   readonly locks?: OneOrMore;

@@ -17,6 +17,7 @@ import { type Combination, combinations, filledIn } from "./matrix.ts";
 import { orderOf } from "./order.ts";
 import type { Note, Path } from "./problem.ts";
 import { type OneOrMore, type RawTask, type RawTasks, type Shared, TASKS_MAX } from "./schema.ts";
+import { withTexts } from "./work/call.ts";
 import { CommandError, splitCommand } from "./work/command-words.ts";
 import { readAddition } from "./work/variable.ts";
 import type { Command, PlanWorktree, Work } from "./work/work.ts";
@@ -58,6 +59,7 @@ const NEEDS_MAX = 1000;
 const LINKS_MAX = 200_000;
 /** Characters of all tasks together, each with its defaults and values. */
 const TEXT_IN_ALL_MAX = 32 * 1024 * 1024;
+const PARAMS_DEPTH_MAX = 32;
 const lockName = name();
 
 /** A task whose needs are still names as they were written. */
@@ -70,8 +72,9 @@ export function readTasks(given: RawTasks, defaults: Shared, broken: ReadonlySet
   const shared = JSON.stringify(defaults);
   let size = 0;
   for (const [definition, value] of Object.entries(given)) {
-    const raw: RawTask = broken.has(definition) ? {} : typeof value === "string" ? { run: value } : (value ?? {});
-    if (!broken.has(definition)) checkTask(definition, raw, defaults, note);
+    const isSound = !broken.has(definition) && !isTooDeep(definition, value, note);
+    const raw: RawTask = !isSound ? {} : typeof value === "string" ? { run: value } : (value ?? {});
+    if (isSound) checkTask(definition, raw, defaults, note);
     size += sizeOf(raw, shared);
     if (size > TEXT_IN_ALL_MAX) {
       const advice = "put long texts into files, or make several plans";
@@ -100,6 +103,17 @@ export function readTasks(given: RawTasks, defaults: Shared, broken: ReadonlySet
   return tasks;
 }
 
+/** Params may be anything. What reads and writes them goes into them level by level. */
+function isTooDeep(definition: string, value: RawTasks[string], note: Note): boolean {
+  const { params } = typeof value === "object" ? (value ?? {}) : {};
+  const isDeep = (part: unknown, left: number): boolean =>
+    left === 0 ||
+    (typeof part === "object" && part !== null && Object.values(part).some((one) => isDeep(one, left - 1)));
+  if (!isDeep(params, PARAMS_DEPTH_MAX)) return false;
+  note(`${definition}.params is nested more than ${PARAMS_DEPTH_MAX} deep`, ["tasks", definition, "params"], "key");
+  return true;
+}
+
 /** How many characters what a task stands for has at most: its values may be filled in wherever it has a mark. */
 function sizeOf({ for: given = {}, ...rest }: RawTask, shared: string): number {
   const lists = Object.values(given).map((list) => list.map((value) => String(value).length));
@@ -114,24 +128,39 @@ const MARK = /\$\{\w/g;
 
 // ------------------------------------------------------------------ one task
 
-/** The fields that only one kind of work has a use for. */
-const ONLY_FOR: Readonly<Record<"agent" | "command", readonly (keyof RawTask)[]>> = {
-  agent: ["prompt", "model", "args"],
-  command: ["input", "shell"],
+/** The kinds of work, by the field that says what is done; and the fields that only one of them has a use for. */
+const KINDS = ["run", "preset", "action"] as const;
+const ONLY_FOR: Readonly<Record<(typeof KINDS)[number], readonly (keyof RawTask)[]>> = {
+  run: ["input", "shell"],
+  preset: ["prompt", "model", "args"],
+  action: ["params"],
 };
+/** What its worker does with a command, and no other worker with an action. */
+const NOT_FOR_ACTIONS = ["env", "passEnv", "cwd", "worktree", "idleTimeout", "outputs"] as const;
 
 function checkTask(definition: string, raw: RawTask, defaults: Shared, note: Note): void {
   const at: Path = ["tasks", definition];
-  const { run, preset, prompt, needs } = raw;
-  if (run === undefined && preset === undefined && needs === undefined)
-    note(`${definition} says nothing to do; give it run: or preset:, or needs: if it only waits for others`, at, "key");
-  if (run !== undefined && preset !== undefined)
-    note(`${definition} has both run and preset; a task does one thing`, [...at, "preset"], "key");
+  const { preset, prompt, needs } = raw;
+  const [kind = "run", second] = KINDS.filter((key) => raw[key] !== undefined);
+  if (raw[kind] === undefined && needs === undefined)
+    note(
+      `${definition} says nothing to do; give it run:, preset: or action:, or needs: if it only waits for others`,
+      at,
+      "key",
+    );
+  if (second !== undefined)
+    note(`${definition} has both ${kind} and ${second}; a task does one thing`, [...at, second], "key");
   if (preset !== undefined && prompt === undefined)
     note(`${definition} starts ${preset} without a prompt; add prompt: with what it is to do`, at, "key");
-  const [stray, how] = preset === undefined ? [ONLY_FOR.agent, "without"] : [ONLY_FOR.command, "with"];
-  for (const key of stray)
-    if (raw[key] !== undefined) note(`${definition}.${key} means nothing ${how} preset`, [...at, key], "key");
+  for (const other of KINDS)
+    for (const key of raw[other] !== undefined || other === kind ? [] : ONLY_FOR[other])
+      if (raw[key] !== undefined)
+        note(
+          `${definition}.${key} means nothing ${other === "run" ? `with ${kind}` : `without ${other}`}`,
+          [...at, key],
+          "key",
+        );
+  if (kind === "action") checkAction(definition, raw, note);
   checkCommand(definition, raw, defaults, note);
   if (typeof raw.worktree === "object" && raw.worktree.from !== undefined)
     for (const key of ["base", "merge"] as const)
@@ -147,6 +176,19 @@ function checkTask(definition: string, raw: RawTask, defaults: Shared, note: Not
   checkEnvironment(raw.for, [...at, "for"], note);
   for (const name of Object.keys(raw.for ?? {}))
     if (Object.hasOwn(raw.env ?? {}, name)) note(`${name} stands in both for and env`, [...at, "env", name], "key");
+}
+
+function checkAction(definition: string, raw: RawTask, note: Note): void {
+  const at: Path = ["tasks", definition];
+  if (raw.action === "exec") note(`${definition}.action is exec; give the command as run:`, [...at, "action"]);
+  for (const key of NOT_FOR_ACTIONS)
+    if (raw[key] !== undefined) note(`${definition}.${key} means nothing with action`, [...at, key], "key");
+  if (raw.loop?.until !== undefined)
+    note(
+      `${definition}.loop.until means nothing with action: its worker says whether there is another round`,
+      [...at, "loop", "until"],
+      "key",
+    );
 }
 
 /** A value that is put into a lock's name may have blanks, a name may not. */
@@ -221,6 +263,7 @@ function draft(definition: string, raw: RawTask, defaults: Shared, { name, value
   const both: Omit<Shared, "worktree"> & Pick<RawTask, "worktree"> = { ...defaults, ...raw };
   const { passEnv, cwd = ".", worktree = false } = both;
   const env = { ...texts(defaults.env), ...texts(raw.env), ...values };
+  const command = commandOf(raw, both.shell ?? true, fill);
   return {
     name,
     definition,
@@ -229,18 +272,23 @@ function draft(definition: string, raw: RawTask, defaults: Shared, { name, value
       path: ["tasks", definition, "needs", ...(Array.isArray(raw.needs) ? [index] : [])],
     })),
     work: {
-      command: commandOf(raw, both.shell ?? true, fill),
-      cwd: fill(cwd),
-      env,
-      passEnv: listOf(passEnv),
-      input: fill(raw.input ?? ""),
-      worktree: worktree === false ? null : worktreeOf(worktree === true ? {} : worktree, fill),
+      command,
+      // What the defaults say of commands is nothing to an action.
+      ...(command.kind === "call"
+        ? NO_SURROUNDINGS
+        : {
+            cwd: fill(cwd),
+            env,
+            passEnv: listOf(passEnv),
+            input: fill(raw.input ?? ""),
+            worktree: worktree === false ? null : worktreeOf(worktree === true ? {} : worktree, fill),
+          }),
       ...(raw.if === undefined ? {} : { if: conditionOf(fill(String(raw.if))) }),
       ...(raw.loop?.until === undefined ? {} : { until: withExpressions(raw.loop.until, fill) }),
       ...(raw.outputs === undefined ? {} : { outputs: listOf(raw.outputs).map(fill) }),
     },
     rules: {
-      ...rulesOf(both, raw.preset === undefined ? "command" : "agent", listOf(raw.locks).map(fill)),
+      ...rulesOf(both, raw.action ?? (raw.preset === undefined ? "command" : "agent"), listOf(raw.locks).map(fill)),
       ...labelled({ ...defaults.labels, ...raw.labels }, fill),
       ...(raw.approval === undefined ? {} : { approval: approvalOf(raw.approval === true ? {} : raw.approval, fill) }),
       ...(raw.loop?.max === undefined ? {} : { maxRounds: raw.loop.max }),
@@ -248,6 +296,8 @@ function draft(definition: string, raw: RawTask, defaults: Shared, { name, value
     },
   };
 }
+
+const NO_SURROUNDINGS = { cwd: ".", env: {}, passEnv: [], input: "", worktree: null } as const;
 
 /** Those of the defaults, and its own over them. */
 function labelled(labels: Readonly<Record<string, string>>, fill: (text: string) => string): Pick<Rules, "labels"> {
@@ -281,9 +331,10 @@ function approvalOf(
 }
 
 function commandOf(raw: RawTask, shell: boolean, fill: (text: string) => string): Command {
-  const { run, preset, prompt = "", model = null, args = [] } = raw;
+  const { run, preset, prompt = "", model = null, args = [], action, params = {} } = raw;
   if (preset !== undefined)
     return { kind: "agent", preset, prompt: fill(prompt), model: model && fill(model), args: args.map(fill) };
+  if (action !== undefined) return { kind: "call", action, params: withTexts(params, fill) as typeof params };
   if (run === undefined) return { kind: "nothing" };
   // A shell finds the values in its environment; where there is none they are put in here.
   if (typeof run !== "string") return { kind: "words", words: run.map(fill) };
@@ -293,8 +344,8 @@ function commandOf(raw: RawTask, shell: boolean, fill: (text: string) => string)
     : { kind: "words", words: wordsOf(run, () => {}).map(fill) };
 }
 
-/** By its type the engine learns what a task uses, so commands and agents are of different ones. */
-function rulesOf(both: Omit<Shared, "worktree">, kind: "command" | "agent", locks: readonly string[]): Rules {
+/** By its type the engine learns what a task uses, so commands, agents and actions are of different ones. */
+function rulesOf(both: Omit<Shared, "worktree">, kind: string, locks: readonly string[]): Rules {
   const { agent = "me", project = "default", type = kind, priority, tokens, attempts = 1 } = both;
   return {
     agent,

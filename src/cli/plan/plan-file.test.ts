@@ -260,7 +260,7 @@ const mistakes: Mistake[] = [
   [
     "nothing to do",
     "tasks: { a: {} }",
-    ["1:10 a says nothing to do; give it run: or preset:, or needs: if it only waits for others"],
+    ["1:10 a says nothing to do; give it run:, preset: or action:, or needs: if it only waits for others"],
   ],
   [
     "two things to do",
@@ -364,7 +364,7 @@ const mistakes: Mistake[] = [
   [
     "an expression where none is read",
     `tasks: { a: a, b: { needs: a, run: b, cwd: '\${{ needs.a.result }}' } }`,
-    ["1:44 b.cwd holds an expression; those stand in run, args, env, prompt, input and loop.until"],
+    ["1:44 b.cwd holds an expression; those stand in run, args, env, prompt, input, params and loop.until"],
   ],
   [
     "a lock that cannot be one",

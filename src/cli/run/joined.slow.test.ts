@@ -9,6 +9,7 @@ import { describe, test } from "node:test";
 import { type PlanDirectory, planDirectory, steady } from "../../../test/kits/cli/plan-directory.ts";
 import { type Served, served } from "../../../test/kits/cli/served.ts";
 import { startServe } from "../../../test/kits/serve-process.ts";
+import { startWorker } from "../../worker/index.ts";
 
 const LIMIT = { timeout: 180_000 };
 
@@ -62,6 +63,25 @@ describe("a plan on a server", LIMIT, () => {
     assert.deepEqual([typo.code, typo.err.includes("did you mean plan/last?")], [4, true], typo.err);
     assert.equal((await place.drover(["plan", "plan", "--remove"])).code, 0);
     assert.equal((await place.drover(["plan", "plan", "--no-follow"])).code, 4);
+    await server.stop();
+  });
+
+  test("has tasks for workers of any kind, which see their params filled in; alone it is refused", async () => {
+    using place = planDirectory(`tasks:
+  find: echo '{"pages":["/a","/b"]}'
+  read: { action: browse, needs: find, params: { pages: "\${{ needs.find.result.pages }}", as: text } }
+  tell: { run: 'echo "\${{ needs.read.result.read }}" >> ran', needs: read }`);
+    const refused = await place.run(["--alone"]);
+    assert.equal(refused.code, 2);
+    assert.match(refused.err, /task read has the action browse, and a plan that runs alone has workers for commands/);
+    await using server = await serverIn(place);
+    const worker = await startWorker({ url: server.url, id: "browser", actions: ["browse"] }, ({ params }) => {
+      const { pages, as } = params as { readonly pages: string[]; readonly as: string };
+      return { read: `${pages.join("+")} ${as}` };
+    });
+    const { code, err } = await place.run();
+    assert.deepEqual([code, place.ran()], [0, ["/a+/b text"]], err);
+    await worker.close();
     await server.stop();
   });
 

@@ -98,6 +98,8 @@ function commandText(command: Command): string {
       return command.words.join(" ");
     case "agent":
       return `${command.preset}: ${firstLine(command.prompt)}`;
+    case "call":
+      return `${command.action} ${JSON.stringify(command.params)}`;
     case "nothing":
       return "";
     default:

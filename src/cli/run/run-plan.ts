@@ -49,6 +49,7 @@ export async function runPlan(call: Call<RunFlags>, clock: Clock = realClock): P
   const server = await serverFor(call, plan);
   if (server !== null) return await putAndWatch({ call, server, plan, tasks, clock });
   refuseParents(tasks);
+  refuseActions(tasks);
   const data =
     flags.data === undefined ? resolve(plan.directory, ".drover/runs", plan.name) : resolve(terminal.cwd, flags.data);
   const slots = flags.slots ?? plan.slots ?? availableParallelism();
@@ -73,6 +74,16 @@ function refuseParents(tasks: readonly PlanTask[]): void {
     `task ${parent.name} waits for its children, and in a plan that runs alone no task can submit any`,
     "drover serve starts a server, and drover run joins it; or leave wait: out",
   );
+}
+
+/** A run alone has one worker, which runs commands. */
+function refuseActions(tasks: readonly PlanTask[]): void {
+  for (const { name, work } of tasks)
+    if (work.command.kind === "call")
+      throw usageProblem(
+        `task ${name} has the action ${work.command.action}, and a plan that runs alone has workers for commands only`,
+        "drover serve starts a server, your worker joins it, and so does drover run",
+      );
 }
 
 // ------------------------------------------------------------------- on a server

@@ -15,6 +15,7 @@ import type { Seq, TaskId } from "../../core/base/index.ts";
 import { awaitedParent } from "../../core/fleet/index.ts";
 import type { State, Task } from "../../core/model/index.ts";
 import type { Log } from "../../log/index.ts";
+import { calledParams } from "../../plan/index.ts";
 import type { Input, Inputs, TaskBody } from "../../protocol/index.ts";
 import { nextTurn, RESULT_BYTES_MAX, referenceIn, remember } from "../../std/index.ts";
 import { usageView } from "../base/charged-tokens.ts";
@@ -34,6 +35,12 @@ export type ReadInputs = (task: Task, needs: TaskBody["needs"]) => Promise<Input
 
 export const hasInputs = ({ links }: Task): boolean =>
   links !== null && (awaitedParent(links) !== null || links.needs.length > 0);
+
+/** Of a plan's action: the params that its worker sees. Throws what ends its attempt. */
+export function called(params: unknown, inputs: Inputs): { readonly params?: Readonly<Record<string, unknown>> } {
+  const filled = calledParams(params, inputs);
+  return filled === null ? {} : { params: filled };
+}
 
 /** How a need stands, and where more of it is. */
 type Seen = Pick<Input, "taskId" | "state" | "error" | "usage" | "files"> & {

@@ -25,7 +25,7 @@ import type { AttemptTokens } from "../tasks/attempt-tokens.ts";
 import { type BodyStore, DamagedBody, damagedReason, type KeptBody } from "../tasks/body-store.ts";
 import type { ChildInput } from "../tasks/children.ts";
 import { done, failed, type Report } from "../tasks/handler-outcome.ts";
-import { hasInputs, type ReadInputs } from "../tasks/inputs.ts";
+import { called, hasInputs, type ReadInputs } from "../tasks/inputs.ts";
 import type { TaskApi } from "../tasks/task-api.ts";
 import { type AssignedTask, assignedTask, parseStored } from "../tasks/task-body.ts";
 import { approvalView, currentRound } from "../tasks/task-view.ts";
@@ -224,7 +224,7 @@ async function readBody({ writer, bodies, inputs }: BodySources, entry: RunningA
   if (text === null || record === undefined) return text === null ? null : { text, plain: null };
   const body = parseStored(text);
   entry.inputs = await inputs(record, body.needs);
-  return { text, plain: { ...body } };
+  return { text, plain: { ...body, ...called(body.params, entry.inputs) } };
 }
 
 const missingBody = (seq: Seq): Error => Object.assign(new Error(damagedReason(seq)), { permanent: true });

@@ -27,8 +27,8 @@ import { countTokens } from "../base/charged-tokens.ts";
 import { accepted, badInput } from "../base/drover-error.ts";
 import type { AttemptTokens } from "../tasks/attempt-tokens.ts";
 import { type BodyStore, DamagedBody, damagedReason } from "../tasks/body-store.ts";
-import { reportOf } from "../tasks/handler-outcome.ts";
-import { hasInputs, type ReadInputs } from "../tasks/inputs.ts";
+import { failed, reportOf } from "../tasks/handler-outcome.ts";
+import { called, hasInputs, type ReadInputs } from "../tasks/inputs.ts";
 import { parseStored } from "../tasks/task-body.ts";
 import { currentRound, viewOf } from "../tasks/task-view.ts";
 import type { Writer } from "../writer/writer.ts";
@@ -139,7 +139,7 @@ function dueFor(writer: Writer, worker: Worker): Attempt[] {
   return [...worker.attempts].filter(({ state, task }) => state !== "running" && task.lastSeq <= committed);
 }
 
-/** Null if its body is damaged: the task has failed then. */
+/** Null if its body is damaged, or nothing is to be done: the attempt is over then. */
 async function assignmentOf(
   { writer, bodies, inputs, tokens }: SyncParts,
   attempt: Attempt,
@@ -147,17 +147,24 @@ async function assignmentOf(
 ): Promise<Assignment | null> {
   const { task, number } = attempt;
   const text = await soundText(bodies, task.seq as Seq);
+  const ended = { task: task.id, attempt: number, tokens: 0 };
   if (text !== null) {
     const body = parseStored(text);
     // What came of earlier rounds is in the note of the last.
     const { position: _, rounds: _rounds, ...view } = viewOf(writer.state, task, body, writer.now());
     const round = currentRound(task);
     const now = round === null ? view : { ...view, round };
-    const seen = hasInputs(task) ? { ...now, inputs: await inputs(task, body.needs) } : now;
+    const found = hasInputs(task) ? await inputs(task, body.needs) : null;
     const token = tokens.of(task.id, number);
-    return { ...nameOf(attempt), task: seen, leaseUntil, ...(token === null ? {} : { token }) };
+    try {
+      const seen = found === null ? now : { ...now, ...called(body.params, found), inputs: found };
+      return { ...nameOf(attempt), task: seen, leaseUntil, ...(token === null ? {} : { token }) };
+    } catch (thrown) {
+      writer.execute({ type: "finish-attempt", report: failed(ended, thrown, writer.now()).report });
+      return null;
+    }
   }
-  const report = reportOf({ task: task.id, attempt: number, tokens: 0 }, "failed", damagedReason(task.seq));
+  const report = reportOf(ended, "failed", damagedReason(task.seq));
   writer.execute({ type: "finish-attempt", report: { ...report, permanent: true } });
   return null;
 }

@@ -44,6 +44,8 @@ function filledCommand(
       return { command: { ...command, words: command.words.map(word) }, values: {} };
     case "agent":
       return { command: { ...command, prompt: text(command.prompt), args: command.args.map(word) }, values: {} };
+    // Filled in where it is handed to its worker.
+    case "call":
     case "nothing":
       return { command, values: {} };
     default:

@@ -23,7 +23,10 @@ test("what makes no sense is refused, by its path", () => {
     [null, /^work is null, and must be an object/],
     [{}, /^work\.command is nothing, and must be an object/],
     [{ command: "make" }, /^work\.command is "make", and must be an object/],
-    [{ command: { kind: "magic" } }, /^work\.command\.kind is "magic", and must be one of line, words, agent, nothing/],
+    [
+      { command: { kind: "magic" } },
+      /^work\.command\.kind is "magic", and must be one of line, words, agent, call, nothing/,
+    ],
     [{ command: { kind: "line" } }, /^work\.command\.line is nothing/],
     [{ command: { kind: "line", line: "" } }, /^work\.command\.line is ""/],
     [{ command: { ...line, words: ["a"] } }, /^work\.command\.words is not a known field/],

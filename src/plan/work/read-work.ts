@@ -50,9 +50,12 @@ const COMMANDS: { readonly [Name in Kind]: s.Schema<Extract<Command, { readonly 
     model: s.nullable(text(1)),
     args: words(),
   }),
+  call: s.object({ kind: s.oneOf("call"), action: text(1), params: s.anyObject() }),
   nothing: s.object({ kind: s.oneOf("nothing") }),
 };
-const KIND: s.Schema<{ readonly kind: Kind }> = s.answer({ kind: s.oneOf("line", "words", "agent", "nothing") });
+const KIND: s.Schema<{ readonly kind: Kind }> = s.answer({
+  kind: s.oneOf("line", "words", "agent", "call", "nothing"),
+});
 
 /** `at` is where it stood. */
 export function readWork(value: unknown, at: string): Result<Work, Refusal> {

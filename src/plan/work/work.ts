@@ -19,6 +19,8 @@ export type Command =
       readonly model: string | null;
       readonly args: readonly string[];
     }
+  /** No command: an action that any worker may take, with its params. */
+  | { readonly kind: "call"; readonly action: string; readonly params: Readonly<Record<string, unknown>> }
   /** It only stands for what it needs. */
   | { readonly kind: "nothing" };
 

@@ -149,6 +149,8 @@ function toolOf(command: Command): Pick<ExecOptions, "command" | "preset" | "arg
       return { command: command.words };
     case "agent":
       return { preset: command.preset, args: command.args };
+    case "call":
+      throw new BadWork(`it is for a worker that takes the action ${command.action}`);
     case "nothing":
       return { command: ["true"] };
     default:

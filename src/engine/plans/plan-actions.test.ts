@@ -1,0 +1,152 @@
+/**
+ * Tasks of a plan that are no commands: any worker takes them by their action, and sees its params filled in.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { join, one } from "../../../test/kits/hand-worker.ts";
+import { isWanted, readPlanValue, type Work } from "../../plan/index.ts";
+import { TaskSkip } from "../../std/index.ts";
+import { createTestDrover, type TestDrover } from "../../testing/index.ts";
+
+const expression = (text: string): string => `\${{ ${text} }}`;
+const value = (text: string): string => `\${${text}}`;
+
+/** Workers that answer what `answers` has for a name, and note the params they see. */
+async function working({ drover }: TestDrover, answers: Readonly<Record<string, unknown>>) {
+  const seen: [string, unknown][] = [];
+  await drover.worker({ id: "commands", actions: ["exec"] }, ({ params }) => {
+    const { task, work } = params as { readonly task: string; readonly work: Work };
+    if (!isWanted(work, {})) throw new TaskSkip(`if: ${work.if}`);
+    return answers[task];
+  });
+  await drover.worker({ id: "browser", actions: ["browse"], slots: 10 }, ({ params, type = "" }) => {
+    seen.push([type, params]);
+  });
+  return seen;
+}
+
+async function stateOf({ drover }: TestDrover, name: string): Promise<unknown> {
+  const { tasks = [] } = await drover.plans.get("p");
+  const { state, reason } = tasks.find((task) => task.name === name) ?? {};
+  return reason === undefined ? state : [state, reason];
+}
+
+test("its params are filled in from its needs: a text that is one expression becomes the value itself", async () => {
+  await using kit = await createTestDrover();
+  const seen = await working(kit, { find: { pages: ["a", "b"], count: 2, title: "x $(y)" } });
+  const params = {
+    pages: expression("needs.find.result.pages"),
+    all: [{ count: expression("needs.find.result.count"), isMany: expression("needs.find.result.count > 1") }],
+    title: `${value("lang")}: ${expression("needs.find.result.title")} (${expression("needs.find.result.count")})`,
+    plain: 7,
+    own: `$${expression("not mine")}`,
+  };
+  await kit.drover.plans.put("p", {
+    defaults: { env: { TOKEN: "x" }, worktree: true },
+    tasks: {
+      find: { run: "true", worktree: false },
+      read: { action: "browse", needs: "find", for: { lang: ["en"] }, params },
+      plain: { action: "browse", type: "own", params: { url: "https://example.com" } },
+    },
+  });
+  await kit.settle();
+  assert.deepEqual(seen, [
+    ["own", { url: "https://example.com" }],
+    [
+      "browse",
+      {
+        pages: ["a", "b"],
+        all: [{ count: 2, isMany: true }],
+        title: "en: x $(y) (2)",
+        plain: 7,
+        own: expression("not mine"),
+      },
+    ],
+  ]);
+  assert.equal((await kit.drover.plans.get("p")).state, "done");
+});
+
+test("a condition that does not hold skips it, and a value that is not there fails it for good", async () => {
+  await using kit = await createTestDrover();
+  const seen = await working(kit, { a: { ok: false }, large: "x".repeat(250_000), larger: "y".repeat(250_000) });
+  await kit.drover.plans.put("p", {
+    tasks: {
+      a: "true",
+      large: "true",
+      larger: "true",
+      off: { action: "browse", if: "false" },
+      on: { action: "browse", if: "1 == 1" },
+      skipped: { action: "browse", needs: "a", if: "needs.a.result.ok" },
+      missing: { action: "browse", needs: "a", attempts: 5, params: { x: [expression("needs.a.result.no.such")] } },
+      big: { action: "browse", needs: ["large", "larger"], params: { x: expression("needs.larger.result") } },
+      state: { action: "browse", needs: ["large", "larger"], params: { x: expression("needs.larger.state") } },
+    },
+  });
+  await kit.settle();
+  assert.deepEqual(seen, [
+    ["browse", {}],
+    ["browse", { x: "done" }],
+  ]);
+  assert.deepEqual(await stateOf(kit, "off"), ["skipped", "if: false"]);
+  assert.deepEqual(await stateOf(kit, "skipped"), ["skipped", "if: needs.a.result.ok"]);
+  assert.deepEqual(await stateOf(kit, "missing"), ["failed", "needs.a.result.no.such is not there"]);
+  assert.match(
+    String(await stateOf(kit, "big")),
+    /^failed,needs\.larger\.result is part of a result of 25\d+ bytes, too/,
+  );
+});
+
+test("a worker over the wire sees the same, and one whose condition fails takes none of its time", async () => {
+  await using kit = await createTestDrover();
+  await kit.drover.worker({ id: "commands", actions: ["exec"] }, () => ({ url: "/x", ok: 0 }));
+  const ann = await join(kit, { slots: 5, actions: ["browse"] });
+  await kit.drover.plans.put("p", {
+    tasks: {
+      a: "true",
+      read: { action: "browse", needs: "a", params: { url: expression("needs.a.result.url") } },
+      skipped: { action: "browse", needs: "a", if: "needs.a.result.ok" },
+    },
+  });
+  await kit.settle();
+  const { assignments } = await ann.sync({ want: 5 });
+  assert.deepEqual(
+    assignments.map(({ task }) => [task.params, task.inputs?.a?.result]),
+    [[{ url: "/x" }, { url: "/x", ok: 0 }]],
+  );
+  assert.deepEqual(await stateOf(kit, "skipped"), ["skipped", "if: needs.a.result.ok"]);
+  const [first] = assignments;
+  assert.ok(first !== undefined);
+  await ann.sync({ results: [{ ...one(first.taskId), outcome: "done" }] });
+  assert.equal((await kit.drover.plans.get("p")).state, "done");
+});
+
+test("what makes no sense with an action is refused by its name", () => {
+  const problems = (tasks: object): string[] => {
+    const read = readPlanValue({ tasks }, "p");
+    return read.ok ? [] : read.failure.map(({ message }) => message);
+  };
+  let deep: unknown = 1;
+  for (let level = 0; level < 100_000; level++) deep = [deep];
+  assert.deepEqual(problems({ a: { action: "browse", params: { x: [1, { y: null }] } } }), []);
+  assert.deepEqual(
+    problems({
+      a: { action: "browse", run: "x" },
+      b: { run: "x", params: {} },
+      c: { action: "exec" },
+      d: { action: "browse", cwd: "x", outputs: "y", loop: { until: "z", max: 2 }, input: "w" },
+      e: { action: "browse", needs: "c", params: { x: { y: expression("needs.d.result") } } },
+      f: { action: "browse", params: { deep } },
+    }),
+    [
+      "a has both run and action; a task does one thing",
+      "b.params means nothing without action",
+      "c.action is exec; give the command as run:",
+      "d.input means nothing with action",
+      "d.cwd means nothing with action",
+      "d.outputs means nothing with action",
+      "d.loop.until means nothing with action: its worker says whether there is another round",
+      "f.params is nested more than 32 deep",
+      "e: d is not among its needs; did you mean c?",
+    ],
+  );
+});

@@ -1,0 +1,80 @@
+/**
+ * A task of a plan that is no command: an action that any worker may take, with params of its own.
+ *
+ * Its worker must not need to know of plans, and may be written in any language. So its expressions are filled in
+ * where the task is handed to it, from what the task sees of its needs. A text that is one expression becomes the
+ * value itself, whatever it is; an expression inside a longer text becomes a part of that text.
+ */
+import { isRecord } from "../../core/base/index.ts";
+import { referenceIn, TaskSkip } from "../../std/index.ts";
+import {
+  type Expression,
+  evaluate,
+  MissingValue,
+  needsIn,
+  parseExpression,
+  pathText,
+  type Values,
+} from "./expression.ts";
+import { IF_REASON, isWanted } from "./fill.ts";
+import { readWork } from "./read-work.ts";
+import { expressionsIn, fillText, mayHaveExpressions, parseTemplate } from "./template.ts";
+
+type Params = Readonly<Record<string, unknown>>;
+type TextAt = { readonly text: string; readonly path: readonly (string | number)[] };
+
+/** Every text in a value, with where it stands. */
+export function* textsIn(value: unknown, path: TextAt["path"] = []): Generator<TextAt> {
+  if (typeof value === "string") yield { text: value, path };
+  else if (Array.isArray(value)) for (const [index, item] of value.entries()) yield* textsIn(item, [...path, index]);
+  else if (isRecord(value)) for (const [key, item] of Object.entries(value)) yield* textsIn(item, [...path, key]);
+}
+
+/** The value with each text in it changed. */
+export function withTexts(value: unknown, change: (text: string) => unknown): unknown {
+  if (typeof value === "string") return change(value);
+  if (Array.isArray(value)) return value.map((item) => withTexts(item, change));
+  if (!isRecord(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withTexts(item, change)]));
+}
+
+/**
+ * The params that the worker of such a task sees; null if the task brings no such work.
+ *
+ * Throws a `TaskSkip` if its condition does not hold, and a permanent error if a value is not there.
+ */
+export function calledParams(params: unknown, inputs: Values): Params | null {
+  const { work } = isRecord(params) ? params : {};
+  if (!isRecord(work) || !isRecord(work.command) || work.command.kind !== "call") return null;
+  const read = readWork(work, "params.work");
+  if (!read.ok || read.value.command.kind !== "call") return null;
+  const { command, if: condition } = read.value;
+  try {
+    if (condition !== undefined) refuseLarge(parseExpression(condition), inputs);
+    if (!isWanted(read.value, inputs)) throw new TaskSkip(`${IF_REASON}${condition}`);
+    return withTexts(command.params, (text) => filled(text, inputs)) as Params;
+  } catch (error) {
+    throw error instanceof MissingValue ? Object.assign(error, { permanent: true }) : error;
+  }
+}
+
+function filled(text: string, inputs: Values): unknown {
+  if (!mayHaveExpressions(text)) return text;
+  const template = parseTemplate(text);
+  for (const expression of expressionsIn(template)) refuseLarge(expression, inputs);
+  const [only, ...others] = template;
+  return typeof only === "object" && others.length === 0
+    ? evaluate(only.expression, inputs)
+    : fillText(template, inputs);
+}
+
+/** Results that do not fit into what a task sees are named there, and the name is not what is meant. */
+function refuseLarge(expression: Expression, inputs: Values): void {
+  for (const { need, steps } of needsIn(expression)) {
+    const { result } = (inputs[need] ?? {}) as { readonly result?: unknown };
+    const large = steps[0] === "result" ? referenceIn(result) : null;
+    if (large === null) continue;
+    const advice = "too large to be filled in here; its worker can read it by task.inputs";
+    throw new MissingValue(`${pathText(need, steps)} is part of a result of ${large.size} bytes, ${advice}`);
+  }
+}
