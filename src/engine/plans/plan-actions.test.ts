@@ -41,14 +41,12 @@ test("its params are filled in from its needs: a text that is one expression bec
     plain: 7,
     own: `$${expression("not mine")}`,
   };
-  await kit.drover.plans.put("p", {
-    defaults: { env: { TOKEN: "x" }, worktree: true },
-    tasks: {
-      find: { run: "true", worktree: false },
-      read: { action: "browse", needs: "find", for: { lang: ["en"] }, params },
-      plain: { action: "browse", type: "own", params: { url: "https://example.com" } },
-    },
-  });
+  const tasks = {
+    find: { run: "true", worktree: false },
+    read: { action: "browse", needs: "find", for: { lang: ["en"] }, params },
+    plain: { action: "browse", type: "own", params: { url: "https://example.com" } },
+  };
+  await kit.drover.plans.put("p", { defaults: { env: { TOKEN: "x" }, worktree: true }, tasks });
   await kit.settle();
   assert.deepEqual(seen, [
     ["own", { url: "https://example.com" }],
@@ -64,6 +62,8 @@ test("its params are filled in from its needs: a text that is one expression bec
     ],
   ]);
   assert.equal((await kit.drover.plans.get("p")).state, "done");
+  const edited = await kit.drover.plans.put("p", { defaults: { env: { TOKEN: "y" }, cwd: "sub" }, tasks });
+  assert.deepEqual([edited.submitted, edited.kept], [2, 1], "what is said of commands is nothing to an action");
 });
 
 test("a condition that does not hold skips it, and a value that is not there fails it for good", async () => {
