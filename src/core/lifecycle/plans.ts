@@ -71,8 +71,8 @@ type Holdings = Map<AgentId | null, Holding>;
 const nothingHeld = (): Holding => ({ plans: 0, tasks: 0, ended: [] });
 
 /**
- * The plans that go for one that is put: what lives stays. Whose the others are is asked only when nine tenths are taken;
- * to look through all plans costs no more than to put a large one.
+ * The plans that go for one that is put: what lives stays. Whose the others are is asked only when nine tenths are
+ * taken; to look through all plans costs no more than to put a large one.
  */
 function roomFor(state: ReadonlyState, put: CommandOf<"put-plan">): Result<readonly string[], Refusal> {
   const { plans, heldByPlans, config } = state;
