@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { circular, LONE, NO_JSON } from "../../test/kits/bad-values.ts";
 import { answers, startScript } from "../../test/kits/script-server.ts";
 import type { TaskBody } from "../protocol/index.ts";
+import { JsonText } from "../std/index.ts";
 import { type Client, createClient } from "./client.ts";
 import { ClientError } from "./client-error.ts";
 import { bodyText } from "./request-body.ts";
@@ -107,4 +108,11 @@ test("ids that are given never meet, however many there are", () => {
   const ids = Array.from({ length: 2000 }, () => (JSON.parse(bodyText("submit", task)) as { id: string }).id);
   assert.equal(new Set(ids).size, ids.length);
   for (const id of ids) assert.match(id, /^task_[0-9a-hj-km-np-tv-z]{16}$/);
+});
+
+test("a body that is text already is sent as it is, and is its value to whoever stands in the client's place", () => {
+  const text = '{"n":1,"results":[{"result": 1.0}]}';
+  const body = new JsonText<{ n: number }>(text).asBody();
+  assert.equal(bodyText("sync", body), text);
+  assert.deepEqual(JSON.parse(JSON.stringify({ body })), { body: { n: 1, results: [{ result: 1 }] } });
 });

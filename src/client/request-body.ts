@@ -5,7 +5,7 @@
  * and trying again would not mend it. What has no id gets one, so that a repeat after a lost answer is the same thing.
  */
 import type { CallName } from "../protocol/index.ts";
-import { type JsonFault, jsonFault, kindInWords } from "../std/plain-json.ts";
+import { type JsonFault, JsonText, jsonFault, kindInWords } from "../std/plain-json.ts";
 import { ClientError } from "./client-error.ts";
 
 /** How many levels of a body only wrap what is itself measured: a task of a batch, the result of an attempt. */
@@ -13,6 +13,7 @@ const WRAPPED: { readonly [Name in CallName]?: number } = { submitBatch: 2, sync
 const KINDS: { readonly [Name in CallName]?: string } = { submit: "task", joinWorker: "worker", askPermit: "permit" };
 
 export function bodyText(name: CallName, body: unknown): string {
+  if (body instanceof JsonText) return body.text;
   const found = faultOfWhole(name, body) ?? jsonFault(body, "", -(WRAPPED[name] ?? 0));
   if (found === null) return JSON.stringify(withIds(name, body));
   const { field, value, expected } = found;
