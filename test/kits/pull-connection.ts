@@ -59,7 +59,7 @@ export async function kit(more: Partial<ConnectionDeps> = {}) {
     },
     wire: {
       join: (body, limitMs) => call("join", body, limitMs),
-      sync: (_, body, limitMs) => call("sync", body, limitMs),
+      sync: (_, text, limitMs) => call("sync", JSON.parse(text), limitMs),
       leave: (id, session, limitMs) => call("leave", { id, session }, limitMs),
     },
     clock,

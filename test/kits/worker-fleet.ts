@@ -9,7 +9,7 @@
  */
 import { type Drover, openDrover } from "../../src/engine/index.ts";
 import { createMemoryLog, createMemoryStore } from "../../src/log/memory/memory-log.ts";
-import type { SyncAnswer } from "../../src/protocol/index.ts";
+import type { SyncAnswer, SyncBody } from "../../src/protocol/index.ts";
 import type { Clock } from "../../src/std/clock.ts";
 import { createHandClock, type HandClock } from "../../src/std/hand-clock.ts";
 import { type Connection, startConnection } from "../../src/worker/pull/connection.ts";
@@ -173,11 +173,11 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
 
   const wireFor = (cutNow: () => SimWorker["cut"]["way"] | null): Wire => ({
     join: (body, limitMs) => call(cutNow, limitMs, (drover) => drover.remote.join(body)),
-    sync: (id, body, limitMs) => {
+    sync: (id, text, limitMs) => {
       world.syncs++;
-      const sent = JSON.parse(JSON.stringify(body)) as typeof body;
+      const sent = JSON.parse(text) as SyncBody;
       const outcomes = new Map((sent.results ?? []).map((r) => [`${r.taskId}#${r.attempt}`, r.outcome]));
-      return call(cutNow, limitMs + (body.waitMs ?? 0), async (drover) =>
+      return call(cutNow, limitMs, async (drover) =>
         note((await drover.remote.sync(id, sent)) as SyncAnswer, outcomes),
       );
     },
@@ -238,6 +238,7 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
       submitChild: () => Promise.reject(new Error("no children here")),
       ...{ slots, killGraceMs: KILL_GRACE_MS, clock: theirs, perform: performFor(worker, theirs), warn, post },
       isLeaseHeld: () => clock.elapsed() < cell.read(),
+      setBegun: cell.setBegun,
       reports: createProgressReports({ clock: theirs, warn, post: (items) => post({ type: "progress", items }) }),
       permits: { withPermit: () => Promise.reject(new Error("no permits here")), flush: async () => {} },
       files: NO_FILES,

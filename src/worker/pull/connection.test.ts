@@ -63,6 +63,32 @@ test("a result goes out at once, beside the poll that is open, and what ends mea
   );
 });
 
+test("a result waits two milliseconds for those of tasks that were given just before, if there are any", async () => {
+  const { calls, last, receive, advance } = await joinedKit();
+  await last("sync").answer(answer({ assignments: [assigned("a"), assigned("b")] }));
+  const before = calls.length;
+  await receive(done("a"));
+  await advance(1);
+  assert.equal(calls.length, before);
+  await advance(1);
+  assert.deepEqual([calls.length, last("sync").body.results?.length], [before + 1, 1]);
+  await last("sync").answer(answer({ results: [{ ...one("a"), accepted: true }] }));
+  await receive(done("b"));
+  assert.deepEqual(last("sync").body.results?.length, 1, "nothing else is under way");
+});
+
+test("after something was given more is asked for a moment later, mostly with a result to tell", async () => {
+  const { calls, last, receive, advance } = await joinedKit();
+  await last("sync").answer(answer({ assignments: [assigned("a")] }));
+  const before = calls.length;
+  await advance(2);
+  assert.equal(calls.length, before);
+  await advance(1);
+  assert.deepEqual([calls.length, last("sync").body.want, last("sync").body.running], [before + 1, 1, [one("a")]]);
+  await receive(done("a"));
+  assert.equal(last("sync").body.results?.length, 1);
+});
+
 test("results of one turn go in one sync", async () => {
   const { calls, last, receive } = await workingKit(["a", "b"]);
   const before = calls.length;

@@ -6,7 +6,8 @@
  * no order of events that it would have to foresee.
  *
  * - A sync without results waits at the server, a quarter of a lease at most; that is what renews the lease.
- *   When there is something to say meanwhile, a newer sync goes out at once and the server ends the one that waits.
+ *   When there is something to say meanwhile, a newer sync goes out and the server ends the one that waits: at once,
+ *   or within two milliseconds if what was given just before may end in a moment too.
  * - A sync that is not answered in time is not given up, only doubted: another goes out beside it, and whichever
  *   answer comes first counts. So a connection that died silently is noticed within the lease, and a slow server is
  *   not mistaken for a dead one.
@@ -44,6 +45,10 @@ export type Connection = { receive(message: FromHandlers): void };
 
 /** News that can wait does so for a moment: a quick handler then never costs a sync of its own. */
 const SOON_MS = 30;
+/** A result waits so long for those of tasks that were given just before, if there are any. */
+const GATHER_MS = 2;
+/** More is asked for so long after something was given: by then there is perhaps a result to tell. */
+const ASK_MORE_MS = 3;
 /** A server that has nothing new to say is not asked more often than this. */
 const PACE_MS = 500;
 const POLL_MS_MAX = 20_000;
@@ -70,8 +75,8 @@ const AT_ONCE = Number.NEGATIVE_INFINITY;
 type State = ConnectionDeps & ReturnType<typeof begin>;
 
 /** Nothing is joined yet, nothing is said. */
-const begin = ({ join: { slots }, limit, logPlace }: ConnectionSettings) => ({
-  session: pull.createPullSession({ slots, limit, logPlace }),
+const begin = ({ join: { slots }, limit, logPlace, cell }: ConnectionDeps) => ({
+  session: pull.createPullSession({ slots, limit, logPlace, begunSoFar: cell.begun }),
   phase: "joining" as "joining" | "joined" | "leaving" | "over",
   isCalling: false,
   hasJoined: false,
@@ -85,11 +90,14 @@ const begin = ({ join: { slots }, limit, logPlace }: ConnectionSettings) => ({
   retryAt: AT_ONCE,
   dueAt: AT_ONCE,
   mildAt: NEVER,
+  /** What is urgent goes out by then. */
+  gatherUntil: NEVER,
   isAskedToLeave: false,
   leaveBy: NEVER,
   leaseMs: 0,
   maxWorktrees: null as number | null,
   isStepDue: false,
+  alarmAt: NEVER,
   cancelAlarm: () => {},
 });
 
@@ -138,7 +146,7 @@ function stepJoined(state: State, now: number): void {
   }
   const unsaid = pull.unsaid(state.session, now);
   state.mildAt = unsaid === "mild" ? Math.min(state.mildAt, now + SOON_MS) : NEVER;
-  const isUrgent = unsaid === "urgent" || now >= state.mildAt;
+  const isUrgent = (unsaid === "urgent" && isGathered(state, now)) || now >= state.mildAt;
   if (
     state.current === null
       ? now >= state.retryAt && (isUrgent || now >= state.dueAt)
@@ -147,24 +155,39 @@ function stepJoined(state: State, now: number): void {
     sync(state, now);
 }
 
+/** Tasks that were given together mostly end together, and are reported in one sync. */
+function isGathered(state: State, now: number): boolean {
+  state.gatherUntil = Math.min(state.gatherUntil, now + GATHER_MS);
+  return now >= state.gatherUntil || !pull.isFresh(state.session, now);
+}
+
 function mayLeave(state: State, now: number): boolean {
   if (state.isAskedToLeave) return !pull.hasResults(state.session) || now >= state.leaveBy;
   return state.session.isDraining && pull.isEmpty(state.session);
 }
 
+/** An alarm that rings earlier than need be is left as it is: to set one for every step costs more. */
 function lookAgain(state: State): void {
+  const next = nextDue(state);
+  if (state.alarmAt <= next) return;
   state.cancelAlarm();
-  state.cancelAlarm = () => {};
+  state.alarmAt = next;
+  state.cancelAlarm = state.clock.ringAt(Math.max(next, state.clock.elapsed()), () => {
+    state.alarmAt = NEVER;
+    step(state);
+  });
+}
+
+function nextDue(state: State): number {
   const due = pull.isAtWork(state.session) ? [state.session.leaseEnd] : [];
   if (state.phase === "joined") {
-    const { current, retryAt, dueAt, mildAt } = state;
-    if (current === null) due.push(Math.max(retryAt, Math.min(dueAt, mildAt)));
-    else due.push(current.answerDueBy, ...(current.isQuiet ? [mildAt] : []));
+    const { current, retryAt, dueAt, mildAt, gatherUntil } = state;
+    if (current === null) due.push(Math.max(retryAt, Math.min(dueAt, mildAt, gatherUntil)));
+    else due.push(current.answerDueBy, ...(current.isQuiet ? [mildAt, gatherUntil] : []));
     if (state.isAskedToLeave) due.push(state.leaveBy);
   } else if (state.phase !== "over" && !state.isCalling && !(state.phase === "joining" && state.session.isDraining))
     due.push(state.retryAt);
-  const next = Math.min(...due);
-  if (next < NEVER) state.cancelAlarm = state.clock.ringAt(Math.max(next, state.clock.elapsed()), () => step(state));
+  return Math.min(...due);
 }
 
 function join(state: State, now: number): void {
@@ -197,12 +220,12 @@ function onJoinFailed(state: State, error: unknown): void {
 
 function sync(state: State, now: number): void {
   const waitMs = state.failures > 0 || pull.isNaming(state.session, now) ? 0 : pollMs(state.session.leaseMs);
-  const { n, workerId, body } = pull.compose(state.session, now, waitMs);
-  const isQuiet = body.results === undefined;
+  const { n, workerId, isQuiet, text } = pull.compose(state.session, now, waitMs);
   const answerDueBy = now + (isQuiet ? waitMs : 0) + state.session.leaseMs / 4;
   state.current = { n, sentAt: now, waitMs, isQuiet, answerDueBy };
   state.mildAt = NEVER;
-  state.wire.sync(workerId, body, state.session.leaseMs).then(
+  state.gatherUntil = NEVER;
+  state.wire.sync(workerId, text, waitMs + state.session.leaseMs).then(
     (answer) => onHeard(state, n, answer),
     (error: unknown) => onSyncFailed(state, n, error),
   );
@@ -231,7 +254,8 @@ function onHeard(state: State, n: number, answer: SyncAnswer): void {
     const { sentAt, waitMs } = state.current;
     state.current = null;
     if (!isNew) state.dueAt = sentAt + Math.min(PACE_MS, waitMs);
-    else state.dueAt = start.length > 0 && pull.free(state.session, now) === 0 ? now + SOON_MS : now;
+    else if (start.length === 0) state.dueAt = now;
+    else state.dueAt = now + (pull.free(state.session, now) === 0 ? SOON_MS : ASK_MORE_MS);
   }
   stepSoon(state);
 }

@@ -16,6 +16,7 @@ type Run = {
 
 /** Handlers that a test ends by hand. */
 function kit(slots = 1, isLeaseHeld = (): boolean => true) {
+  const begun: number[] = [];
   const clock = createHandClock({ at: 1000 });
   const { settle } = clock;
   const posts: FromHandlers[] = [];
@@ -30,6 +31,7 @@ function kit(slots = 1, isLeaseHeld = (): boolean => true) {
     permits: { withPermit: () => Promise.reject(new Error("none")), flush: async () => {} },
     files: NO_FILES,
     session: () => "",
+    setBegun: (count) => void begun.push(count),
     perform: async ({ taskId, attempt }, context, used) => {
       const { promise, resolve, reject } = Promise.withResolvers<unknown>();
       runs.push({
@@ -53,7 +55,7 @@ function kit(slots = 1, isLeaseHeld = (): boolean => true) {
     await settle();
   };
   const names = (): string[] => runs.map(({ name }) => name);
-  return { handlers, start, posts, runs, warnings, ended, advance: clock.advance, settle, names };
+  return { begun, handlers, start, posts, runs, warnings, ended, advance: clock.advance, settle, names };
 }
 const handed = (taskId: string, attempt = 1): Handed => ({
   ...{ taskId, attempt },
@@ -78,6 +80,17 @@ test("a task is not begun while an earlier attempt of it still runs here", async
   assert.deepEqual(names(), ["a#1", "b#1"]);
   await runs[0]?.fail(new Error("stopped"));
   assert.deepEqual(names(), ["a#1", "b#1", "a#2"]);
+});
+
+test("how many were begun in their order is counted when they are; one out of turn is told", async () => {
+  const { handlers, start, runs, begun, posts } = kit(3);
+  await start(handed("a"), handed("b"));
+  assert.deepEqual([begun, posts], [[1, 2], []]);
+  handlers.stop(stop("a", "lease-lost"));
+  await start(handed("a", 2), handed("c"));
+  assert.deepEqual([begun.at(-1), posts], [2, [{ type: "began", taskId: "c", attempt: 1 }]]);
+  await runs[0]?.fail(new Error("stopped"));
+  assert.deepEqual([begun.at(-1), posts.filter(({ type }) => type === "began").length], [4, 1]);
 });
 
 test("what is given back before it was begun is not begun", async () => {
@@ -150,7 +163,7 @@ test("what is reported after the end is not passed on, and usage counts in the r
   run?.context.progress("late");
   run?.context.usage({ inputTokens: 9 });
   await advance(1000);
-  assert.deepEqual(posts.slice(1), [
+  assert.deepEqual(posts, [
     { type: "progress", items: [{ taskId: "a", attempt: 1, usage: { inputTokens: 4 } }] },
     { type: "ended", taskId: "a", attempt: 1, report: { outcome: "done", result: "1", usage: { inputTokens: 4 } } },
   ]);

@@ -4,8 +4,9 @@
  * The thread that keeps the connection says what to begin and what to stop; here it is done, and said when it ended. A
  * handler that was told to stop and does not is given up after the kill grace: its slot is free then, and whatever
  * it says later changes nothing. A task is never begun while an earlier attempt of it still runs here, and nothing is
- * begun once the lease is over, even if the thread has had no time to say so. One is begun at a time: a handler may
- * keep the event loop for itself, and what was said meanwhile is heard before the next one is begun.
+ * begun once the lease is over, even if the thread has had no time to say so. As many are begun in one turn as can be
+ * within a millisecond: a handler may keep the event loop for itself, and what was said meanwhile is heard before the
+ * next one is begun. How many were begun is written where the thread can read it, before the handler is called.
  */
 import type { ClientFiles } from "../../client/index.ts";
 import type {
@@ -61,25 +62,33 @@ const WORDS: Readonly<Record<AttemptStopCause | "closing", string>> = {
 
 type Entry = AttemptRef & {
   readonly token: string | null;
-  readonly controller: AbortController;
-  readonly files: Map<string, FileRef>;
+  /** Made when somebody looks: most handlers of short tasks do not. */
+  controller: AbortController | null;
+  files: Map<string, FileRef> | null;
   used: Usage | null;
-  cancelGrace: () => void;
+  cancelGrace: (() => void) | null;
 };
 const newEntry = ({ taskId, attempt, token }: Handed): Entry => ({
   taskId,
   attempt,
   token: token ?? null,
-  controller: new AbortController(),
-  files: new Map(),
+  controller: null,
+  files: null,
   used: null,
-  cancelGrace: () => {},
+  cancelGrace: null,
 });
+
+function controllerOf(entry: Entry): AbortController {
+  entry.controller ??= new AbortController();
+  return entry.controller;
+}
 
 function tokenOf({ token }: Entry): string {
   if (token === null) throw new Error("this server gives no tokens to attempts: it is an older one");
   return token;
 }
+
+type Waiting = Handed & { readonly place: number };
 
 export type Handlers = {
   /** How many handlers run. */
@@ -92,12 +101,14 @@ export type Handlers = {
   idle(): Promise<void>;
 };
 
-export function createHandlers(deps: {
+type HandlerDeps = {
   readonly slots: number;
   readonly killGraceMs: number;
   readonly clock: Clock;
   readonly perform: Perform;
   readonly isLeaseHeld: () => boolean;
+  /** So many of those that were handed over have been begun, in their order. */
+  readonly setBegun: (count: number) => void;
   readonly post: (message: FromHandlers) => void;
   readonly warn: (message: string) => void;
   readonly reports: ProgressReports;
@@ -106,15 +117,20 @@ export function createHandlers(deps: {
   /** Under which this worker has joined. */
   readonly session: () => string;
   readonly submitChild: (token: string, task: TaskBody) => Promise<Submitted>;
-}): Handlers {
-  const { clock, post, reports, permits } = deps;
+};
+
+export function createHandlers(deps: HandlerDeps): Handlers {
+  const { clock, post, reports } = deps;
   const active = new Map<string, Entry>();
-  const waiting = new Map<string, Handed>();
+  /** Tasks of which an attempt runs. */
+  const busy = new Set<string>();
+  const waiting = new Map<string, Waiting>();
   const onIdle = new Set<() => void>();
+  const turns = createTurns(deps.setBegun);
   let isServing = false;
 
   function serveSoon(): void {
-    if (isServing || waiting.size === 0) return;
+    if (isServing || waiting.size === 0 || active.size >= deps.slots) return;
     isServing = true;
     clock.defer(() => {
       isServing = false;
@@ -122,76 +138,51 @@ export function createHandlers(deps: {
     });
   }
 
-  /** Begins the first that may be, if there is a slot. */
+  /** Begins those that may be, if there are slots, until a millisecond is over. */
   function serve(): void {
-    if (active.size >= deps.slots) return;
-    const busy = new Set([...active.values()].map(({ taskId }) => taskId));
+    const since = clock.elapsed();
     for (const [key, handed] of waiting) {
+      if (active.size >= deps.slots) return;
       if (busy.has(handed.taskId)) continue;
       waiting.delete(key);
       if (deps.isLeaseHeld()) void begin(key, handed);
-      else end(handed, null);
-      return serveSoon();
+      else endUnbegun(handed, null);
+      if (clock.elapsed() !== since) return serveSoon();
     }
   }
 
-  async function begin(key: string, handed: Handed): Promise<void> {
+  async function begin(key: string, handed: Waiting): Promise<void> {
     const entry = newEntry(handed);
     active.set(key, entry);
-    post({ type: "began", taskId: handed.taskId, attempt: handed.attempt });
-    const report = withFiles(entry, await outcomeOf(entry, handed.task));
+    busy.add(handed.taskId);
+    if (!turns.take(handed.place)) post({ type: "began", taskId: handed.taskId, attempt: handed.attempt });
+    const report = withFiles(entry, await outcomeOf(key, entry, handed.task));
     if (active.get(key) === entry) letGo(key, entry, report);
   }
 
-  async function outcomeOf(entry: Entry, task: TaskView): Promise<Report> {
+  function endUnbegun({ taskId, attempt, place }: Waiting, report: Report | null): void {
+    turns.take(place);
+    end({ taskId, attempt }, report);
+  }
+
+  async function outcomeOf(key: string, entry: Entry, task: TaskView): Promise<Report> {
     try {
       const { state: _, ...body } = task as AssignedTask & TaskView;
-      return await deps.perform({ ...body, attempt: entry.attempt }, contextOf(entry), () => entry.used);
+      return await deps.perform(
+        Object.assign(body, { attempt: entry.attempt }),
+        contextOf(deps, entry, () => active.get(key) === entry),
+        () => entry.used,
+      );
     } catch (error) {
       return reportOfError(error, entry.used, Date.now());
     }
   }
 
-  function contextOf(entry: Entry): TaskContext {
-    const { taskId, attempt, controller } = entry;
-    const isActive = (): boolean => active.get(keyOf(entry)) === entry;
-    return {
-      signal: controller.signal,
-      attempt,
-      progress: (value) => {
-        if (isActive()) reports.progress({ taskId, attempt }, value);
-      },
-      usage: (usage) => {
-        tokensOf(usage);
-        entry.used = largerUsage(entry.used, { ...usage });
-        if (isActive() && entry.used !== null) reports.usage({ taskId, attempt }, entry.used);
-      },
-      output: async (path, content) => {
-        if (typeof path !== "string" || !isSafePath(path))
-          throw permanentError("path must be a relative path that stays in its directory, with slashes");
-        const file = { path, ...(await deps.files.put(content, filesOf(entry))) };
-        entry.files.set(path, file);
-        return file;
-      },
-      file: (hash) => deps.files.open(hash, filesOf(entry)),
-      ask,
-      withPermit: (gate, call, options) =>
-        permits.withPermit(gate, call, options, { taskId, attempt, signal: controller.signal }),
-      submit: async (body) => deps.submitChild(tokenOf(entry), body as TaskBody),
-      token: entry.token,
-    };
-  }
-
-  /** As whom it asks: a worker that joins anew has a new session, and its old attempts are stopped. */
-  const filesOf = ({ taskId, attempt, controller }: Entry) => {
-    const session = deps.session();
-    return { task: taskId, attempt, signal: controller.signal, ...(session === "" ? {} : { session }) };
-  };
-
   /** The handler has ended, or was given up on: its slot is free, once. */
   function letGo(key: string, entry: Entry, report: Report): void {
-    entry.cancelGrace();
+    entry.cancelGrace?.();
     active.delete(key);
+    busy.delete(entry.taskId);
     end(entry, report);
     serveSoon();
     if (active.size === 0) for (const resolve of onIdle) resolve();
@@ -206,12 +197,15 @@ export function createHandlers(deps: {
     const key = keyOf(attempt);
     const entry = active.get(key);
     if (entry === undefined) {
-      if (waiting.delete(key)) end(attempt, { outcome: "cancelled" });
+      const handed = waiting.get(key);
+      waiting.delete(key);
+      if (handed !== undefined) endUnbegun(handed, { outcome: "cancelled" });
       return;
     }
-    if (entry.controller.signal.aborted) return;
+    const { signal } = controllerOf(entry);
+    if (signal.aborted) return;
     entry.cancelGrace = ringAfter(clock, deps.killGraceMs, () => giveUp(key, entry));
-    entry.controller.abort(new AttemptStopped(cause));
+    controllerOf(entry).abort(new AttemptStopped(cause));
   }
 
   function giveUp(key: string, entry: Entry): void {
@@ -226,7 +220,7 @@ export function createHandlers(deps: {
       return active.size;
     },
     start(assignments) {
-      for (const handed of assignments) waiting.set(keyOf(handed), handed);
+      for (const handed of assignments) waiting.set(keyOf(handed), { ...handed, place: turns.next() });
       serveSoon();
     },
     stop(stops) {
@@ -235,7 +229,7 @@ export function createHandlers(deps: {
     stopAll(cause) {
       for (const handed of [...waiting.values()]) {
         waiting.delete(keyOf(handed));
-        end(handed, null);
+        endUnbegun(handed, null);
       }
       for (const entry of [...active.values()]) stopOne(entry, cause);
     },
@@ -243,8 +237,67 @@ export function createHandlers(deps: {
   };
 }
 
+/** What a handler has beside its task; what it reports once it is over is not passed on. */
+function contextOf(deps: HandlerDeps, entry: Entry, isActive: () => boolean): TaskContext {
+  const { reports, permits } = deps;
+  const { taskId, attempt } = entry;
+  return {
+    get signal() {
+      return controllerOf(entry).signal;
+    },
+    attempt,
+    progress: (value) => {
+      if (isActive()) reports.progress({ taskId, attempt }, value);
+    },
+    usage: (usage) => {
+      tokensOf(usage);
+      entry.used = largerUsage(entry.used, { ...usage });
+      if (isActive() && entry.used !== null) reports.usage({ taskId, attempt }, entry.used);
+    },
+    output: async (path, content) => {
+      if (typeof path !== "string" || !isSafePath(path))
+        throw permanentError("path must be a relative path that stays in its directory, with slashes");
+      const file = { path, ...(await deps.files.put(content, filesOf(deps, entry))) };
+      entry.files ??= new Map();
+      entry.files.set(path, file);
+      return file;
+    },
+    file: (hash) => deps.files.open(hash, filesOf(deps, entry)),
+    ask,
+    withPermit: (gate, call, options) =>
+      permits.withPermit(gate, call, options, { taskId, attempt, signal: controllerOf(entry).signal }),
+    submit: async (body) => deps.submitChild(tokenOf(entry), body as TaskBody),
+    token: entry.token,
+  };
+}
+
+/** As whom it asks: a worker that joins anew has a new session, and its old attempts are stopped. */
+const filesOf = (deps: HandlerDeps, entry: Entry) => {
+  const { taskId, attempt } = entry;
+  const session = deps.session();
+  return { task: taskId, attempt, signal: controllerOf(entry).signal, ...(session === "" ? {} : { session }) };
+};
+
+/** Which of those that were handed over have been begun, or will never be: nearly always they are in their order. */
+function createTurns(setBegun: (count: number) => void): { next(): number; take(place: number): boolean } {
+  /** Begun before one that came earlier. */
+  const early = new Set<number>();
+  let handedOver = 0;
+  let begun = 0;
+  return {
+    next: () => ++handedOver,
+    /** Whether the count says it. */
+    take(place) {
+      early.add(place);
+      while (early.delete(begun + 1)) begun++;
+      setBegun(begun);
+      return place <= begun;
+    },
+  };
+}
+
 /** What an attempt has left is part of how it ended. */
 function withFiles({ files }: Entry, report: Report): Report {
   const hasEnded = report.outcome === "done" || report.outcome === "failed";
-  return files.size === 0 || !hasEnded ? report : { ...report, files: [...files.values()] };
+  return files === null || !hasEnded ? report : { ...report, files: [...files.values()] };
 }

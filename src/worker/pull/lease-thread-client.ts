@@ -44,7 +44,21 @@ export function openThreadLink({ server, cell, settings, onMessage }: LinkOption
   thread.links.add(lost);
   const request: OpenRequest = { port: far, server, cell: cell.shared, settings };
   thread.worker.postMessage(request, [far]);
-  return { post: (message) => near.postMessage(message) };
+  return { post: gatherEnds((messages) => near.postMessage(messages)) };
+}
+
+/** What has ended in one turn is said in one message; all else at once, since this thread may stand still next. */
+export function gatherEnds(send: (messages: readonly FromHandlers[]) => void): (message: FromHandlers) => void {
+  let gathered: FromHandlers[] = [];
+  const flush = (): void => {
+    if (gathered.length > 0) send(gathered);
+    gathered = [];
+  };
+  return (message) => {
+    gathered.push(message);
+    if (message.type !== "ended") flush();
+    else if (gathered.length === 1) queueMicrotask(flush);
+  };
 }
 
 function startThread(): Thread {

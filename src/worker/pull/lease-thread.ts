@@ -23,7 +23,9 @@ function open({ port, server, cell, settings }: OpenRequest): void {
     cell: createLeaseCell(cell),
     tell: (message) => tell(port, message),
   });
-  port.on("message", (message: FromHandlers) => connection.receive(message));
+  port.on("message", (messages: readonly FromHandlers[]) => {
+    for (const message of messages) connection.receive(message);
+  });
 }
 
 function tell(port: MessagePort, message: ToHandlers): void {

@@ -47,6 +47,7 @@ export type Update = {
 export type Handed = AttemptRef & { readonly task: TaskView; readonly token?: string | undefined };
 
 export type FromHandlers =
+  /** It was begun out of turn: of those that are begun in the order in which they came, the cell says how many. */
   | ({ readonly type: "began" } & AttemptRef)
   /** A report of null: it was never begun, and there is nothing to say of it. */
   | ({ readonly type: "ended"; readonly report: Report | null } & AttemptRef)
@@ -87,17 +88,29 @@ export type ToHandlers =
 export const keyOf = ({ taskId, attempt }: AttemptRef): string => `${taskId}#${attempt}`;
 
 /**
- * Until when the lease holds, for all threads to read: the connection writes it, the handlers look before they begin.
+ * What all threads may read at any time, though one of them stands still.
  *
- * A lease is a matter of spans, not of dates: this is time that has elapsed, with one beginning for all threads.
+ * Until when the lease holds: the connection writes it, and the handlers look before they begin. A lease is a matter of
+ * spans, not of dates: this is time that has elapsed, with one beginning for all threads. And how many of those that
+ * were handed over have been begun, in their order: the handlers count, so that a handler which then keeps its thread
+ * for itself is known to run, without a message for each.
  */
-export type LeaseCell = { readonly shared: SharedArrayBuffer; read(): number; write(leaseEnd: number): void };
+export type LeaseCell = {
+  readonly shared: SharedArrayBuffer;
+  read(): number;
+  write(leaseEnd: number): void;
+  begun(): number;
+  setBegun(count: number): void;
+};
 
-export function createLeaseCell(shared: SharedArrayBuffer = new SharedArrayBuffer(8)): LeaseCell {
+export function createLeaseCell(shared: SharedArrayBuffer = new SharedArrayBuffer(16)): LeaseCell {
   const cell = new BigInt64Array(shared);
+  const write = (index: number, value: number): void => void Atomics.store(cell, index, BigInt(value));
   return {
     shared,
     read: () => Number(Atomics.load(cell, 0)),
-    write: (leaseEnd) => void Atomics.store(cell, 0, BigInt(Math.max(0, Math.floor(leaseEnd)))),
+    write: (leaseEnd) => write(0, Math.max(0, Math.floor(leaseEnd))),
+    begun: () => Number(Atomics.load(cell, 1)),
+    setBegun: (count) => write(1, count),
   };
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { AttemptRef, SyncAnswer, TaskView } from "../../protocol/index.ts";
+import type { AttemptRef, SyncAnswer, SyncBody, TaskView } from "../../protocol/index.ts";
 import type { Report } from "./messages.ts";
 import * as pull from "./session.ts";
 
@@ -20,9 +20,15 @@ function joined(slots = 2): pull.PullSession {
   return session;
 }
 
+/** A sync, with its body read. */
+function compose(session: pull.PullSession, now: number, waitMs: number) {
+  const call = pull.compose(session, now, waitMs);
+  return { ...call, body: JSON.parse(call.text) as SyncBody };
+}
+
 /** One sync that is answered at once. */
 function exchange(session: pull.PullSession, said: Partial<SyncAnswer> = {}, now = 0) {
-  const call = pull.compose(session, now, 0);
+  const call = compose(session, now, 0);
   return { body: call.body, heard: pull.hear(session, call.n, answer(said), now) };
 }
 
@@ -41,10 +47,10 @@ test("it asks for its free slots, names what was begun, and reports what has end
     ["a", "b"],
   );
   pull.began(session, one("a"));
-  const second = pull.compose(session, 0, 0).body;
+  const second = compose(session, 0, 0).body;
   assert.deepEqual([second.want, second.running], [0, [one("a"), one("b")]], "b will be begun in a moment");
   pull.end(session, one("a"), done);
-  const third = pull.compose(session, 0, 0).body;
+  const third = compose(session, 0, 0).body;
   assert.deepEqual([third.want, third.running], [1, [one("b")]]);
   assert.deepEqual(third.results, [{ ...one("a"), outcome: "done", result: 1 }]);
 });
@@ -54,12 +60,12 @@ test("a result is repeated until an answer lists it, accepted or not", () => {
     const session = joined();
     run(session, "a");
     pull.end(session, one("a"), done);
-    pull.fail(session, pull.compose(session, 0, 0).n);
+    pull.fail(session, compose(session, 0, 0).n);
     assert.equal(exchange(session).body.results?.length, 1);
     const listed = exchange(session, { results: [{ ...one("a"), accepted }] });
     assert.equal(listed.body.results?.length, 1);
     assert.equal(listed.heard.refused.length, accepted ? 0 : 1);
-    assert.equal(pull.compose(session, 0, 0).body.results, undefined);
+    assert.equal(compose(session, 0, 0).body.results, undefined);
     assert.equal(pull.isEmpty(session), true);
   }
 });
@@ -77,14 +83,14 @@ test("what is known is not begun again, be it running or ended and not answered"
 
 test("an answer that was overtaken by a later one is not heard", () => {
   const session = joined();
-  const [early, late] = [pull.compose(session, 0, 0), pull.compose(session, 0, 0)];
+  const [early, late] = [compose(session, 0, 0), compose(session, 0, 0)];
   assert.equal(pull.hear(session, late.n, answer(), 0).start.length, 0);
   assert.deepEqual(pull.hear(session, early.n, answer({ assignments: [assigned("a")] }), 0).start, []);
 });
 
 test("an answer that was overtaken by a later sync, but not by its answer, is heard", () => {
   const session = joined();
-  const [early, late] = [pull.compose(session, 0, 0), pull.compose(session, 0, 0)];
+  const [early, late] = [compose(session, 0, 0), compose(session, 0, 0)];
   assert.equal(pull.hear(session, early.n, answer({ assignments: [assigned("a")] }), 0).start.length, 1);
   assert.equal(pull.hear(session, late.n, answer({ assignments: [assigned("a")] }), 0).start.length, 0);
 });
@@ -92,14 +98,14 @@ test("an answer that was overtaken by a later sync, but not by its answer, is he
 test("the lease counts from when a sync was sent, and ends before the server's", () => {
   const session = joined();
   assert.equal(session.leaseEnd, 900);
-  const { n } = pull.compose(session, 400, 250);
+  const { n } = compose(session, 400, 250);
   pull.hear(session, n, answer(), 650);
   assert.equal(session.leaseEnd, 1300);
 });
 
 test("an answer that lay about for a whole lease gives nothing to do", () => {
   const session = joined();
-  const { n } = pull.compose(session, 0, 0);
+  const { n } = compose(session, 0, 0);
   assert.deepEqual(pull.hear(session, n, answer({ assignments: [assigned("a")] }), 900).start, []);
 });
 
@@ -116,12 +122,12 @@ test("when the lease is over what runs is stopped and not named, but keeps its s
 
 test("an answer to a sync from before the lease was over gives nothing to do: it may have been taken back", () => {
   const session = joined();
-  const [first, second] = [pull.compose(session, 0, 0), pull.compose(session, 100, 0)];
+  const [first, second] = [compose(session, 0, 0), compose(session, 100, 0)];
   pull.hear(session, first.n, answer({ assignments: [assigned("a")] }), 100);
   pull.began(session, one("a"));
   pull.expire(session);
   pull.end(session, one("a"), { outcome: "cancelled" });
-  const third = pull.compose(session, 950, 0);
+  const third = compose(session, 950, 0);
   assert.deepEqual(third.body.running, [], "now the server gives it to another");
   assert.deepEqual(pull.hear(session, second.n, answer({ assignments: [assigned("a")] }), 960).start, []);
   assert.equal(pull.hear(session, third.n, answer({ assignments: [assigned("a", 2)] }), 970).start.length, 1);
@@ -134,7 +140,7 @@ test("what ended before the lease was over, or has a result all the same, is off
   pull.expire(session);
   pull.end(session, one("b"), done);
   assert.deepEqual(
-    pull.compose(session, 0, 0).body.results?.map(({ outcome }) => outcome),
+    compose(session, 0, 0).body.results?.map(({ outcome }) => outcome),
     ["failed", "done"],
   );
 });
@@ -143,13 +149,13 @@ test("when the session is lost everything is stopped, and no result of it is sai
   const session = joined();
   run(session, "a", "b");
   pull.end(session, one("a"), done);
-  const poll = pull.compose(session, 0, 0);
+  const poll = compose(session, 0, 0);
   assert.deepEqual(pull.lose(session), [{ ...one("b"), cause: "session-lost" }]);
   pull.end(session, one("b"), done);
   assert.equal(pull.isEmpty(session), true);
   pull.join(session, { ...JOINED, session: "s2" }, 0);
   assert.deepEqual(pull.hear(session, poll.n, answer({ assignments: [assigned("c")] }), 0).start, [], "an old answer");
-  const { session: id, results } = pull.compose(session, 0, 0).body;
+  const { session: id, results } = compose(session, 0, 0).body;
   assert.deepEqual([id, results], ["s2", undefined]);
 });
 
@@ -166,7 +172,7 @@ test("one that is to be cancelled is told once, and confirmed as cancelled unles
   assert.deepEqual(again.body.running, [one("a"), one("b")], "it is named until it has stopped");
   pull.end(session, one("a"), { outcome: "failed", error: "aborted", usage: { inputTokens: 1 } });
   pull.end(session, one("b"), done);
-  assert.deepEqual(pull.compose(session, 0, 0).body.results, [
+  assert.deepEqual(compose(session, 0, 0).body.results, [
     { ...one("a"), outcome: "cancelled", error: "aborted", usage: { inputTokens: 1 } },
     { ...one("b"), outcome: "done", result: 1 },
   ]);
@@ -176,14 +182,14 @@ test("what can wait and what cannot", () => {
   const session = joined();
   run(session, "a");
   assert.equal(pull.unsaid(session, 0), "mild", "that it was begun");
-  pull.compose(session, 0, 0);
+  compose(session, 0, 0);
   assert.equal(pull.unsaid(session, 0), "nothing");
   pull.tell(session, one("a"), { progress: '"half"' });
   assert.equal(pull.unsaid(session, 0), "mild");
-  pull.compose(session, 0, 0);
+  compose(session, 0, 0);
   pull.end(session, one("a"), done);
   assert.equal(pull.unsaid(session, 0), "urgent");
-  pull.compose(session, 0, 0);
+  compose(session, 0, 0);
   assert.equal(pull.unsaid(session, 0), "nothing");
   pull.drain(session);
   assert.equal(pull.unsaid(session, 0), "urgent");
@@ -193,7 +199,7 @@ test("a slot that is free without a result is said at once", () => {
   const session = joined(1);
   run(session, "a");
   pull.expire(session);
-  pull.compose(session, 0, 0);
+  compose(session, 0, 0);
   assert.equal(pull.unsaid(session, 0), "nothing");
   pull.end(session, one("a"), null);
   assert.equal(pull.unsaid(session, 0), "urgent");
@@ -202,24 +208,35 @@ test("a slot that is free without a result is said at once", () => {
 test("while something handed out is not begun for a second, nothing more is asked for", () => {
   const session = joined(3);
   exchange(session, { assignments: [assigned("a")] });
-  assert.equal(pull.compose(session, 0, 0).body.want, 2);
-  assert.equal(pull.compose(session, 999, 0).body.want, 2);
-  assert.equal(pull.compose(session, 1000, 0).body.want, 0);
+  assert.equal(compose(session, 0, 0).body.want, 2);
+  assert.equal(compose(session, 999, 0).body.want, 2);
+  assert.equal(compose(session, 1000, 0).body.want, 0);
   pull.began(session, one("a"));
   assert.equal(pull.unsaid(session, 1000), "urgent", "there is room again");
-  assert.equal(pull.compose(session, 1000, 0).body.want, 2);
+  assert.equal(compose(session, 1000, 0).body.want, 2);
 });
 
 test("what is not begun for one and a half leases, though there is a slot, is disowned and never begun", () => {
   const session = joined(3);
   exchange(session, { assignments: [assigned("a"), assigned("b")] });
   pull.began(session, one("b"));
-  pull.compose(session, 0, 0);
+  compose(session, 0, 0);
   assert.deepEqual(exchange(session, {}, 1499).heard.stop, []);
   assert.deepEqual(exchange(session, {}, 1500).heard.stop, [{ ...one("a"), cause: "not-begun" }]);
   assert.deepEqual(exchange(session, {}, 1600).body.running, [one("b")]);
   pull.end(session, one("a"), { outcome: "cancelled" });
-  assert.equal(pull.compose(session, 1600, 0).body.results, undefined, "it is not cancelled, only given back");
+  assert.equal(compose(session, 1600, 0).body.results, undefined, "it is not cancelled, only given back");
+});
+
+test("what the handlers have counted as begun is running, though no message has said so", () => {
+  let begun = 0;
+  const session = pull.createPullSession({ slots: 2, begunSoFar: () => begun });
+  pull.join(session, JOINED, 0);
+  exchange(session, { assignments: [assigned("a"), assigned("b")] });
+  begun = 1;
+  assert.deepEqual(exchange(session).body.running, [one("a"), one("b")]);
+  const { heard } = exchange(session, {}, 1500);
+  assert.deepEqual(heard.stop, [{ ...one("b"), cause: "not-begun" }], "a keeps its thread for itself, and b waits");
 });
 
 test("what waits because all slots are taken is not named, and may wait as long as it must", () => {
@@ -242,7 +259,7 @@ test("what waits for one that was told to stop is named, and given back if that 
   assert.deepEqual(exchange(session, {}, 0).body.running, [one("a"), one("b")]);
   assert.deepEqual(exchange(session, {}, 1499).heard.stop, []);
   assert.deepEqual(exchange(session, {}, 1500).heard.stop, [{ ...one("b"), cause: "not-begun" }]);
-  assert.deepEqual(pull.compose(session, 1500, 0).body.running, [one("a")]);
+  assert.deepEqual(compose(session, 1500, 0).body.running, [one("a")]);
 });
 
 test("what must not run twice is not named while one that was told to stop has its slot", () => {
@@ -258,12 +275,12 @@ test("progress is said once, the latest counts, and a lost sync says it again un
   run(session, "a");
   pull.tell(session, one("a"), { progress: "1" });
   pull.tell(session, one("a"), { progress: "2", usage: { inputTokens: 5 } });
-  const first = pull.compose(session, 0, 0);
+  const first = compose(session, 0, 0);
   assert.deepEqual(first.body.running, [{ ...one("a"), progress: 2, usage: { inputTokens: 5 } }]);
-  assert.deepEqual(pull.compose(session, 0, 0).body.running, [one("a")]);
+  assert.deepEqual(compose(session, 0, 0).body.running, [one("a")]);
   pull.tell(session, one("a"), { progress: "3" });
   pull.fail(session, first.n);
-  assert.deepEqual(pull.compose(session, 0, 0).body.running, [{ ...one("a"), progress: 3, usage: { inputTokens: 5 } }]);
+  assert.deepEqual(compose(session, 0, 0).body.running, [{ ...one("a"), progress: 3, usage: { inputTokens: 5 } }]);
 });
 
 test("a worker that drains says so, wants nothing, and still runs what it was given", () => {
@@ -281,7 +298,7 @@ test("a worker that closes takes nothing on, and keeps the name of what it gives
   assert.deepEqual(exchange(session, { assignments: [assigned("c")] }).heard.start, []);
   pull.end(session, one("a"), { outcome: "failed", error: "aborted" });
   pull.end(session, one("b"), { outcome: "failed", error: "bad input", permanent: true });
-  const { running, results } = pull.compose(session, 0, 0).body;
+  const { running, results } = compose(session, 0, 0).body;
   assert.deepEqual(running, [one("a")]);
   assert.deepEqual(
     results?.map(({ taskId }) => taskId),
@@ -297,7 +314,7 @@ test("results that do not fit one body wait, and are named as running until they
   for (const id of ids) pull.end(session, one(id), large);
   const said: string[] = [];
   for (let round = 0; round < 3; round++) {
-    const call = pull.compose(session, 0, 0);
+    const call = compose(session, 0, 0);
     const { running = [], results = [] } = call.body;
     assert.ok(JSON.stringify(call.body).length < 1_000_000);
     assert.equal(running.length + results.length, ids.length - said.length, "each is one or the other");
@@ -312,39 +329,39 @@ test("a result that the server will not read is replaced by a failure, then drop
   const session = joined(3);
   run(session, "a", "b", "c");
   for (const id of ["a", "b", "c"]) pull.end(session, one(id), done);
-  pull.refuse(session, pull.compose(session, 0, 0).n, "results[1].result", "too odd");
+  pull.refuse(session, compose(session, 0, 0).n, "results[1].result", "too odd");
   assert.deepEqual(
-    pull.compose(session, 0, 0).body.results?.map(({ outcome, permanent }) => [outcome, permanent]),
+    compose(session, 0, 0).body.results?.map(({ outcome, permanent }) => [outcome, permanent]),
     [
       ["done", undefined],
       ["failed", true],
       ["done", undefined],
     ],
   );
-  pull.refuse(session, pull.compose(session, 0, 0).n, "results[1].error", "still");
-  assert.equal(pull.compose(session, 0, 0).body.results?.length, 2);
+  pull.refuse(session, compose(session, 0, 0).n, "results[1].error", "still");
+  assert.equal(compose(session, 0, 0).body.results?.length, 2);
 });
 
 test("a refusal that names nothing is narrowed down one result at a time", () => {
   const session = joined();
   run(session, "a", "b");
   for (const id of ["a", "b"]) pull.end(session, one(id), done);
-  pull.refuse(session, pull.compose(session, 0, 0).n, null, "too large");
-  const alone = pull.compose(session, 0, 0);
+  pull.refuse(session, compose(session, 0, 0).n, null, "too large");
+  const alone = compose(session, 0, 0);
   assert.deepEqual([alone.body.results?.length, alone.body.running], [1, [one("b")]]);
   pull.refuse(session, alone.n, null, "too large");
-  assert.equal(pull.compose(session, 0, 0).body.results?.[0]?.outcome, "failed");
+  assert.equal(compose(session, 0, 0).body.results?.[0]?.outcome, "failed");
 });
 
 test("news that the server will not read is dropped", () => {
   const session = joined();
   run(session, "a");
   pull.tell(session, one("a"), { progress: '"odd"' });
-  pull.refuse(session, pull.compose(session, 0, 0).n, "running[0].progress", "odd");
-  const call = pull.compose(session, 0, 0);
+  pull.refuse(session, compose(session, 0, 0).n, "running[0].progress", "odd");
+  const call = compose(session, 0, 0);
   assert.deepEqual(call.body.running, [one("a")]);
   pull.refuse(session, call.n, null, "for no reason");
-  assert.deepEqual(pull.compose(session, 0, 0).body.running, [one("a")], "what runs is named all the same");
+  assert.deepEqual(compose(session, 0, 0).body.running, [one("a")], "what runs is named all the same");
 });
 
 test("a worker that keeps logs says where in every sync, and hears which are wanted", () => {
@@ -371,7 +388,7 @@ test("a worker that keeps no logs says nothing of them, and is deaf to who wants
 test("a lease that was changed since it joined is the one that counts from its next answer on", () => {
   const session = joined();
   const hear = (now: number, leaseMs: number): void => {
-    const { n } = pull.compose(session, now, 0);
+    const { n } = compose(session, now, 0);
     pull.hear(session, n, answer({ leaseMs }), now);
   };
   hear(100, 5000);
@@ -396,7 +413,7 @@ test("what must not run twice is named first, and begun when the server has it a
     ["b"],
   );
   assert.deepEqual([first.heard.isNew, pull.isNaming(session, 0)], [true, true]);
-  const lost = pull.compose(session, 0, 0);
+  const lost = compose(session, 0, 0);
   pull.fail(session, lost.n);
   const second = exchange(session);
   assert.deepEqual(second.body.running, [one("a"), one("b")]);
@@ -423,12 +440,12 @@ test("one that was never handed over is given back: cancelled if it was, else as
   exchange(cancelled, { assignments: [once("a")] });
   const { heard } = exchange(cancelled, { cancel: [one("a")] });
   assert.deepEqual([heard.start, heard.stop], [[], []]);
-  assert.deepEqual(pull.compose(cancelled, 0, 0).body.results, [{ ...one("a"), outcome: "cancelled" }]);
+  assert.deepEqual(compose(cancelled, 0, 0).body.results, [{ ...one("a"), outcome: "cancelled" }]);
   const closing = joined();
   exchange(closing, { assignments: [once("a")] });
   pull.close(closing);
   const error = "its worker closed before it was begun";
-  assert.deepEqual(pull.compose(closing, 0, 0).body.results, [{ ...one("a"), outcome: "requeue", error }]);
+  assert.deepEqual(compose(closing, 0, 0).body.results, [{ ...one("a"), outcome: "requeue", error }]);
   const expired = joined();
   exchange(expired, { assignments: [once("a")] });
   assert.deepEqual([pull.expire(expired), pull.isEmpty(expired)], [[], true]);
@@ -447,6 +464,6 @@ test("with a limit it wants no more than that, says why, and says so at once", (
   const { body } = exchange(session, { results: [{ ...one("a"), accepted: true }] });
   assert.deepEqual([body.want, body.note, pull.unsaid(session, 0)], [0, "3 worktrees of 3", "nothing"]);
   pull.limit(session, 5, null);
-  const { want, note } = pull.compose(session, 0, 0).body;
+  const { want, note } = compose(session, 0, 0).body;
   assert.deepEqual([want, note], [2, undefined]);
 });

@@ -19,7 +19,7 @@
  * - An attempt that was disowned, or is stopped because the worker leaves, is never reported as failed or cancelled:
  *   that it was cut short is no fault of the task. A result it has all the same is offered, and the server decides.
  */
-import type { AttemptRef, Joined, ResultAnswer, SyncAnswer, SyncBody, WantedLog } from "../../protocol/index.ts";
+import type { AttemptRef, Joined, ResultAnswer, SyncAnswer, WantedLog } from "../../protocol/index.ts";
 import { present } from "../../std/index.ts";
 import { shorten } from "../output/lines.ts";
 import {
@@ -39,11 +39,20 @@ const RESULTS_MAX = 10_000;
 /** What is not begun for so long, though there is a slot, has met an event loop that stands still. */
 const STUCK_MS = 1000;
 const NOT_BEGUN_LEASES = 1.5;
+/** What was given so lately may have ended in a moment. */
+const FRESH_MS = 5;
 /** With room for the mark of what was cut off. */
 const NOTE_MAX = 900;
 
+type Stage = "handed" | "running" | "ended";
 type Held = AttemptRef & {
-  stage: "handed" | "running" | "ended";
+  readonly key: string;
+  stage: Stage;
+  /** The place in which it was handed over; null: it was not yet. */
+  place: number | null;
+  /** The last sync that named it, and the last that reported how it ended. */
+  namedIn: number;
+  reportedIn: number;
   /** Since when there is a slot in which it could be begun. */
   slotSince: number | null;
   /** What is handed over once the server has heard it named; null: it was. */
@@ -64,11 +73,20 @@ type Flight = {
   readonly worktrees: number | null | undefined;
   readonly note: string | null;
   readonly isDraining: boolean;
-  readonly running: readonly string[];
+  /** Those that it names and that wait for that. */
+  readonly awaiting: readonly Held[];
+  /** Keys of those whose end it reports. */
   readonly results: readonly string[];
   told: readonly Running[];
 };
-type SyncCall = { readonly n: number; readonly workerId: string; readonly body: SyncBody };
+type SyncCall = {
+  readonly n: number;
+  readonly workerId: string;
+  /** It reports no result, so the server may hold it. */
+  readonly isQuiet: boolean;
+  /** The body, as JSON. */
+  readonly text: string;
+};
 type HeardAnswer = {
   readonly start: readonly Handed[];
   readonly stop: readonly Stop[];
@@ -100,7 +118,13 @@ const NOTHING: HeardAnswer = {
 export type PullSession = {
   readonly slots: number;
   readonly logPlace: string | undefined;
-  readonly held: Map<string, Held>;
+  /** What it holds, by its stage. */
+  readonly held: Readonly<Record<Stage, Map<string, Held>>>;
+  /** So many of those that were handed over have been begun, in their order. */
+  readonly begunSoFar: () => number;
+  /** How many were handed over, and when the last was. */
+  handedOver: number;
+  handedAt: number;
   readonly flights: Map<number, Flight>;
   workerId: string | null;
   /** As the server knows this run of the worker. */
@@ -130,13 +154,18 @@ type SessionOptions = {
   readonly limit?: number | undefined;
   /** Where it keeps its logs, if it does. */
   readonly logPlace?: string | undefined;
+  /** So many of those that were handed over have been begun, in their order; none are known to be if absent. */
+  readonly begunSoFar?: (() => number) | undefined;
 };
 
-export const createPullSession = ({ slots, limit = slots, logPlace }: SessionOptions): PullSession => ({
-  slots,
-  limit,
-  logPlace,
-  held: new Map(),
+export const createPullSession = (options: SessionOptions): PullSession => ({
+  slots: options.slots,
+  limit: options.limit ?? options.slots,
+  logPlace: options.logPlace,
+  begunSoFar: options.begunSoFar ?? (() => 0),
+  held: { handed: new Map(), running: new Map(), ended: new Map() },
+  handedOver: 0,
+  handedAt: Number.NEGATIVE_INFINITY,
   flights: new Map(),
   workerId: null,
   session: "",
@@ -156,14 +185,20 @@ export const createPullSession = ({ slots, limit = slots, logPlace }: SessionOpt
 });
 
 /** Whether nothing runs, and everything that has ended was answered. */
-export const isEmpty = (state: PullSession): boolean => state.held.size === 0;
-export const hasResults = (state: PullSession): boolean => all(state).some(({ stage }) => stage === "ended");
+export const isEmpty = ({ held }: PullSession): boolean => held.handed.size + held.running.size + held.ended.size === 0;
+export const hasResults = ({ held }: PullSession): boolean => held.ended.size > 0;
 /** Whether something runs that is ours as long as the lease holds. */
-export const isAtWork = (state: PullSession): boolean =>
-  all(state).some(({ stage, isOurs }) => stage !== "ended" && isOurs);
+export function isAtWork({ held }: PullSession): boolean {
+  for (const one of held.running.values()) if (one.isOurs) return true;
+  for (const one of held.handed.values()) if (one.isOurs) return true;
+  return false;
+}
 /** Whether something has a slot and waits for being named. */
 export const isNaming = (state: PullSession, now: number): boolean =>
   nextUp(state, now).some(({ awaits }) => awaits !== null);
+/** Whether something was given so lately that its result may be there in a moment. */
+export const isFresh = ({ held, handedAt }: PullSession, now: number): boolean =>
+  held.handed.size + held.running.size > 0 && now - handedAt < FRESH_MS;
 /** Whether this sync belongs to the session that is, and was not answered. */
 export const isOpen = (state: PullSession, n: number): boolean => state.flights.has(n);
 
@@ -180,13 +215,13 @@ export function fail(state: PullSession, n: number): void {
 }
 
 export function began(state: PullSession, attempt: AttemptRef): void {
-  const one = state.held.get(keyOf(attempt));
-  if (one?.stage === "handed") one.stage = "running";
+  const one = state.held.handed.get(keyOf(attempt));
+  if (one !== undefined) moveTo(state, one, "running");
 }
 
 export function tell(state: PullSession, attempt: AttemptRef, update: Update): void {
-  const one = state.held.get(keyOf(attempt));
-  if (one !== undefined && one.stage !== "ended") one.update = { ...one.update, ...update };
+  const one = liveOne(state, keyOf(attempt));
+  if (one !== undefined) one.update = { ...one.update, ...update };
 }
 
 export function drain(state: PullSession): void {
@@ -208,11 +243,33 @@ export function close(state: PullSession): void {
   state.isDraining = true;
   state.isClosing = true;
   const error = "its worker closed before it was begun";
-  for (const one of all(state)) if (one.awaits !== null) endUnbegun(state, one, { outcome: "requeue", error });
+  for (const one of [...state.held.handed.values()])
+    if (one.awaits !== null) endUnbegun(state, one, { outcome: "requeue", error });
 }
 
-function all(state: PullSession): Held[] {
-  return [...state.held.values()];
+const liveOne = ({ held }: PullSession, key: string): Held | undefined => held.running.get(key) ?? held.handed.get(key);
+
+function moveTo({ held }: PullSession, one: Held, stage: Stage): void {
+  held[one.stage].delete(one.key);
+  one.stage = stage;
+  held[stage].set(one.key, one);
+}
+
+function drop({ held }: PullSession, one: Held): void {
+  held[one.stage].delete(one.key);
+}
+
+function finish(state: PullSession, one: Held, report: Report): void {
+  one.update = null;
+  one.report = report;
+  moveTo(state, one, "ended");
+}
+
+/** Those whose handlers were called are running, though no message has said so. */
+function catchUp(state: PullSession): void {
+  const begun = state.begunSoFar();
+  for (const one of state.held.handed.values())
+    if (one.place !== null && one.place <= begun) moveTo(state, one, "running");
 }
 
 /**
@@ -220,25 +277,35 @@ function all(state: PullSession): Held[] {
  * does not end, they are given back in time. One that waits for being named has not met the handlers: it waits on.
  */
 function nextUp(state: PullSession, now: number): Held[] {
-  const handed = all(state).filter(({ stage, isOurs, stop }) => stage === "handed" && isOurs && stop === null);
-  const running = all(state).filter(({ stage }) => stage === "running");
-  const room = state.slots - running.length;
-  const roomSoon = state.slots - running.filter(({ stop }) => stop === null).length;
-  for (const [index, one] of handed.entries())
-    one.slotSince = index < (one.awaits === null ? roomSoon : room) ? (one.slotSince ?? now) : null;
-  return handed.filter(({ slotSince }) => slotSince !== null);
+  const { handed, running } = state.held;
+  const next: Held[] = [];
+  if (handed.size === 0) return next;
+  catchUp(state);
+  const room = state.slots - running.size;
+  let roomSoon = room;
+  for (const { stop } of running.values()) if (stop !== null) roomSoon++;
+  let index = 0;
+  for (const one of handed.values()) {
+    if (!one.isOurs || one.stop !== null) continue;
+    const hasSlot = index++ < (one.awaits === null ? roomSoon : room);
+    one.slotSince = hasSlot ? (one.slotSince ?? now) : null;
+    if (hasSlot) next.push(one);
+  }
+  return next;
 }
 
-function begun(state: PullSession): Held[] {
-  return all(state).filter(({ stage, isOurs }) => stage === "running" && isOurs);
+function begun({ held }: PullSession): Held[] {
+  const ours: Held[] = [];
+  for (const one of held.running.values()) if (one.isOurs) ours.push(one);
+  return ours;
 }
 
 /** How many more it could take. */
 export function free(state: PullSession, now: number): number {
   const isStuck = nextUp(state, now).some(({ slotSince }) => now - (slotSince ?? now) >= STUCK_MS);
   if (state.isDraining || isStuck) return 0;
-  const busy = all(state).filter(({ stage }) => stage !== "ended");
-  return Math.max(0, Math.min(state.slots, state.limit) - busy.length);
+  const { handed, running } = state.held;
+  return Math.max(0, Math.min(state.slots, state.limit) - handed.size - running.size);
 }
 
 export function join(state: PullSession, { workerId, session, leaseMs }: Joined, sentAt: number): void {
@@ -247,22 +314,25 @@ export function join(state: PullSession, { workerId, session, leaseMs }: Joined,
 }
 
 export function compose(state: PullSession, now: number, waitMs: number): SyncCall {
-  const ended = all(state).filter((one): one is Held & Ended => one.stage === "ended" && one.report !== null);
-  const packed = packBody([...begun(state), ...nextUp(state, now)], ended, state.isCautious ? 1 : RESULTS_MAX);
+  const next = nextUp(state, now);
+  const ended = [...state.held.ended.values()].filter((one): one is Held & Ended => one.report !== null);
+  const packed = packBody([...begun(state), ...next], ended, state.isCautious ? 1 : RESULTS_MAX);
   const told = packed.told.map(({ taskId, attempt, update }) => ({ taskId, attempt, update }));
   for (const one of packed.told) one.update = null;
   const n = ++state.n;
+  for (const one of packed.named) one.namedIn = n;
+  for (const one of packed.reported) one.reportedIn = n;
   const want = free(state, now);
   const { isDraining, session, limit, worktrees, note, logPlace } = state;
-  const { running } = packed;
-  const named = { running: running.map(keyOf), results: packed.results.map(keyOf) };
-  state.last = { n, sentAt: now, want, limit, worktrees, note, isDraining, told, ...named };
+  const awaiting = next.filter(({ awaits }) => awaits !== null);
+  const results = packed.reported.map(({ key }) => key);
+  state.last = { n, sentAt: now, want, limit, worktrees, note, isDraining, told, awaiting, results };
   state.flights.set(n, state.last);
-  const results = packed.results.length === 0 ? null : packed.results;
-  const status = isDraining ? "draining" : null;
   const trees = worktrees === undefined ? {} : { worktrees };
-  const body = { session, n, want, waitMs, running, ...trees, ...present({ results, status, note, logPlace }) };
-  return { n, workerId: state.workerId ?? "", body };
+  const status = isDraining ? "draining" : null;
+  const head = { session, n, want, waitMs, ...trees, ...present({ status, note, logPlace }) };
+  const text = `${JSON.stringify(head).slice(0, -1)},${packed.fields}}`;
+  return { n, workerId: state.workerId ?? "", isQuiet: results.length === 0, text };
 }
 
 export function hear(state: PullSession, n: number, answer: SyncAnswer, now: number): HeardAnswer {
@@ -276,13 +346,16 @@ export function hear(state: PullSession, n: number, answer: SyncAnswer, now: num
   state.leaseEnd = Math.max(state.leaseEnd, flight.sentAt + state.leaseMs * LEASE_SHARE);
   const said = new Set(flight.results);
   const answered = answer.results.filter((result) => said.has(keyOf(result)) && settle(state, result));
-  const stop = answer.cancel.flatMap((attempt) => stopOne(state, state.held.get(keyOf(attempt)), "cancelled"));
+  const stop = answer.cancel.flatMap((attempt) => stopOne(state, liveOne(state, keyOf(attempt)), "cancelled"));
   stop.push(...giveBack(state, now));
   // An answer that lay somewhere for a whole lease gives nothing any more; nor does one to a sync from before the lease
   // was over, since what it gives may have been disowned then.
   const isTaking = !state.isClosing && now < state.leaseEnd && n > state.lastLeased;
-  const taken = isTaking ? answer.assignments.filter((handed) => takeOn(state, handed)).map(handedOf) : [];
-  const start = [...taken.filter(mayBeginAtOnce), ...(isTaking ? beginOnRecord(state, flight) : [])];
+  const taken = isTaking ? answer.assignments.flatMap((handed) => takeOn(state, handed) ?? []) : [];
+  const onRecord = isTaking ? flight.awaiting.filter(({ awaits }) => awaits !== null) : [];
+  const start = [...taken.filter((one) => mayBeginAtOnce(one.awaits)), ...onRecord].map((one) =>
+    handOver(state, one, now),
+  );
   const refused = answered.filter(({ accepted }) => !accepted);
   const drain = answer.drain === true;
   const { wanted, isNewWish } = hearWishes(state, answer.logs ?? []);
@@ -302,37 +375,49 @@ function hearWishes(state: PullSession, logs: readonly WantedLog[]): { wanted: W
   return { wanted, isNewWish: logs.some(({ id }) => !known.has(id)) };
 }
 
-function settle(state: PullSession, result: AttemptRef): boolean {
-  const key = keyOf(result);
-  return state.held.get(key)?.stage === "ended" && state.held.delete(key);
+function settle({ held }: PullSession, result: AttemptRef): boolean {
+  return held.ended.delete(keyOf(result));
 }
 
-function takeOn(state: PullSession, handed: Handed): boolean {
-  const { taskId, attempt } = handed;
+/** Null if it is known already. */
+function takeOn(state: PullSession, { taskId, attempt, task, token }: Handed): (Held & { awaits: Handed }) | null {
   const key = keyOf({ taskId, attempt });
-  if (state.held.has(key)) return false;
-  const blank = { slotSince: null, stop: null, update: null, report: null, isSpoilt: false };
-  const awaits = mayBeginAtOnce(handed) ? null : handedOf(handed);
-  state.held.set(key, { taskId, attempt, stage: "handed", awaits, isOurs: true, ...blank });
-  return true;
+  if (liveOne(state, key) !== undefined || state.held.ended.has(key)) return null;
+  const one = {
+    taskId,
+    attempt,
+    key,
+    stage: "handed" as Stage,
+    place: null,
+    namedIn: 0,
+    reportedIn: 0,
+    slotSince: null,
+    awaits: { taskId, attempt, task, token },
+    isOurs: true,
+    stop: null,
+    update: null,
+    report: null,
+    isSpoilt: false,
+  };
+  state.held.handed.set(key, one);
+  return one;
 }
 
-/** What this sync had named and the server now has as running. */
-function beginOnRecord(state: PullSession, { running }: Flight): Handed[] {
-  return running.flatMap((key) => {
-    const one = state.held.get(key);
-    const handed = one?.awaits ?? null;
-    if (one === undefined || handed === null) return [];
-    Object.assign(one, { awaits: null, slotSince: null });
-    return [handed];
-  });
+/** It may be begun at once, or a sync had named it and the server now has it as running. */
+function handOver(state: PullSession, one: Held, now: number): Handed {
+  const handed = one.awaits as Handed;
+  one.awaits = null;
+  one.slotSince = null;
+  one.place = ++state.handedOver;
+  state.handedAt = now;
+  return handed;
 }
 
 /** The handlers never heard of it, so only this session says that it is over. */
 function endUnbegun(state: PullSession, one: Held, report: Report | null): void {
   one.awaits = null;
-  if (report === null) state.held.delete(keyOf(one));
-  else Object.assign(one, { stage: "ended", report });
+  if (report === null) drop(state, one);
+  else finish(state, one, report);
 }
 
 /** What is not begun for so long, though there is a slot, is for somebody else. */
@@ -361,8 +446,8 @@ function stopOne(state: PullSession, one: Held | undefined, cause: AttemptStopCa
 export function doubt(state: PullSession, n: number): void {
   const flight = state.flights.get(n);
   for (const { taskId, attempt, update } of flight?.told ?? []) {
-    const one = state.held.get(keyOf({ taskId, attempt }));
-    if (one?.stage === "running") one.update = { ...update, ...one.update };
+    const one = state.held.running.get(keyOf({ taskId, attempt }));
+    if (one !== undefined) one.update = { ...update, ...one.update };
   }
   if (flight !== undefined) flight.told = [];
 }
@@ -377,19 +462,20 @@ export function refuse(state: PullSession, n: number, field: string | null, why:
   if (list === "running" || flight.told.length > 0) return;
   const named = list === "results" ? flight.results[Number(index)] : undefined;
   const only = flight.results.length === 1 ? flight.results[0] : undefined;
-  const one = state.held.get(named ?? only ?? "");
+  const one = state.held.ended.get(named ?? only ?? "");
   if (one !== undefined) spoil(state, one, why);
   else state.isCautious = true;
 }
 
 function spoil(state: PullSession, one: Held, why: string): void {
-  if (one.isSpoilt) state.held.delete(keyOf(one));
+  if (one.isSpoilt) drop(state, one);
   else Object.assign(one, { isSpoilt: true, report: { outcome: "failed", error: why, permanent: true } });
 }
 
 /** They are not ours any more; those that have not ended must. */
 function disown(state: PullSession, cause: AttemptStopCause): Stop[] {
-  return all(state).flatMap((one) => {
+  const { handed, running } = state.held;
+  return [...running.values(), ...handed.values()].flatMap((one) => {
     one.isOurs = false;
     return stopOne(state, one, cause);
   });
@@ -397,18 +483,18 @@ function disown(state: PullSession, cause: AttemptStopCause): Stop[] {
 
 /** The session is over: nothing that was held counts any more. */
 export function lose(state: PullSession): readonly Stop[] {
-  for (const one of all(state)) if (one.stage === "ended") state.held.delete(keyOf(one));
+  state.held.ended.clear();
   state.flights.clear();
   Object.assign(state, { workerId: null, leaseEnd: Number.NEGATIVE_INFINITY, last: null });
   return disown(state, "session-lost");
 }
 
 export function end(state: PullSession, attempt: AttemptRef, given: Report | null): void {
-  const one = state.held.get(keyOf(attempt));
-  if (one === undefined || one.stage === "ended") return;
+  const one = liveOne(state, keyOf(attempt));
+  if (one === undefined) return;
   const report = given === null ? null : reportAfter(one.stop, state.isClosing, given);
-  if (report !== null) Object.assign(one, { stage: "ended", update: null, report });
-  else if (!state.isClosing || !one.isOurs) state.held.delete(keyOf(one));
+  if (report !== null) finish(state, one, report);
+  else if (!state.isClosing || !one.isOurs) drop(state, one);
 }
 
 /** What the last sync did not say: a result, a free slot or a drain; or a name, progress, usage. */
@@ -416,14 +502,12 @@ export function unsaid(state: PullSession, now: number): "urgent" | "mild" | "no
   const { last, isDraining } = state;
   if (last === null || (isDraining && !last.isDraining) || free(state, now) > last.want) return "urgent";
   if (state.limit !== last.limit || state.worktrees !== last.worktrees || state.note !== last.note) return "urgent";
-  const [results, running] = [new Set(last.results), new Set(last.running)];
-  if (all(state).some((one) => one.stage === "ended" && !results.has(keyOf(one)))) return "urgent";
-  const hasNew = (one: Held): boolean => one.update !== null || !running.has(keyOf(one));
-  return [...begun(state), ...nextUp(state, now)].some(hasNew) ? "mild" : "nothing";
+  for (const { reportedIn } of state.held.ended.values()) if (reportedIn !== last.n) return "urgent";
+  const hasNew = ({ update, namedIn }: Held): boolean => update !== null || namedIn !== last.n;
+  return nextUp(state, now).some(hasNew) || begun(state).some(hasNew) ? "mild" : "nothing";
 }
 
 const mayBeginAtOnce = ({ task }: Handed): boolean => task.onLoss !== "fail";
-const handedOf = ({ taskId, attempt, task, token }: Handed): Handed => ({ taskId, attempt, task, token });
 
 /** What is reported of an attempt that was told to stop: null is nothing. */
 function reportAfter(stop: AttemptStopCause | null, isClosing: boolean, report: Report): Report | null {

@@ -2,9 +2,10 @@
  * One sync as a body that the server will take: what runs, what has ended, within a size.
  *
  * A body has a limit, and results may be large. What does not fit waits for the next sync, and until then its attempt
- * is still named as running: one that is neither running nor reported would be given to another worker.
+ * is still named as running: one that is neither running nor reported would be given to another worker. Results and
+ * progress are JSON text where they come from, and go into the body as they are.
  */
-import type { AttemptRef, FileRef, ResultReport, RunningReport } from "../../protocol/index.ts";
+import type { AttemptRef, FileRef } from "../../protocol/index.ts";
 import type { Report, Update } from "./messages.ts";
 
 /** The server takes 1 MiB unless it is told otherwise; the rest is for session, status and braces. */
@@ -15,32 +16,40 @@ const FRAME_BYTES = 256;
 
 export type Ended = AttemptRef & { readonly report: Report };
 export type Running = AttemptRef & { readonly update: Update | null };
-type Packed<One> = {
-  readonly running: readonly RunningReport[];
-  readonly results: readonly ResultReport[];
-  /** Whose update is in it. */
+type Packed<One, Over> = {
+  /** Those that are named as running. */
+  readonly named: readonly (One | Over)[];
+  /** Those whose end is in it. */
+  readonly reported: readonly Over[];
+  /** Those whose update is in it. */
   readonly told: readonly One[];
+  /** All this, as the fields of an object. */
+  readonly fields: string;
 };
 
 /** At most `resultsMax` results and, if that is one, no update: for finding out what the server will not take. */
-export function packBody<One extends Running>(
+export function packBody<One extends Running, Over extends Ended>(
   running: readonly One[],
-  ended: readonly Ended[],
+  ended: readonly Over[],
   resultsMax: number,
-): Packed<One> {
+): Packed<One, Over> {
   const names = running.length + ended.length;
-  let room = BODY_BYTES_MAX - [...running, ...ended].reduce((sum, { taskId }) => sum + nameBytes(taskId), 0);
+  let room = BODY_BYTES_MAX - sum(running.map(nameBytes)) - sum(ended.map(nameBytes));
   const told = resultsMax === 1 ? [] : within(running.filter(hasUpdate), UPDATE_BYTES_MAX, updateBytes);
-  room -= told.reduce((sum, { update }) => sum + updateBytes({ update }), 0) + names;
+  room -= sum(told.map(updateBytes)) + names;
   const fitting = within(ended.slice(0, resultsMax), room, reportBytes);
   // One always goes, or nothing ever would.
   const reported = fitting.length === 0 ? ended.slice(0, 1) : fitting;
   const waiting = ended.slice(reported.length);
   const withUpdate = new Set<Running>(told);
+  const said = running.map((one) => runningText(one, withUpdate.has(one) ? one.update : null));
+  const left = waiting.map((one) => runningText(one, null));
+  const results = reported.length === 0 ? "" : `,"results":[${reported.map(resultText).join()}]`;
   return {
-    running: [...running.map((one) => runningJson(one, withUpdate.has(one))), ...waiting.map(nameOf)],
-    results: reported.map(resultJson),
+    named: [...running, ...waiting],
+    reported,
     told,
+    fields: `"running":[${[...said, ...left].join()}]${results}`,
   };
 }
 
@@ -54,8 +63,7 @@ function within<Item>(items: readonly Item[], bytesMax: number, bytesOf: (item: 
 }
 
 const hasUpdate = ({ update }: Running): boolean => update !== null;
-const nameOf = ({ taskId, attempt }: AttemptRef): AttemptRef => ({ taskId, attempt });
-const nameBytes = (taskId: string): number => Buffer.byteLength(taskId) + 40;
+const nameBytes = ({ taskId }: AttemptRef): number => Buffer.byteLength(taskId) + 40;
 const updateBytes = ({ update }: Pick<Running, "update">): number => Buffer.byteLength(update?.progress ?? "") + 100;
 const reportBytes = ({ report: { result = "", error = "", files = [] } }: Ended): number =>
   // Text may double when it is quoted.
@@ -63,18 +71,17 @@ const reportBytes = ({ report: { result = "", error = "", files = [] } }: Ended)
 const fileBytes = ({ path }: FileRef): number => 2 * Buffer.byteLength(path) + FRAME_BYTES;
 const sum = (sizes: readonly number[]): number => sizes.reduce((total, size) => total + size, 0);
 
-function runningJson({ taskId, attempt, update }: Running, isTold: boolean): RunningReport {
-  if (!isTold || update === null) return { taskId, attempt };
-  const { progress, ...usage } = update;
-  return {
-    taskId,
-    attempt,
-    ...usage,
-    ...(progress === undefined ? {} : { progress: JSON.parse(progress) as unknown }),
-  };
+const nameText = ({ taskId, attempt }: AttemptRef): string => `"taskId":${JSON.stringify(taskId)},"attempt":${attempt}`;
+
+function runningText(one: AttemptRef, update: Update | null): string {
+  if (update === null) return `{${nameText(one)}}`;
+  const { progress, usage } = update;
+  const shown = progress === undefined ? "" : `,"progress":${progress}`;
+  return `{${nameText(one)}${shown}${usage === undefined ? "" : `,"usage":${JSON.stringify(usage)}`}}`;
 }
 
-function resultJson({ taskId, attempt, report }: Ended): ResultReport {
-  const { result, ...rest } = report;
-  return { taskId, attempt, ...rest, ...(result === undefined ? {} : { result: JSON.parse(result) as unknown }) };
+function resultText(one: Ended): string {
+  const { result, ...rest } = one.report;
+  const said = JSON.stringify(rest).slice(1, -1);
+  return `{${nameText(one)},${said}${result === undefined ? "" : `,"result":${result}`}}`;
 }

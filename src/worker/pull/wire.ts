@@ -4,11 +4,13 @@
 import { type Client, ClientError } from "../../client/index.ts";
 import { errorText } from "../../core/base/index.ts";
 import type { JoinBody, Joined, SyncAnswer, SyncBody } from "../../protocol/index.ts";
+import { JsonText } from "../../std/index.ts";
 import type { Fatal } from "./messages.ts";
 
 export type Wire = {
   join(body: JoinBody, timeoutMs: number): Promise<Joined>;
-  sync(workerId: string, body: SyncBody, timeoutMs: number): Promise<SyncAnswer>;
+  /** The body is JSON already; the time is with what the server may hold it. */
+  sync(workerId: string, text: string, timeoutMs: number): Promise<SyncAnswer>;
   leave(workerId: string, session: string, timeoutMs: number): Promise<void>;
 };
 
@@ -20,8 +22,8 @@ export const wireOf = (client: Client): Wire => ({
     const joined = await client.joinWorker(body, once(timeoutMs));
     return typeof joined?.workerId === "string" && joined.leaseMs > 0 ? joined : notDrover();
   },
-  sync: async (workerId, body, timeoutMs) => {
-    const answer = await client.sync(workerId, body, once(timeoutMs));
+  sync: async (workerId, text, timeoutMs) => {
+    const answer = await client.sync(workerId, new JsonText<SyncBody>(text).asBody(), once(timeoutMs));
     const lists: readonly unknown[] = [answer?.assignments, answer?.cancel, answer?.results, answer?.logs ?? []];
     return lists.every(Array.isArray) ? answer : notDrover();
   },

@@ -115,7 +115,7 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
   const { files } = client;
   const submitChild = (token: string, task: TaskBody): Promise<Submitted> =>
     createClient({ ...server, ...present({ fetch: read.fetch }), token }).submit(task);
-  const limits = { slots, killGraceMs, clock, isLeaseHeld };
+  const limits = { slots, killGraceMs, clock, isLeaseHeld, setBegun: cell.setBegun };
   const tools = { reports, permits, files, session, warn, post, submitChild };
   const handlers = createHandlers({ ...limits, ...tools, perform });
   const handIn = (workerId: string, body: LogBody): Promise<LogStatus> => client.handInLog(workerId, body, HAND_IN);
