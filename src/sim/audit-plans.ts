@@ -37,15 +37,14 @@ const workOf = (id: string): string => id.slice(0, id.lastIndexOf("."));
 function auditRepeat(shadow: Shadow, event: EventOf<"task-submitted">, complain: Complain): void {
   const plan = shadowPlanOf(shadow, event);
   if (plan === undefined) return;
-  const done = ofPlan(shadow, event.group, plan).find(
+  const done = known(shadow, plan.heldBefore).find(
     ({ spec, outcome }) => outcome === "done" && workOf(spec.task) === workOf(event.task),
   );
   if (done !== undefined) complain("plan-repeats", `${event.task} is to do what ${done.spec.task} has done`);
 }
 
-/** Tasks of a group that came while its plan was known. */
-const ofPlan = (shadow: Shadow, group: string | null, { seq: since }: ShadowPlan): ShadowTask[] =>
-  [...shadow.tasks.values()].filter(({ spec, seq }) => spec.group === group && seq > since);
+const known = ({ tasks }: Shadow, ids: ReadonlySet<string>): ShadowTask[] =>
+  [...ids].flatMap((id) => tasks.get(id as never) ?? []);
 
 /** The same document with the same tasks, not begun anew, has the same ids. */
 function auditAgain(plan: ShadowPlan, event: EventOf<"plan-put">, complain: Complain): void {
@@ -75,7 +74,7 @@ export function comparePlans(shadow: Shadow, state: State, complain: Complain): 
       [found?.paused, found?.open, found?.tasks],
     ].map((facts) => JSON.stringify(facts));
     if (ours !== theirs) say(`${id} should stand at ${ours}, but stands at ${theirs}`);
-    for (const { spec, phase } of ofPlan(shadow, `plan:${id}`, plan))
+    for (const { spec, phase } of known(shadow, plan.held))
       if (phase === "ended" && !state.tasks.has(spec.task))
         complain("plan-records", `${id} is known, and the record of ${spec.task} is gone`);
   }

@@ -87,6 +87,9 @@ export type ShadowWorker = {
   readonly takes: Takes | null;
 };
 export type ShadowPlan = Pick<EventOf<"plan-put">, "run" | "failsFast" | "tasks" | "documentHash"> & {
+  /** The tasks whose records it keeps, and those that it kept until it was put last. */
+  readonly held: ReadonlySet<string>;
+  readonly heldBefore: ReadonlySet<string>;
   /** The event that put it first. */
   readonly seq: number;
   readonly paused: string | null;

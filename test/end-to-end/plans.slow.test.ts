@@ -63,7 +63,7 @@ test("a plan of which no task came into the log is put again by a scoped token",
   const state = at.drover.state as State;
   const whose = { agent: null, project: projectId("default") };
   const facts = { ...whose, seq: 0, putAt: state.at, directory: null, run: 1, failsFast: false };
-  const plan = newPlan({ id: params.id, createdAt: state.at, ...facts, tasks: [], adopted: 0 });
+  const plan = newPlan({ id: params.id, createdAt: state.at, ...facts, tasks: [], others: [], adopted: 0 });
   state.plans.set(plan.id, { ...plan, open: 1 });
   state.groups.set(groupOfPlan(plan.id), { ...groupFor(state, groupOfPlan(plan.id), state.at), plan });
   assert.equal((await at.ask("plan", { params }, ann)).status, 404);

@@ -34,7 +34,8 @@ function commandOf({ what, plan, name, isFast }: Step): Command | null {
   switch (what) {
     case "put": {
       const names = NAMES.slice(0, NAMES.indexOf(name as "a") + 1).map((one) => `${plan}.${one}`);
-      return putPlan(plan, names, { failsFast: isFast, agent: agentId(isFast ? "a" : "b") });
+      const others = isFast ? [taskId(`${plan}.c`)].filter((id) => !names.includes(id)) : [];
+      return putPlan(plan, names, { failsFast: isFast, agent: agentId(isFast ? "a" : "b"), others });
     }
     case "submit":
       return { type: "submit-task", submission: submission(task), group: groupOfPlan(plan) };
@@ -249,12 +250,15 @@ test("tasks of plans have a bound too: what lives stays, and an edit that has fe
 
 test("what is no part of a plan any more is held no longer", () => {
   const world = createWorld({ scheduler: { resultTtl: 1000, failedTtl: 1000 } });
-  world.tryTo(putPlan("p", ["a", "b"]));
-  for (const id of ["a", "b"]) submitTo(world, id);
-  for (const id of ["a", "b"]) world.tryTo({ type: "cancel-task", task: taskId(id), reason: null });
-  world.tryTo(putPlan("p", ["b", "c"]));
+  world.tryTo(putPlan("p", ["a", "b", "o"]));
+  for (const id of ["a", "b", "o"]) submitTo(world, id);
+  for (const id of ["a", "b", "o"]) world.tryTo({ type: "cancel-task", task: taskId(id), reason: null });
+  world.tryTo(putPlan("p", ["b", "c"], { others: [taskId("o")] }));
   world.wait(1000);
-  const { tasks } = world.state;
-  assert.deepEqual([tasks.has(taskId("a")), tasks.has(taskId("b"))], [false, true]);
+  assert.deepEqual(
+    [...world.state.tasks.values()].map(({ id }) => id),
+    ["b", "o"],
+    "one that was left out is part of it",
+  );
   restored(world);
 });

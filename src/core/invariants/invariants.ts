@@ -223,7 +223,9 @@ function checkTies(state: ReadonlyState, complain: Check): void {
     }
     for (const named of namedBy(state, task)) names.set(named, (names.get(named) ?? 0) + 1);
     // A plan that is known holds the records of its tasks.
-    if (task.extra?.group?.group.plan?.members.has(task.id) === true) names.set(task, (names.get(task) ?? 0) + 1);
+    const plan = task.extra?.group?.group.plan ?? null;
+    if (plan !== null && (plan.members.has(task.id) || plan.others.has(task.id)))
+      names.set(task, (names.get(task) ?? 0) + 1);
   }
   for (const stone of state.tombstones.values()) countChild(stone.parent);
   for (const task of state.tasks.values()) {
@@ -306,7 +308,7 @@ function checkPlans(state: ReadonlyState, complain: Check): void {
     const tasks = [...state.tasks.values()].filter((task) => task.extra?.group?.group === group);
     const mine = tasks.filter(({ id }) => plan.tasks.some((entry) => entry.id === id));
     const ended = mine.filter(hasEnded).length;
-    held += plan.tasks.length;
+    held += plan.tasks.length + plan.others.size;
     const phases = Object.keys(plan.counts) as (keyof typeof plan.counts)[];
     const areCounted = phases.every((one) => plan.counts[one] === mine.filter(({ phase }) => phase === one).length);
     complain(areCounted, say("counts its tasks by their phase"));

@@ -7,10 +7,11 @@
  * What a plan counts of its own tasks, and when it has ended, is here too.
  */
 
-import type { Instant } from "../base/brand.ts";
+import type { Instant, TaskId } from "../base/brand.ts";
 import { insert, items, remove, sortedList } from "../collections/sorted-list.ts";
 import { isEndPhase, noCounts, type Phase } from "../model/phase.ts";
 import type { Plan } from "../model/plan.ts";
+import type { ReadonlyPlan } from "../model/read-only.ts";
 import type { GroupPart, State, Task, TaskGroup } from "../model/state.ts";
 import { compareSeqs } from "../turn/total-orders.ts";
 import { newExtra } from "./labels.ts";
@@ -89,6 +90,12 @@ function endPlan(state: State, plan: Plan, at: number): void {
   plan.endedAt = at;
   insert(state.endedPlans, plan);
 }
+
+/** Whether a plan keeps the record of a task of its group. */
+export const keeps = ({ members, others }: ReadonlyPlan, id: TaskId): boolean => members.has(id) || others.has(id);
+
+/** How many records it keeps, or will. */
+export const keptIn = ({ tasks, others }: ReadonlyPlan): number => tasks.length + others.size;
 
 /** A task has joined the group of a plan. */
 function joinPlan(plan: Plan, task: Task): void {

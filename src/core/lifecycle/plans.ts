@@ -26,7 +26,7 @@ import type { State, TaskGroup } from "../model/state.ts";
 import { dropHold } from "../turn/hold.ts";
 import { settleQueue } from "../turn/queue.ts";
 import { projectFor, refusalForBacklog, refusalForFields, refusalForRoom } from "./admission.ts";
-import { groupFor, listFailed, recount } from "./groups.ts";
+import { groupFor, keeps, keptIn, listFailed, recount } from "./groups.ts";
 import { decideCancel, decideRetry } from "./task-commands.ts";
 import { countReady, holdRecord } from "./transitions.ts";
 
@@ -78,7 +78,10 @@ function roomFor(state: ReadonlyState, put: CommandOf<"put-plan">): Result<reado
   const { plans, heldByPlans, config } = state;
   const known = plans.get(put.plan);
   const max = { plans: config.scheduler.plansMax, tasks: HELD_BY_PLANS_MAX };
-  const more = { plans: known === undefined ? 1 : 0, tasks: put.tasks.length - (known?.tasks.length ?? 0) };
+  const more = {
+    plans: known === undefined ? 1 : 0,
+    tasks: put.tasks.length + put.others.length - (known === undefined ? 0 : keptIn(known)),
+  };
   const used = { plans: plans.size, tasks: heldByPlans };
   const isRoomy = (what: Measure): boolean =>
     more[what] <= 0 || used[what] + more[what] <= max[what] - keptOf(max[what]);
@@ -98,7 +101,7 @@ function roomFor(state: ReadonlyState, put: CommandOf<"put-plan">): Result<reado
       const oldest = takeOldest(holdings, what, mine);
       if (oldest === null) return fail(noRoom(what, max[what], used[what], used[what] + more[what] <= max[what]));
       used.plans--;
-      used.tasks -= oldest.tasks.length;
+      used.tasks -= keptIn(oldest);
       gone.push(oldest.id);
     }
   return ok(gone);
@@ -112,10 +115,10 @@ function holdingsIn({ plans, endedPlans }: ReadonlyState, but: string): Holdings
     return known;
   };
   for (const plan of items(endedPlans)) if (plan.id !== but) of(plan.agent).ended.push(plan);
-  for (const { agent, tasks } of plans.values()) {
-    const holding = of(agent);
+  for (const plan of plans.values()) {
+    const holding = of(plan.agent);
     holding.plans++;
-    holding.tasks += tasks.length;
+    holding.tasks += keptIn(plan);
   }
   return holdings;
 }
@@ -130,7 +133,7 @@ function takeOldest(holdings: Holdings, what: Measure, mine: Holding | null): Re
   const oldest = most?.ended.shift() ?? null;
   if (most === null || oldest === null) return null;
   most.plans--;
-  most.tasks -= oldest.tasks.length;
+  most.tasks -= keptIn(oldest);
   return oldest;
 }
 
@@ -325,18 +328,18 @@ function putPlan(state: State, event: EventOf<"plan-put">): void {
   const facts = { seq: state.seq, putAt: at, project, agent, directory, run, failsFast, tasks, adopted };
   const known = state.plans.get(id);
   if (known === undefined) {
-    const plan = newPlan({ id, createdAt: at, ...facts });
+    const plan = newPlan({ id, createdAt: at, ...facts, others: event.others });
     state.plans.set(id, plan);
     adoptGroup(state, plan);
     return;
   }
   if (known.open === 0) remove(state.endedPlans, known);
-  const { members: before } = known;
-  state.heldByPlans += tasks.length - known.tasks.length;
-  Object.assign(known, facts, { members: new Set(tasks.map((task) => task.id)) });
+  const before = { ...known };
+  Object.assign(known, facts, setsOf(event));
+  state.heldByPlans += keptIn(known) - keptIn(before);
   recount(state, known, groupOf(state, known));
   for (const task of [...items(groupOf(state, known).tasks)]) {
-    const by = Number(known.members.has(task.id)) - Number(before.has(task.id));
+    const by = Number(keeps(known, task.id)) - Number(keeps(before, task.id));
     if (by !== 0) holdRecord(state, task, by as 1 | -1);
   }
   // Who puts it again after a failure wants it to go on; what somebody has paused stays so.
@@ -344,11 +347,17 @@ function putPlan(state: State, event: EventOf<"plan-put">): void {
   setPaused(state, known, known.paused === "asked" ? "asked" : null);
 }
 
-type PlanFacts = Omit<Plan, "members" | "counts" | "open" | "endedAt" | "paused" | "hasFailed">;
+type PlanFacts = Omit<Plan, "members" | "others" | "counts" | "open" | "endedAt" | "paused" | "hasFailed"> & Others;
+type Others = { readonly others: readonly TaskId[] };
+
+const setsOf = ({ tasks, others }: Pick<PlanFacts, "tasks" | "others">): Pick<Plan, "members" | "others"> => ({
+  members: new Set(tasks.map((task) => task.id)),
+  others: new Set(others),
+});
 
 export const newPlan = (facts: PlanFacts): Plan => ({
   ...facts,
-  members: new Set(facts.tasks.map((task) => task.id)),
+  ...setsOf(facts),
   paused: null,
   hasFailed: false,
   counts: noCounts(),
@@ -360,9 +369,9 @@ export const newPlan = (facts: PlanFacts): Plan => ({
 export function adoptGroup(state: State, plan: Plan): void {
   const group = groupFor(state, groupOfPlan(plan.id), plan.createdAt);
   group.plan = plan;
-  state.heldByPlans += plan.tasks.length;
+  state.heldByPlans += keptIn(plan);
   for (const task of items(group.tasks)) {
-    if (plan.members.has(task.id)) holdRecord(state, task, 1);
+    if (keeps(plan, task.id)) holdRecord(state, task, 1);
     if (task.phase === "queued" && plan.paused !== null) countReady(state, task.project, -1);
   }
   recount(state, plan, group);
@@ -376,8 +385,8 @@ function removePlan(state: State, plan: Plan): void {
   setPaused(state, plan, null);
   if (plan.open === 0) remove(state.endedPlans, plan);
   state.plans.delete(plan.id);
-  state.heldByPlans -= plan.tasks.length;
+  state.heldByPlans -= keptIn(plan);
   group.plan = null;
   if (group.tasks.size === 0) state.groups.delete(group.id);
-  for (const task of [...items(group.tasks)]) if (plan.members.has(task.id)) holdRecord(state, task, -1);
+  for (const task of [...items(group.tasks)]) if (keeps(plan, task.id)) holdRecord(state, task, -1);
 }

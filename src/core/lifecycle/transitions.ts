@@ -28,7 +28,7 @@ import { noteAsked, requireApproval } from "./approval.ts";
 import { joinTab, leaveTab } from "./browser-tab.ts";
 import { noteEnd, noteParked } from "./callbacks.ts";
 import { dropFiles, hasLeft } from "./files.ts";
-import { joinGroup, leaveGroup, moveInGroup } from "./groups.ts";
+import { joinGroup, keeps, leaveGroup, moveInGroup } from "./groups.ts";
 import { countOpen, grow, listChild, noteDone, stopAwaiting, unlistChild } from "./growth.ts";
 import { dropLabels, extraOf, putLabels } from "./labels.ts";
 import { setTimer } from "./timers.ts";
@@ -400,7 +400,8 @@ export function holdRecord(state: State, task: Task, by: 1 | -1): void {
 }
 
 /** Whether a plan holds its record. */
-const isOfPlan = ({ group }: TaskExtra, id: TaskId): boolean => group?.group.plan?.members.has(id) === true;
+const isOfPlan = ({ group }: TaskExtra, id: TaskId): boolean =>
+  group !== null && group.group.plan !== null && keeps(group.group.plan, id);
 
 /** An ended task's time is up: it names no other any longer. Its record goes, unless a task that has time names it. */
 export function letGo(state: State, task: Task, mayStay: boolean): void {

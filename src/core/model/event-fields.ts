@@ -125,7 +125,7 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "attempt-done": ["task", "attempt", "tokens", "resultHash", "resultSize"],
   "plan-put": [
     ...(["plan", "project", "directory", "run", "failsFast", "tasks", "adopted"] as const),
-    ...(["documentHash", "documentSize", "agent"] as const),
+    ...(["documentHash", "documentSize", "agent", "others"] as const),
   ],
   "plan-paused": ["plan", "cause"],
   "plan-resumed": ["plan"],
@@ -154,7 +154,7 @@ export const ADDED: { readonly [Kind in EventKind]?: Readonly<Record<string, unk
   "permit-asked": { remote: false, order: null },
   "task-skipped": { attempt: null, tokens: null },
   "results-expired": { kept: 0, of: "all" },
-  "plan-put": { agent: null },
+  "plan-put": { agent: null, others: [] },
 };
 
 /** Kinds that older logs know by another name. */

@@ -487,6 +487,8 @@ export type EventFields = {
     documentSize: number;
     /** Who put it; null in logs of an older version. */
     agent: AgentId | null;
+    /** Tasks of its document that are left out this time: what is there of them is kept. */
+    others: readonly TaskId[];
   };
   "plan-paused": Of<"plan"> & {
     /** Somebody asked for it, or a task failed and it fails fast. */

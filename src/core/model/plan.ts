@@ -10,7 +10,7 @@ export type PlanEntry = { readonly name: string; readonly id: TaskId };
 /** Why a plan is paused: somebody asked for it, or one of its tasks failed and it fails fast. */
 export type PauseCause = "asked" | "failed";
 
-/** A plan that was put. Its tasks are those of its group that it names; the group has also what it had before. */
+/** A plan that was put. Its tasks are those of its group that it names; the group may have what it had before, too. */
 export type Plan = {
   readonly id: string;
   /** When it was first put. */
@@ -33,7 +33,9 @@ export type Plan = {
   hasFailed: boolean;
   tasks: readonly PlanEntry[];
   members: ReadonlySet<TaskId>;
-  /** How many of them were done before they had a group. */
+  /** Tasks of its document that were left out when it was put last, and that it has all the same. */
+  others: ReadonlySet<TaskId>;
+  /** How many of its tasks were done before they had a group. */
   adopted: number;
   /** Those of its tasks that are there, without the adopted ones. */
   counts: PhaseCounts;

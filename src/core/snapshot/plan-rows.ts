@@ -15,17 +15,19 @@ export function planRow(plan: ReadonlyPlan): PlanRow {
   return [
     ...(["plan", id, createdAt, seq, putAt, project, directory, run, failsFast, paused, hasFailed] as const),
     ...([endedAt, plan.adopted, plan.tasks.flatMap((task) => [task.name, task.id]), plan.agent] as const),
+    [...plan.others],
   ];
 }
 
 /** How far it is, is counted when its tasks are there. */
 export function loadPlan(state: State, row: PlanRow): void {
   const [, id, createdAt, seq, putAt, project, directory, run, failsFast, paused, hasFailed, endedAt] = row;
-  const [, , , , , , , , , , , , adopted, tasks, agent = null] = row;
+  const [, , , , , , , , , , , , adopted, tasks, agent = null, others = []] = row;
   const times = { createdAt: createdAt as Instant, putAt: putAt as Instant };
   const whose = { project: project as ProjectId, agent: agent as AgentId | null };
-  const facts = { directory, run, failsFast, adopted, tasks: entriesOf(tasks), ...whose };
-  const plan = Object.assign(newPlan({ id, seq, ...times, ...facts }), { paused, hasFailed, endedAt });
+  const facts = { directory, run, failsFast, adopted, ...whose };
+  const entries = { tasks: entriesOf(tasks), others: others as readonly TaskId[] };
+  const plan = Object.assign(newPlan({ id, seq, ...times, ...facts, ...entries }), { paused, hasFailed, endedAt });
   listFailed(state, plan);
   state.plans.set(id, plan);
 }

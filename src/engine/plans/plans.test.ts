@@ -160,6 +160,24 @@ test("what is done stays done for as long as the plan is known, and is forgotten
   assert.notEqual(anew.tasks[0]?.taskId, views[0]?.taskId);
 });
 
+test("what is left out of a put is part of the plan all the same, and is not done again", async () => {
+  await using kit = await createTestDrover({ config: { scheduler: { resultTtl: 1000 } } });
+  const { plans } = kit.drover;
+  const started = await working(kit);
+  const tasks = { a: "true", b: "true", gone: "true" };
+  await plans.put("p", { tasks });
+  await kit.settle();
+  const { gone: _, ...rest } = tasks;
+  const some = await plans.put("p", { tasks: rest }, { only: ["a"] });
+  assert.deepEqual([some.total, some.kept], [1, 1]);
+  await kit.clock.advance(60_000);
+  const all = await plans.put("p", { tasks });
+  assert.deepEqual([all.kept, all.submitted], [2, 1], "what was taken out of the document had its own time");
+  await kit.settle();
+  assert.deepEqual(started, ["a", "b", "gone", "gone"]);
+  sound(kit);
+});
+
 test("a paused plan starts nothing, what runs may end, and nothing else is held up", async () => {
   await using kit = await createTestDrover();
   const { drover } = kit;

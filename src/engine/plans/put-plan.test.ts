@@ -180,7 +180,17 @@ test("a plan of which a task never came into the log ends when it is cancelled",
   const missing = { name: "c", id: "p.c.0.0" as TaskId };
   const { project, run } = state.plans.get("p") as Plan;
   writer.execute({
-    ...{ type: "put-plan", plan: "p", project, directory: null, run, failsFast: false, adopted: 0, agent: null },
+    ...{
+      type: "put-plan",
+      plan: "p",
+      project,
+      directory: null,
+      run,
+      failsFast: false,
+      adopted: 0,
+      agent: null,
+      others: [],
+    },
     ...{ tasks: [...tasks.map(({ name, taskId }) => ({ name, id: taskId as TaskId })), missing] },
     ...{ documentHash: "0".repeat(64), documentSize: 2, cancels: [], retries: [], submissions: [] },
   });

@@ -62,7 +62,8 @@ export async function putPlan(writer: Writer, id: string, document: unknown, opt
   if (directory !== null && !isAbsolute(directory)) throw badInput("directory", directory, "an absolute path");
   const before = state.plans.get(id);
   const plan = readDocument(id, document, options.unsaid);
-  const hashing = hashTasks(options.only === undefined ? plan.tasks : chosen(plan, options.only));
+  const only = options.only === undefined ? null : chosen(plan, options.only);
+  const hashing = hashTasks(plan.tasks);
   let step = hashing.next();
   for (; step.done !== true; step = hashing.next()) await nextTurn();
   const hashed = step.value;
@@ -72,7 +73,7 @@ export async function putPlan(writer: Writer, id: string, document: unknown, opt
     bodies.set(one.id, body);
     return body;
   };
-  for (const one of match(state, id, hashed, options).matched) {
+  for (const one of match(state, id, hashed, only, options).matched) {
     if (one.fate !== "submit") continue;
     bodyOf(one);
     if (bodies.size % READ_AT_ONCE === 0) await nextTurn();
@@ -84,7 +85,7 @@ export async function putPlan(writer: Writer, id: string, document: unknown, opt
   const counts = bringAbout(
     writer,
     id,
-    { document, directory, plan, bodyOf, ...match(state, id, hashed, options) },
+    { document, directory, plan, bodyOf, ...match(state, id, hashed, only, options) },
     options,
   );
   return {
@@ -107,7 +108,7 @@ type Prepared = Match & {
 function bringAbout(
   writer: Writer,
   id: string,
-  { document, directory, plan, bodyOf, run, matched, strays }: Prepared,
+  { document, directory, plan, bodyOf, run, matched, others, strays }: Prepared,
   { failFast: failsFast = false }: PutOptions,
 ): Omit<PutCounts, "warnings"> {
   const { state } = writer;
@@ -123,6 +124,7 @@ function bringAbout(
     failsFast,
     project: plan.project as ProjectId,
     agent: whoPuts(plan),
+    others,
     tasks: matched.map(({ task, id: taskId }) => ({ name: task.name, id: taskId as TaskId })),
     adopted: matched.filter((one) => isAdopted(state, id, one)).length,
     documentHash: hashOfText(text),
@@ -172,6 +174,7 @@ export function dropMissing(writer: Writer, plan: Plan): void {
     run,
     failsFast,
     tasks,
+    others: [...plan.others],
     ...stored,
     cancels: [],
     retries: [],
@@ -201,13 +204,13 @@ function badPlan(found: readonly Found[]): DroverError {
 }
 
 /** The named tasks, by their own name or that of all their values, and what they need. */
-function chosen({ tasks }: PlanFile, names: readonly string[]): PlanTask[] {
+function chosen({ tasks }: PlanFile, names: readonly string[]): ReadonlySet<PlanTask> {
   const wanted = names.flatMap((name, index) => {
     const found = tasks.filter((task) => task.name === name || task.definition === name);
     if (found.length === 0) throw badInput(`only[${index}]`, name, "the name of a task of the plan");
     return found.map((task) => task.name);
   });
-  return withNeeds(tasks, wanted);
+  return new Set(withNeeds(tasks, wanted));
 }
 
 function warningsFor({ unused }: PlanFile): string[] {
@@ -219,17 +222,28 @@ function warningsFor({ unused }: PlanFile): string[] {
 // ------------------------------------------------------------- what there is of it
 
 type Hashed = Parameters<typeof matchHashed>[0];
-type Match = { readonly run: number; readonly matched: readonly Matched[]; readonly strays: readonly TaskId[] };
+type Match = {
+  readonly run: number;
+  readonly matched: readonly Matched[];
+  /** What is there of tasks that are left out. */
+  readonly others: readonly TaskId[];
+  readonly strays: readonly TaskId[];
+};
+/** The chosen ones; null: all of them. */
+type Only = ReadonlySet<PlanTask> | null;
 
-function match(state: State, id: string, hashed: Hashed, options: PutOptions): Match {
+function match(state: State, id: string, hashed: Hashed, only: Only, options: PutOptions): Match {
   const plan = state.plans.get(id);
   const known = plan === undefined ? [] : [...tasksOf(state, plan)];
   const legacy = options.adopt === true ? [...legacyIn(state, id)] : [];
   const done = options.fresh === true ? [] : legacy.filter(({ phase }) => phase === "done");
-  const strays = (matched: readonly Matched[]): TaskId[] => {
+  const among = (run: number, all: readonly Matched[]): Match => {
+    const matched = only === null ? all : all.filter(({ task }) => only.has(task));
+    const left = only === null ? [] : all.filter((one) => !only.has(one.task) && isIn(state, id, one.id));
     const mine = new Set(matched.map((one) => one.id));
     const live = [...known, ...legacy].filter((task) => !mine.has(task.id) && !hasEnded(task.phase));
-    return live.map((task) => task.id as TaskId).reverse();
+    const strays = live.map((task) => task.id as TaskId).reverse();
+    return { run, matched, others: left.map((one) => one.id as TaskId), strays };
   };
   const isTaken = (task: string): boolean => state.tasks.has(task as TaskId) || state.tombstones.has(task as TaskId);
   const prefix = prefixOf(id, plan?.run ?? 1);
@@ -240,15 +254,14 @@ function match(state: State, id: string, hashed: Hashed, options: PutOptions): M
       isTaken,
       retriesFailed: options.retryFailed ?? true,
     });
-    return { run: plan.run, matched, strays: strays(matched) };
+    return among(plan.run, matched);
   }
   const matched = matchHashed(hashed, done, { prefix });
   const first = plan === undefined ? 1 : plan.run + 1;
   for (let run = first; run < first + RUNS_MAX; run++) {
     const to = prefixOf(id, run);
     if (matched.some((one) => one.phase === null && isTaken(to + one.id.slice(prefix.length)))) continue;
-    const begun = moved(matched, prefix, to);
-    return { run, matched: begun, strays: strays(begun) };
+    return among(run, moved(matched, prefix, to));
   }
   throw refused({ type: "too-many", what: `runs of the plan ${id}`, max: RUNS_MAX, remedy: "choose another name" });
 }

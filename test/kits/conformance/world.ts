@@ -91,6 +91,7 @@ export const putPlan = (id: string, tasks: readonly string[], fields: Partial<Pu
   documentHash: "document",
   documentSize: 1,
   agent: agentId("a"),
+  others: [],
   cancels: [],
   retries: [],
   submissions: [],
