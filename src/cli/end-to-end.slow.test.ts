@@ -167,6 +167,8 @@ test("a caller with a scoped token is shown which agent and project to name", LI
   assert.equal((await own.drover(["submit", "x", "--agent", "bot"])).code, 0);
 });
 
+const TASKS_HINT = "hint:  npx drover tasks lists them; a task of a plan is named PLAN/TASK";
+
 describe("the fleet", LIMIT, () => {
   test("a pause is seen by why, and taken back", async () => {
     assert.equal((await drover("pause", "--project", "listed")).out, "project listed is paused: what runs goes on\n");
@@ -181,8 +183,8 @@ describe("the fleet", LIMIT, () => {
   });
 
   for (const [call, ...said] of [
-    ["task nosuch", "error: no task has the id nosuch", "hint:  npx drover tasks lists them"],
-    ["cancel nosuch", "error: no task has the id nosuch", "hint:  npx drover tasks lists them"],
+    ["task nosuch", "error: no task has the id nosuch", TASKS_HINT],
+    ["cancel nosuch", "error: no task has the id nosuch", TASKS_HINT],
     ["workers drain nosuch", "error: no worker is called nosuch", "hint:  npx drover workers lists them"],
     ["schedules remove nosuch", "error: no schedule is called nosuch", "hint:  npx drover schedules lists them"],
   ] as const)

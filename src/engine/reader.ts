@@ -11,15 +11,18 @@ import { readOptions } from "./base/call-options.ts";
 import { refused } from "./base/drover-error.ts";
 import type { Drover } from "./drover.ts";
 import { createFeed, readFeedOptions } from "./feed.ts";
+import { readContent } from "./files/files.ts";
 import { createPast } from "./snapshots/past.ts";
 import { createBodyStore } from "./tasks/body-store.ts";
-import { readTask } from "./tasks/read-tasks.ts";
+import { readPage, readTask } from "./tasks/read-tasks.ts";
 import { createRejectedRing } from "./tasks/rejected.ts";
 import { recover } from "./writer/recovery.ts";
 
 export type LogReader = AsyncDisposable &
-  Pick<Drover, "task" | "why" | "events"> & {
+  Pick<Drover, "task" | "tasks" | "why" | "events"> & {
     readonly state: State;
+    /** The content of a file that a task has left. */
+    content(hash: string): Promise<AsyncIterable<Uint8Array>>;
   };
 
 /** Throws a `LogFailure` where there is no log, or it is damaged. */
@@ -32,10 +35,12 @@ export async function openReader(directory: string): Promise<LogReader> {
     const bodies = createBodyStore(log);
     const feed = createFeed({ log, head: () => head, state });
     const lookAtPast = createPast(log);
-    const rejected = createRejectedRing();
+    const sources = { writer, log, bodies, rejected: createRejectedRing(), progressOf: () => undefined };
     return {
       state,
-      task: (id) => readTask({ writer, log, bodies, rejected, progressOf: () => undefined }, taskId(id)) as never,
+      task: (id) => readTask(sources, taskId(id)) as never,
+      tasks: (filter = {}) => readPage(sources, filter),
+      content: (hash) => readContent(directory, hash),
       async why(task, options) {
         const { at } = readOptions<{ at?: number }>({ at: whole(1) }, options);
         const id = taskId(task);

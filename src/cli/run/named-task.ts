@@ -5,20 +5,23 @@
  * owns ./.drover, then in the run that is alone at work now, then in the log of one that is over. That log is read, and
  * only an answer to what a task asks is written into it.
  */
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { addressFromEnv, type Client, ClientError, DEFAULT_URL } from "../../client/index.ts";
 import { nearest } from "../../core/base/index.ts";
-import { clientFor } from "../shell/connection.ts";
+import { clientFor, clientProblem } from "../shell/connection.ts";
+import { listOf, noSuchTask } from "../shell/meant.ts";
 import { CliProblem, EXIT } from "../shell/problem.ts";
 import { liveServer, OWN_DATA } from "../shell/server-file.ts";
-import { shortPath } from "../shell/text.ts";
+import { asWord, shortPath } from "../shell/text.ts";
 import type { Call } from "../shell/verb.ts";
 import type { ServerChoice } from "./find-server.ts";
 import { clientAt } from "./link.ts";
 import type { NamedTask } from "./past-run.ts";
 
-const NAMES_SHOWN_MAX = 10;
+const PLANS_LOOKED_AT = 100;
+/** Who names a server that nobody has named. */
+const NO_SERVER = "the default";
 
 type Asking = Pick<Call, "flags" | "terminal">;
 
@@ -27,7 +30,7 @@ export async function namedTask(call: Asking, word: string): Promise<NamedTask> 
   const [plan, name] = partsOf(word);
   if (name === null) return { calls: clientFor(call), id: word };
   const server = await serverWith(call, plan);
-  if (server !== null) return await onServer(clientAt(call, server), plan, name, word);
+  if (server !== null) return await onServer(call, server, word);
   const { readRun } = await import("./past-run.ts");
   const data = runDirectory(plan, call.terminal.cwd) as string; // Without one there is a server to ask.
   return await readRun(data, plan, (tasks) => taskNamed(tasks, plan, name));
@@ -38,7 +41,7 @@ export async function liveTask(call: Asking, word: string): Promise<NamedTask<Cl
   const [plan, name] = partsOf(word);
   if (name === null) return { calls: clientFor(call), id: word };
   const server = await serverWith(call, plan);
-  if (server !== null) return await onServer(clientAt(call, server), plan, name, word);
+  if (server !== null) return await onServer(call, server, word);
   throw overText(plan);
 }
 
@@ -69,7 +72,7 @@ export async function serverWith(call: Asking, plan: string): Promise<ServerChoi
     if (await hasPlan(clientAt(call, server), plan)) return server;
   }
   const data = runDirectory(plan, terminal.cwd);
-  if (data === null) return { url: own?.url ?? DEFAULT_URL, by: "the default", directory: null };
+  if (data === null) return { url: own?.url ?? DEFAULT_URL, by: NO_SERVER, directory: null };
   const run = await liveServer(data, terminal.fetch);
   return run === null ? null : { ...run, directory: data, by: by(data) };
 }
@@ -87,36 +90,69 @@ async function hasPlan(client: Client, plan: string): Promise<boolean> {
 /** Where a plan has run alone: beside the plan file, here or above. */
 export function runDirectory(plan: string, cwd: string): string | null {
   if (!/^[\w.-]+$/.test(plan) || /^\.+$/.test(plan)) return null;
+  return nearestOf(cwd, (at) => join(at, OWN_DATA, "runs", plan));
+}
+
+/** The plans that have run alone, by the same way. */
+function runsHere(cwd: string): readonly string[] {
+  const runs = nearestOf(cwd, (at) => join(at, OWN_DATA, "runs"));
+  return runs === null ? [] : readdirSync(runs);
+}
+
+function nearestOf(cwd: string, pathIn: (directory: string) => string): string | null {
   for (let at = cwd; ; at = dirname(at)) {
-    const data = join(at, OWN_DATA, "runs", plan);
-    if (existsSync(data)) return data;
+    if (existsSync(pathIn(at))) return pathIn(at);
     if (at === dirname(at)) return null;
   }
 }
 
-async function onServer(calls: Client, plan: string, name: string, word: string): Promise<NamedTask<Client>> {
+async function onServer(call: Asking, server: ServerChoice, word: string): Promise<NamedTask<Client>> {
+  const calls = clientAt(call, server);
+  const [plan, name] = partsOf(word);
   try {
     const { tasks } = await calls.plans.get(plan);
-    return { calls, id: taskNamed(tasks, plan, name).taskId };
+    return { calls, id: taskNamed(tasks, plan, name ?? "").taskId };
   } catch (error) {
-    // An id may have a slash, and no plan is called by what stands before it.
-    if (error instanceof ClientError && error.code === "not_found") return { calls, id: word };
-    throw error;
+    if (!(error instanceof ClientError)) throw error;
+    if (error.code === "not_found") return await byId(calls, word);
+    const near =
+      server.by === NO_SERVER && error.code === "network" ? nearest(plan, runsHere(call.terminal.cwd)) : null;
+    if (near === null) throw error;
+    throw new CliProblem({
+      ...clientProblem(error),
+      hint: `did you mean ${asWord(`${near}/${name}`)}, which ran alone?`,
+    });
   }
+}
+
+/** An id may have a slash, and no plan is called by what stands before it. */
+async function byId(calls: Client, word: string): Promise<NamedTask<Client>> {
+  try {
+    await calls.task(word);
+    return { calls, id: word };
+  } catch (error) {
+    if (!(error instanceof ClientError) || error.code !== "not_found") throw error;
+  }
+  const [plan, name] = partsOf(word);
+  const { plans } = await calls.plans.list({ limit: PLANS_LOOKED_AT });
+  throw noSuchTask({
+    message: `no task has the id ${word}, and no plan is called ${plan}`,
+    name: plan,
+    names: plans.map(({ id }) => id),
+    typed: (near) => `${near}/${name}`,
+    otherwise: "drover tasks and drover plans list them",
+  });
 }
 
 function taskNamed<Task extends { readonly name: string }>(tasks: readonly Task[], plan: string, name: string): Task {
   const found = tasks.find((task) => task.name === name);
   if (found !== undefined) return found;
   const names = tasks.map((task) => task.name);
-  const meant = nearest(name, names);
-  const more = names.length > NAMES_SHOWN_MAX ? ` and ${names.length - NAMES_SHOWN_MAX} more` : "";
-  const list = `its tasks: ${names.slice(0, NAMES_SHOWN_MAX).join(", ")}${more}`;
-  const hint = meant === null ? list : `did you mean ${plan}/${meant}?`;
-  throw new CliProblem({
+  throw noSuchTask({
     message: `${name} is no task of the plan ${plan}`,
-    code: "not_found",
-    exit: EXIT.refused,
-    hint,
+    name,
+    names,
+    typed: (near) => `${plan}/${near}`,
+    otherwise: `its tasks: ${listOf(names)}`,
   });
 }

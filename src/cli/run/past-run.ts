@@ -16,7 +16,12 @@ import { rethrown } from "./log.ts";
 import { logsIn } from "./task-logs.ts";
 
 /** What may be asked about a task, wherever it is. */
-export type TaskCalls = Pick<Client, "task" | "why" | "logs" | "eventPage" | "approve" | "cancel" | "retry">;
+export type TaskCalls = Pick<
+  Client,
+  "task" | "tasks" | "why" | "logs" | "eventPage" | "approve" | "cancel" | "retry"
+> & {
+  readonly files: Pick<Client["files"], "open">;
+};
 export type NamedTask<Calls = TaskCalls> = { readonly calls: Calls; readonly id: string };
 
 type Named = { readonly name: string; readonly id: string };
@@ -74,6 +79,12 @@ function callsOn(data: string): TaskCalls {
   const logsOf = logsIn(data);
   return {
     task: (id) => reading((reader) => reader.task(id)) as never,
+    tasks: (query) => reading((reader) => reader.tasks(query)),
+    files: {
+      open: async function* (hash) {
+        yield* await reading((reader) => reader.content(hash));
+      },
+    },
     why: (id, { at } = {}) => reading((reader) => reader.why(id, at === undefined ? {} : { at })).then(whyJson),
     async logs(id, { attempt, tail = 200 } = {}) {
       const log = await logsOf(id, attempt, { tail });

@@ -123,8 +123,12 @@ function whereToLook({ project, path, ...named }: NonNullable<Problem["details"]
   if (typeof path === "string")
     return "the path is added to the address in --url or DROVER_URL: that is http://HOST:PORT, mostly without a path";
   const [only = "", ...others] = Object.keys(named);
-  const verb = others.length === 0 ? LISTED_BY.get(only) : undefined;
-  return verb === undefined ? null : `drover ${verb} lists them`;
+  return others.length === 0 ? (LISTED_BY.get(only) ?? null) : null;
 }
 
-const LISTED_BY = new Map(Object.entries({ taskId: "tasks", workerId: "workers", scheduleId: "schedules" }));
+const LISTED_BY = new Map([
+  ["taskId", "drover tasks lists them; a task of a plan is named PLAN/TASK"],
+  ["plan", "drover plans lists them"],
+  ["workerId", "drover workers lists them"],
+  ["scheduleId", "drover schedules lists them"],
+]);

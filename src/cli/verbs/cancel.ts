@@ -5,15 +5,15 @@
  * the first refusal. With --json there is one line for each, as the API answers or refuses it.
  */
 
-import { type Client, ClientError } from "../../client/index.ts";
+import { ClientError } from "../../client/index.ts";
 import type { CancelFilter } from "../../protocol/index.ts";
 
 import { clientFor, clientProblem } from "../shell/connection.ts";
 import { reportProblem } from "../shell/output.ts";
-import { EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
+import { CliProblem, EXIT, type ExitCode, type Problem, usageProblem } from "../shell/problem.ts";
 import { plain } from "../shell/text.ts";
 import { type Call, each, given, type VerbBody } from "../shell/verb.ts";
-import { named } from "./named.ts";
+import { named, namedLive } from "./named.ts";
 
 type Flags = { readonly where?: readonly string[]; readonly reason?: string };
 
@@ -37,8 +37,8 @@ export const cancelVerb: VerbBody<Flags> = {
     {
       flags: "--where <filter>",
       about:
-        "project=, agent=, type=, label=KEY=VALUE, group=, parent=, root= (a task and all below it) or state= " +
-        "(several with commas); given again; or all",
+        "project=, agent=, type=, label=KEY=VALUE, group=, parent=, root= (a task and all below it; also PLAN/TASK) " +
+        "or state= (several with commas); given again; or all",
       read: each,
     },
     { flags: "--reason <text>", about: "for people; it becomes the task's error (not with --where)" },
@@ -55,7 +55,7 @@ export const cancelVerb: VerbBody<Flags> = {
     const { where, reason } = flags;
     if ((args.length === 0) === (where === undefined))
       throw usageProblem("name the tasks, or say --where, and not both", "drover help cancel has examples");
-    if (where !== undefined) return cancelAll(clientFor(call), filterFrom(where), call);
+    if (where !== undefined) return cancelAll(call, filterFrom(where));
     return forEachId(call, "cancelled", async (word) => {
       const { calls, id } = await named(call, word);
       return await calls.cancel(id, given({ reason }));
@@ -93,13 +93,19 @@ export async function forEachId(
       const answer = await act(id);
       output.line(answer, () => `${plain(id)} ${done}`);
     } catch (error) {
-      if (!(error instanceof ClientError) || error.status === 0) throw error;
-      const problem = clientProblem(error);
+      const problem = refusalIn(error);
       reportProblem(problem, terminal, output.isJson);
       if (code === EXIT.ok) code = problem.exit;
     }
   }
   return code;
+}
+
+/** All else ends the command. */
+function refusalIn(error: unknown): Problem {
+  if (error instanceof CliProblem && error.problem.exit === EXIT.refused) return error.problem;
+  if (error instanceof ClientError && error.status !== 0) return clientProblem(error);
+  throw error;
 }
 
 function filterFrom(where: readonly string[]): CancelFilter {
@@ -125,13 +131,21 @@ function filterFrom(where: readonly string[]): CancelFilter {
   return { ...Object.fromEntries(entries), ...(labels.length < 2 ? {} : { label: labels }) } as CancelFilter;
 }
 
-async function cancelAll(client: Client, filter: CancelFilter, { output }: Call<Flags>): Promise<ExitCode> {
+async function cancelAll(call: Call<Flags>, { root, parent, ...others }: CancelFilter): Promise<ExitCode> {
+  const { output } = call;
+  const top = root === undefined ? null : await namedLive(call, root);
+  const above = parent === undefined ? null : await namedLive(call, parent);
+  const { calls } = top ?? above ?? { calls: clientFor(call) };
+  const filter = { ...others, ...given({ root: top?.id, parent: above?.id }) };
   let sum = 0;
   for (let round = 0; round < ROUNDS_MAX; round++) {
-    const { count } = await client.cancelWhere(filter);
+    const { count } = await calls.cancelWhere(filter);
     sum += count;
     if (count === 0) break;
   }
+  // Of one that is not there nothing is below either, and its name may be wrong: this says so.
+  const id = top?.id ?? above?.id;
+  if (sum === 0 && id !== undefined) await calls.task(id);
   output.answer({ status: "cancelled", count: sum }, () => `${sum} ${sum === 1 ? "task" : "tasks"} cancelled\n`);
   return EXIT.ok;
 }

@@ -66,7 +66,13 @@ export const eventsVerb: VerbBody<Flags> = {
     const { calls, id } = word === undefined ? { calls: clientFor(call), id: undefined } : await named(call, word);
     const filter = filterFrom(call, id);
     const events = last === undefined ? pages(calls, filter, call.flags) : lastOf(calls, filter, call.flags, last);
-    for await (const event of events) print(event, call);
+    let count = 0;
+    for await (const event of events) {
+      print(event, call);
+      count += 1;
+    }
+    // Nothing has happened to a task that is not there, and its name may be wrong: this says so.
+    if (count === 0 && id !== undefined) await calls.task(id);
     return EXIT.ok;
   },
 };

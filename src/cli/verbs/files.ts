@@ -6,23 +6,25 @@
 import { open, rm } from "node:fs/promises";
 import { basename, resolve } from "node:path";
 import type { FileRef } from "../../protocol/index.ts";
-import { clientFor, idOf } from "../shell/connection.ts";
+import { idOf } from "../shell/connection.ts";
 import type { Output } from "../shell/output.ts";
 import { CliProblem, EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
 import { plain } from "../shell/text.ts";
 import type { Call, VerbBody } from "../shell/verb.ts";
 import { bytes } from "../show/time.ts";
+import { named, TASK_ARGUMENT } from "./named.ts";
 
 type Flags = { readonly get?: string; readonly out?: string };
 
 export const filesVerb: VerbBody<Flags> = {
-  takes: [{ name: "<id>", about: "the task" }],
+  takes: [{ name: "<id>", about: TASK_ARGUMENT }],
   flags: [
     { flags: "-g, --get <path>", about: "fetch the one with this path; it is written to a file of the same name here" },
     { flags: "-o, --out <file>", about: "write it to this file instead; it must not be there yet" },
   ],
   examples: [
     ["drover files tsk_12", "what it has left"],
+    ["drover files release/spec", "of a task of a plan, on a server or run alone"],
     ["drover files tsk_12 --get spec.md", "one of them, as ./spec.md"],
     ["drover files tsk_12 --get report/all.pdf --out all-2.pdf", "one of them, under another name"],
   ],
@@ -31,7 +33,8 @@ export const filesVerb: VerbBody<Flags> = {
 
 async function list(call: Call<Flags>): Promise<ExitCode> {
   if (call.flags.out !== undefined) throw usageProblem("--out is for --get", "say which: --get PATH");
-  const { taskId, files = [] } = await clientFor(call).task(idOf(call));
+  const { calls, id } = await named(call, idOf(call));
+  const { taskId, files = [] } = await calls.task(id);
   call.output.answer({ taskId, files }, () => shown(files, call.output));
   return EXIT.ok;
 }
@@ -46,19 +49,19 @@ function shown(files: readonly FileRef[], { table }: Output): string {
 }
 
 async function fetchOne(call: Call<Flags>, path: string): Promise<ExitCode> {
-  const client = clientFor(call);
-  const id = idOf(call);
-  const { files = [] } = await client.task(id);
+  const word = idOf(call);
+  const { calls, id } = await named(call, word);
+  const { files = [] } = await calls.task(id);
   const file = files.find((one) => one.path === path);
   if (file === undefined)
     throw new CliProblem({
-      message: `${id} has left no file ${path}`,
+      message: `${word} has left no file ${path}`,
       code: "not_found",
       exit: EXIT.refused,
       hint: files.length === 0 ? "it has left none" : `it has left ${files.map((one) => one.path).join(", ")}`,
     });
   const target = resolve(call.terminal.cwd, call.flags.out ?? basename(path));
-  await writeNew(target, client.files.open(file.hash, { task: id }));
+  await writeNew(target, calls.files.open(file.hash, { task: id }));
   call.output.answer({ ...file, file: target }, () => `${plain(target)}  ${bytes(file.size)}\n`);
   return EXIT.ok;
 }

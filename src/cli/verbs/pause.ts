@@ -1,22 +1,27 @@
 /**
  * `drover pause` and `drover resume`: start nothing more, of the fleet, a project or a task. What runs goes on.
  */
-import type { PauseBody, PauseStatus } from "../../protocol/index.ts";
-import { answering } from "../shell/connection.ts";
-import { usageProblem } from "../shell/problem.ts";
+import type { PauseStatus } from "../../protocol/index.ts";
+import { clientFor } from "../shell/connection.ts";
+import { EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
 import { plain } from "../shell/text.ts";
-import { type FlagSpec, given, type VerbBody } from "../shell/verb.ts";
+import { type Call, type FlagSpec, given, type VerbBody } from "../shell/verb.ts";
+import { namedLive } from "./named.ts";
 
 type Flags = { readonly project?: string; readonly task?: string };
 
 const FLAGS: readonly FlagSpec[] = [
   { flags: "-p, --project <name>", about: "only this project" },
-  { flags: "--task <id>", about: "only this task" },
+  { flags: "--task <id>", about: "only this task: its id, or PLAN/TASK" },
 ];
 
-function targetOf({ project, task }: Flags): PauseBody {
+async function tell(call: Call<Flags>, what: "pause" | "resume"): Promise<ExitCode> {
+  const { project, task } = call.flags;
   if (project !== undefined && task !== undefined) throw usageProblem("--project or --task, not both");
-  return given({ project, task });
+  const { calls, id } = task === undefined ? { calls: clientFor(call) } : await namedLive(call, task);
+  const status = await calls[what](given({ project, task: id }));
+  call.output.answer(status, () => shown(task === undefined ? status : { ...status, task }));
+  return EXIT.ok;
 }
 
 function shown({ status, project, task }: PauseStatus): string {
@@ -30,11 +35,11 @@ export const pauseVerb: VerbBody<Flags> = {
     ["drover pause", "the whole fleet; what runs goes on"],
     ["drover pause --project web", "one project"],
   ],
-  run: answering((client, { flags }) => client.pause(targetOf(flags)), shown),
+  run: (call) => tell(call, "pause"),
 };
 
 export const resumeVerb: VerbBody<Flags> = {
   flags: FLAGS,
   examples: [["drover resume", "the whole fleet again"]],
-  run: answering((client, { flags }) => client.resume(targetOf(flags)), shown),
+  run: (call) => tell(call, "resume"),
 };

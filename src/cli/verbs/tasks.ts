@@ -2,12 +2,13 @@
  * `drover tasks`: which tasks there are, page by page.
  */
 
-import type { Client } from "../../client/index.ts";
 import type { TaskPage, TaskState } from "../../protocol/index.ts";
 import { TASK_STATES } from "../../protocol/wire/index.ts";
 
-import { answering } from "../shell/connection.ts";
-import { type FlagSpec, given, label, several, type VerbBody } from "../shell/verb.ts";
+import type { NamedTask } from "../run/past-run.ts";
+import { clientFor } from "../shell/connection.ts";
+import { EXIT } from "../shell/problem.ts";
+import { type Call, type FlagSpec, given, label, several, type VerbBody } from "../shell/verb.ts";
 import { taskTable, taskTree } from "../show/task-view.ts";
 import { PAGE_FLAGS, type PageFlags, readPages, type SinceFlags, sinceFlag, sinceFrom } from "./pages.ts";
 
@@ -38,8 +39,8 @@ const FILTER_FLAGS: readonly FlagSpec[] = [
   sinceFlag("was submitted or has ended"),
   { flags: "--order <order>", about: "which come first (default: newest)", choices: ["newest", "oldest"] },
   { flags: "--group <id>", about: "only of this group: the tasks of one batch" },
-  { flags: "--parent <id>", about: "only tasks that name this one as parent" },
-  { flags: "--tree [id]", about: "each task under its parent; with an id, that task and all below it" },
+  { flags: "--parent <id>", about: "only tasks that name this one as parent; its id, or PLAN/TASK" },
+  { flags: "--tree [id]", about: "each task under its parent; with an id or PLAN/TASK, that task and all below it" },
 ];
 
 export const tasksVerb: VerbBody<Flags> = {
@@ -52,19 +53,22 @@ export const tasksVerb: VerbBody<Flags> = {
     ["drover tasks --project web --state queued,running", "what is under way for one project"],
     ["drover tasks --label team=web --label run=7", "with both of these labels"],
     ["drover tasks --state failed --since 8h", "what failed overnight"],
-    ["drover tasks --tree plan-7", "a task and all that came of it"],
+    ["drover tasks --tree release/spec", "a task, here of a plan, and all that came of it"],
     ["drover tasks --state failed --all --json", "every failed task, for a program"],
   ],
-  run: answering(
-    (client, { flags, terminal }) => readTasks(client, flags, terminal.now()),
-    ({ count, tasks, nextCursor }, output, { flags }) => {
-      if (count === 0)
-        return "No tasks here. Ended ones leave the list after scheduler.resultTtl, failed ones after failedTtl.\n";
-      const more = nextCursor === undefined ? "" : `\nThere are more: --cursor ${nextCursor}, or --all.\n`;
-      return (flags.tree === undefined ? taskTable(tasks, output) : taskTree(inOrder(tasks, flags), output)) + more;
-    },
-  ),
+  run: async (call) => {
+    const page = await readTasks(call);
+    call.output.answer(page, () => shown(page, call));
+    return EXIT.ok;
+  },
 };
+
+function shown({ count, tasks, nextCursor }: TaskPage, { flags, output }: Call<Flags>): string {
+  if (count === 0)
+    return "No tasks here. Ended ones leave the list after scheduler.resultTtl, failed ones after failedTtl.\n";
+  const more = nextCursor === undefined ? "" : `\nThere are more: --cursor ${nextCursor}, or --all.\n`;
+  return (flags.tree === undefined ? taskTable(tasks, output) : taskTree(inOrder(tasks, flags), output)) + more;
+}
 
 /** A tree is read from its root: whole, and children in the order in which they came. */
 const orderOf = ({ order, tree }: Flags): "newest" | "oldest" =>
@@ -72,10 +76,19 @@ const orderOf = ({ order, tree }: Flags): "newest" | "oldest" =>
 const inOrder = (tasks: TaskPage["tasks"], flags: Flags): TaskPage["tasks"] =>
   orderOf(flags) === "oldest" ? tasks : tasks.toReversed();
 
-async function readTasks(client: Client, flags: Flags, now: number): Promise<TaskPage> {
-  const { project, agent, type, state, label: labels, group, parent } = flags;
-  const root = typeof flags.tree === "string" ? flags.tree : undefined;
-  const since = sinceFrom(flags, now);
+const found = async (call: Call<Flags>, word: string): Promise<NamedTask> =>
+  (await import("./named.ts")).named(call, word);
+
+/** Where the task is that a filter names, there are those it names. */
+async function readTasks(call: Call<Flags>): Promise<TaskPage> {
+  const { flags, terminal } = call;
+  const { project, agent, type, state, label: labels, group } = flags;
+  const tree = typeof flags.tree === "string" ? flags.tree : undefined;
+  const top = tree === undefined ? null : await found(call, tree);
+  const above = flags.parent === undefined ? null : await found(call, flags.parent);
+  const { calls } = top ?? above ?? { calls: clientFor(call) };
+  const [root, parent] = [top?.id, above?.id];
+  const since = sinceFrom(flags, terminal.now());
   // An unknown state is refused by the server, which names those there are.
   const states = state as readonly TaskState[] | undefined;
   const filter = given({
@@ -90,11 +103,14 @@ async function readTasks(client: Client, flags: Flags, now: number): Promise<Tas
     order: orderOf(flags),
     since,
   });
-  const read = (query: PageFlags): Promise<TaskPage> => client.tasks({ ...filter, ...query });
+  const read = (query: PageFlags): Promise<TaskPage> => calls.tasks({ ...filter, ...query });
   const { items, ...more } = await readPages(
     root === undefined ? flags : { all: flags.limit === undefined, ...flags },
     read,
     ({ tasks }) => tasks,
   );
+  const id = root ?? parent;
+  // One that is not there has nothing below it either, and its name may be wrong: this says so.
+  if (items.length === 0 && id !== undefined) await calls.task(id);
   return { tasks: items, count: items.length, ...more };
 }

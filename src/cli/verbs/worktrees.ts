@@ -4,9 +4,9 @@
  * It asks no server: trees lie in the data directories of workers and runs, beside notes that say whose they are.
  */
 import { resolve } from "node:path";
-import { nearest } from "../../core/base/index.ts";
 import type { LeftTree } from "../../worker/worktree/index.ts";
 import { idOf } from "../shell/connection.ts";
+import { noSuchTask } from "../shell/meant.ts";
 import type { Output } from "../shell/output.ts";
 import { CliProblem, EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
 import { type Paint, plain, plainLines, shortPath, type Tint } from "../shell/text.ts";
@@ -100,12 +100,12 @@ async function chosen(call: Call<DataFlags>): Promise<LeftTree> {
   const ofRun = named.filter(({ root }) => root === newest?.root);
   const [latest] = ofRun.toSorted(({ note: one }, { note: other }) => other.attempt - one.attempt);
   if (latest !== undefined) return latest;
-  const meant = nearest(wanted, all.flatMap(namesOf));
-  throw new CliProblem({
+  throw noSuchTask({
     message: `no worktree of ${wanted} is here`,
-    code: "not_found",
-    exit: EXIT.refused,
-    hint: meant === null ? "drover worktrees lists those that are" : `did you mean ${meant}?`,
+    name: wanted,
+    names: all.flatMap(namesOf),
+    typed: (name) => name,
+    otherwise: "drover worktrees lists those that are",
   });
 }
 

@@ -21,7 +21,7 @@ import { isSafePath } from "../../std/index.ts";
 import { badInput, DroverError } from "../base/drover-error.ts";
 import { recover } from "../writer/recovery.ts";
 import { countedSize, createContents, type FileTotals, type ForAttempt, type Parts, projectOf } from "./contents.ts";
-import { directoryMedium, type FileMedium, type KeptContent } from "./medium.ts";
+import { directoryMedium, type FileMedium } from "./medium.ts";
 
 /** What may be kept, also as it comes, once. */
 type Given = FileContent | AsyncIterable<Uint8Array>;
@@ -154,7 +154,7 @@ export function createFiles(parts: Parts): FileRoom {
       throw unknownFile(hash);
     }
     const { size } = entry;
-    if (await isSound(medium, { hash, size })) return { size, bytes: medium.read(hash) };
+    if (await isSound(medium, hash)) return { size, bytes: medium.read(hash) };
     onWarning(`the file ${hash} is not what was stored; it is dropped`);
     await contents.drop(hash);
     throw damaged(hash, "is not what was stored");
@@ -181,19 +181,22 @@ export function createFiles(parts: Parts): FileRoom {
   return { ready, put, get, open, totals: contents.totals, faultOf, stop: contents.stop };
 }
 
+/** A content as it lies in a data directory, checked. Nothing there is touched. */
+export async function readContent(data: string, hash: string): Promise<AsyncIterable<Uint8Array>> {
+  const medium = directoryMedium(join(data, FILES_DIRECTORY));
+  if (!(await isSound(medium, hash))) throw damaged(hash, "is not there, or not what was stored");
+  return medium.read(hash);
+}
+
 /** Whether what lies there is what its name says. */
-async function isSound(medium: FileMedium, { hash, size }: Pick<KeptContent, "hash" | "size">): Promise<boolean> {
+async function isSound(medium: FileMedium, hash: string): Promise<boolean> {
   const digest = createHash("sha256");
-  let read = 0;
   try {
-    for await (const chunk of medium.read(hash)) {
-      read += chunk.length;
-      digest.update(chunk);
-    }
+    for await (const chunk of medium.read(hash)) digest.update(chunk);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
-  return read === size && digest.digest("hex") === hash;
+  return digest.digest("hex") === hash;
 }
 
 /** What is wrong with the files of a data directory. */
@@ -212,7 +215,7 @@ export async function verifyFiles(data: string, log: Log | null): Promise<FilesR
   const damaged: string[] = [];
   const listed = await listedIn(log);
   const all = await medium.list();
-  for (const content of all) if (!(await isSound(medium, content))) damaged.push(content.hash);
+  for (const { hash } of all) if (!(await isSound(medium, hash))) damaged.push(hash);
   // One that was removed meanwhile is none, and one that no task lists any more may be gone.
   const left = new Set((await medium.list()).map(({ hash }) => hash));
   const absent = [...listed].filter(([hash]) => !left.has(hash));

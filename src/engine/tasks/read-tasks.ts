@@ -38,7 +38,7 @@ const BRANCH_MAX = 1024;
 
 /** What reading takes. */
 export type TaskSources = {
-  readonly writer: Writer;
+  readonly writer: Pick<Writer, "state" | "now" | "settled">;
   readonly log: Log;
   readonly bodies: BodyStore;
   readonly rejected: RejectedRing;
@@ -66,10 +66,7 @@ export type TaskFilter = {
 };
 
 /** One look at the state; then, when all that was seen is durable, what the log holds of it. */
-export async function readTask(
-  parts: Omit<TaskSources, "writer"> & { readonly writer: Pick<Writer, "state" | "now" | "settled"> },
-  id: TaskId,
-): Promise<TaskView> {
+export async function readTask(parts: TaskSources, id: TaskId): Promise<TaskView> {
   const { writer, bodies, rejected, log } = parts;
   const { state } = writer;
   const task = state.tasks.get(id);

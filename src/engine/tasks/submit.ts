@@ -16,12 +16,17 @@ import { batchBody } from "../../protocol/shapes/index.ts";
 import { isoTime } from "../../std/index.ts";
 import { readBody } from "../base/call-options.ts";
 import { badInput, DroverError, faultOfReading, refused } from "../base/drover-error.ts";
+import type { Writer } from "../writer/writer.ts";
 import { type ArtifactSource, askWhetherThere } from "./artifacts.ts";
 import type { TaskSources } from "./read-tasks.ts";
 import type { RejectedCounter } from "./rejected.ts";
 import { type ItemReader, itemReader, type ReadTask, type TaskInput } from "./task-body.ts";
 
-export type SubmitParts = TaskSources & { readonly artifacts: ArtifactSource; readonly rejections: RejectedCounter };
+export type SubmitParts = TaskSources & {
+  readonly writer: Writer;
+  readonly artifacts: ArtifactSource;
+  readonly rejections: RejectedCounter;
+};
 
 /** Whether the input artifact is there already is part of what is decided. */
 export async function lookForArtifact({ artifacts }: SubmitParts, read: ReadTask): Promise<ReadTask> {
