@@ -11,6 +11,7 @@ import { likelyServer } from "../shell/server-file.ts";
 import type { StopSignal, Terminal } from "../shell/terminal.ts";
 import { asWord } from "../shell/text.ts";
 import type { Call } from "../shell/verb.ts";
+import { openApi } from "./api.ts";
 import { createAttempts } from "./attempts.ts";
 import type { RunFlags } from "./join.ts";
 import { leavingsHere } from "./leavings.ts";
@@ -29,15 +30,19 @@ export async function runAlone({ call, plan, tasks, data, slots, clock }: Prepar
   const { flags, terminal, output } = call;
   const startedAt = terminal.now();
   const { name } = plan;
+  const where = { slots, data };
+  const lastLine = (id: string): string => attempts.lastLine(id);
+  const show = createShow({ terminal, output, name, where, lastLine, clock });
+  const api = await openApi({ data, clock, noted: show.noted });
   const attempts = createAttempts({
     plan,
     data,
+    url: api.url,
     clock,
     env: terminal.env,
-    onWarning: (text) => show.noted(text),
-    ...(flags.output === true ? { onOutput: (id: string, line: string) => show.wrote(id, line) } : {}),
+    onWarning: show.noted,
+    ...(flags.output === true ? { onOutput: show.wrote } : {}),
   });
-  const show = createShow({ terminal, output, name, where: { slots, data }, lastLine: attempts.lastLine, clock });
   const running = startRun({
     plan,
     tasks,
@@ -45,6 +50,7 @@ export async function runAlone({ call, plan, tasks, data, slots, clock }: Prepar
     slots,
     only: flags.only,
     attempts,
+    api,
     now: terminal.now,
     clock,
     observer: show,
@@ -52,12 +58,8 @@ export async function runAlone({ call, plan, tasks, data, slots, clock }: Prepar
     failsFast: flags.failFast === true,
     approved: new Set(flags.approve),
   });
-  const others = runsBeside(data);
-  if (others.length > 0)
-    show.noted(
-      `${others.join(", ")} ${others.length === 1 ? "runs" : "run"} alone here too: runs alone share no gates and ` +
-        "budgets, those on one server (drover serve) do",
-    );
+  const beside = noteBeside(data);
+  if (beside !== null) show.noted(beside);
   const interrupts = listen(terminal, show.noted, running.interrupt, attempts.kill);
   try {
     const { runState, end } = await running.ended.catch(rethrown(data));
@@ -70,7 +72,7 @@ export async function runAlone({ call, plan, tasks, data, slots, clock }: Prepar
         name,
         command: commandOf(call),
         isFound: runDirectory(name, terminal.cwd) === data,
-        where: { slots, data },
+        where,
         exit,
         tookMs: terminal.now() - startedAt,
       },
@@ -80,6 +82,7 @@ export async function runAlone({ call, plan, tasks, data, slots, clock }: Prepar
   } finally {
     show.end();
     interrupts.end();
+    await api.close();
   }
 }
 
@@ -89,11 +92,14 @@ function commandOf({ args, flags: { data, alone } }: Call<RunFlags>): string {
   return ["drover run", asWord(args[0] ?? ""), ...where].join(" ");
 }
 
-/** The names of the plans that run alone beside this one, as far as they say so. */
-function runsBeside(data: string): string[] {
+/** That other plans run alone beside this one, as far as they say so; null if none does. */
+function noteBeside(data: string): string | null {
   const directory = dirname(data);
   const names = existsSync(directory) ? readdirSync(directory) : [];
-  return names.filter((name) => name !== basename(data) && likelyServer(join(directory, name)) !== null);
+  const others = names.filter((name) => name !== basename(data) && likelyServer(join(directory, name)) !== null);
+  if (others.length === 0) return null;
+  const who = `${others.join(", ")} ${others.length === 1 ? "runs" : "run"} alone here too`;
+  return `${who}: runs alone share no gates and budgets, those on one server (drover serve) do`;
 }
 
 /** The first interrupt asks, the second does not. */

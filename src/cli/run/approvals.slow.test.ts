@@ -48,10 +48,3 @@ test("a plan on a server that --fail-fast has paused says how it goes on by its 
   assert.match(out, /\(--fail-fast\)\. .*drover plan plan --resume goes on without it, .*--retry tries it again/);
   await server.stop();
 });
-
-test("a plan with a task that waits for its children is refused where it would run alone", async () => {
-  using place = planDirectory("tasks: { a: echo a >> ran, p: { run: echo p >> ran, wait: children } }");
-  const { code, err } = await place.run();
-  assert.deepEqual([code, place.ran()], [2, []]);
-  assert.match(err, /task p waits for its children, and in a plan that runs alone no task can submit any/);
-});

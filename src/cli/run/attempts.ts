@@ -22,7 +22,8 @@ import { spokenBy } from "../shell/log-text.ts";
 import type { Environment } from "../shell/terminal.ts";
 
 export type Attempts = Pick<TaskCommands, "logPath" | "room" | "sweep" | "kill"> & {
-  run(task: PlanTask, assigned: ExecTask, context: ExecContext): Promise<ExecOutcome>;
+  /** Of a task of the plan, or of a child, which is in no plan. */
+  run(task: PlanTask | null, assigned: ExecTask, context: ExecContext): Promise<ExecOutcome>;
   /** The last line it wrote, while it runs. */
   lastLine(id: string): string;
   /** The end of what an attempt wrote, without instants and origins. */
@@ -37,6 +38,8 @@ export type Kept = { readonly path: string; readonly branch: string };
 type AttemptsPlan = {
   readonly plan: Pick<PlanFile, "directory" | "killGraceMs" | "maxWorktrees">;
   readonly data: string;
+  /** Where commands submit children. */
+  readonly url: string;
   readonly env: Environment;
   readonly clock?: Clock;
   readonly onWarning: (text: string) => void;
@@ -46,10 +49,11 @@ type AttemptsPlan = {
 
 const WORKER = "drover-run";
 
-export function createAttempts({ plan, data, env, clock, onWarning, onOutput }: AttemptsPlan): Attempts {
+export function createAttempts({ plan, data, url, env, clock, onWarning, onOutput }: AttemptsPlan): Attempts {
   const kept = new Map<string, Kept>();
   const commands = createTaskCommands({
     data,
+    url,
     workerId: WORKER,
     inherited: env,
     cwd: plan.directory,
@@ -64,9 +68,8 @@ export function createAttempts({ plan, data, env, clock, onWarning, onOutput }: 
   const { logPath, room, sweep, kill, isClosing } = commands;
 
   return {
-    async run({ work, rules: { idleTimeoutMs } }, assigned, context) {
-      const params = { ...assigned.params, work, ...present({ idleTimeoutMs }) };
-      const outcome = await commands.run({ ...assigned, params }, context);
+    async run(task, assigned, context) {
+      const outcome = await commands.run(task === null ? assigned : withPlan(assigned, task), context);
       const left = keptBy(outcome);
       if (left !== null) kept.set(assigned.taskId, left);
       return outcome;
@@ -84,6 +87,10 @@ export function createAttempts({ plan, data, env, clock, onWarning, onOutput }: 
     isStopping: isClosing,
     stop: () => void commands.close(),
   };
+}
+
+function withPlan(assigned: ExecTask, { work, rules: { idleTimeoutMs } }: PlanTask): ExecTask {
+  return { ...assigned, params: { ...assigned.params, work, ...present({ idleTimeoutMs }) } };
 }
 
 function keptBy({ result }: ExecOutcome): Kept | null {

@@ -1,8 +1,9 @@
 /**
  * What an event of the log says about a task of a plan; null if it says nothing that a run shows.
  */
+import { EXEC_WORKTREE } from "../../core/fleet/index.ts";
 import type { AnyEvent } from "../../protocol/index.ts";
-import type { Fact } from "./state.ts";
+import { type Fact, newRow, type Row } from "./state.ts";
 
 export function factOf({ at, payload }: Pick<AnyEvent<number>, "at" | "payload">): Fact | null {
   switch (payload.kind) {
@@ -42,6 +43,17 @@ export function factOf({ at, payload }: Pick<AnyEvent<number>, "at" | "payload">
       return null;
   }
 }
+
+/** The row of a task that a running one has submitted; null if the event is about something else. */
+export function grownIn({ payload }: Pick<AnyEvent<unknown>, "payload">): Row | null {
+  if (payload.kind !== "task-submitted" || !payload.ofRunning) return null;
+  const { task: id, parent, maxAttempts, maxRounds, action } = payload;
+  return childRow({ id, parent, maxAttempts, maxRounds, hasWorktree: action === EXEC_WORKTREE });
+}
+
+type Child = Pick<Row, "id" | "parent" | "maxAttempts" | "hasWorktree"> & { readonly maxRounds: number };
+export const childRow = ({ maxRounds, ...child }: Child): Row =>
+  newRow({ ...child, name: child.id, maxRounds: maxRounds === 0 ? null : maxRounds });
 
 const LOSSES: Readonly<Record<string, string>> = {
   requeue: "it asks to come back later",

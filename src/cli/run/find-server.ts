@@ -2,10 +2,11 @@
  * Which server a plan joins: the one that is named, else the one that owns the data directory beside the plan.
  *
  * The nearest directory counts, from that of the plan up to where the command is given. A server that has gone is no
- * server: then the plan runs alone, and is told so.
+ * server: then the plan runs alone, and is told so. So does one that a task runs: the token of an attempt puts no plan.
  */
 import { dirname, join, relative } from "node:path";
 import { addressFromEnv } from "../../client/index.ts";
+import { ATTEMPT_TOKEN } from "../../protocol/index.ts";
 import { isThere, OWN_DATA, readServerFile } from "../shell/server-file.ts";
 import type { Terminal } from "../shell/terminal.ts";
 import { shortPath } from "../shell/text.ts";
@@ -29,8 +30,12 @@ export async function findServer(given: {
   readonly noted: (text: string) => void;
 }): Promise<ServerChoice | null> {
   const { terminal, directory, noted } = given;
-  const named = addressFromEnv(terminal.env).url;
+  const { url: named, token } = addressFromEnv(terminal.env);
   if (given.url !== undefined) return { url: given.url, by: "--url", directory: null };
+  if (named !== undefined && token?.startsWith(ATTEMPT_TOKEN) === true) {
+    noted("DROVER_TOKEN is that of a task, which submits children and puts no plan");
+    return null;
+  }
   if (named !== undefined) return { url: named, by: "DROVER_URL", directory: null };
   for (const one of directoriesFrom(directory, terminal.cwd)) {
     const data = join(one, OWN_DATA);

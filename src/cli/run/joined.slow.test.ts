@@ -191,6 +191,7 @@ describe("Ctrl-C on a plan on a server", LIMIT, () => {
 
   test("detaches on a terminal by d, and by a second Ctrl-C", async () => {
     using place = planDirectory(plan);
+    place.pipe("gate");
     await using server = await serverIn(place);
     for (const leave of ["d", "\u0003", null]) {
       const { terminal, ended } = place.start([], { hasKeys: true, width: 80 });

@@ -9,7 +9,7 @@ import { ClientError } from "../../client/index.ts";
 import type { PlanTask } from "../../plan/index.ts";
 import type { PlanView } from "../../protocol/index.ts";
 import { type Clock, ringAfter } from "../../std/index.ts";
-import { factOf, type PausedBy, pauseAfter } from "./facts.ts";
+import { factOf, grownIn, type PausedBy, pauseAfter } from "./facts.ts";
 import { waitsFor } from "./lines.ts";
 import { isAway, type Link } from "./link.ts";
 import { factsBetween } from "./polled.ts";
@@ -58,10 +58,9 @@ async function watch(request: JoinRequest, runState: RunState): Promise<RunEnd> 
 
   function lookAround(): void {
     cancelQuiet();
-    const isQuiet = !runState.rows.some(({ state }) => state === "running");
     if (runState.isOver()) ended.resolve({ kind: "over" });
     else if (pausedBy === "failed" && !runState.isBusy()) ended.resolve({ kind: "halted" });
-    else if (isQuiet) askWhyAfter(QUIET_MS);
+    else if (runState.isQuiet()) askWhyAfter(QUIET_MS);
   }
 
   function askWhyAfter(ms: number): void {
@@ -86,6 +85,8 @@ async function watch(request: JoinRequest, runState: RunState): Promise<RunEnd> 
     const pausedBefore = pausedBy;
     seen = event.seq;
     pausedBy = pauseAfter(event, plan, pausedBy, observer.noted);
+    const grown = grownIn(event);
+    if (grown !== null && runState.row(grown.parent ?? "") !== undefined) runState.grow(grown);
     const fact = factOf({ at: Date.parse(event.at), payload });
     const isOurs = fact !== null && (await apply(fact));
     if (isOurs || pausedBy !== pausedBefore) lookAround();
@@ -108,7 +109,7 @@ async function watch(request: JoinRequest, runState: RunState): Promise<RunEnd> 
       let hasChanged = pausedBy !== (now.pausedBy ?? null);
       pausedBy = now.pausedBy ?? null;
       for (const task of now.tasks) {
-        const row = runState.rows.find(({ id }) => id === task.taskId);
+        const row = runState.row(task.taskId);
         for (const fact of row === undefined ? [] : factsBetween(row, task, Date.now(), runState.rows)) {
           const { kind, id, at } = fact;
           const isAwaiting = kind === "parked" && (await awaitsChildren(id));

@@ -7,7 +7,7 @@
 import { asTyped } from "../shell/problem.ts";
 import { asWord, type Paint, padEnd, plain, type Tint, widthOf } from "../shell/text.ts";
 import { span } from "../show/time.ts";
-import type { Fact, Row, RunState } from "./state.ts";
+import type { Fact, Row } from "./state.ts";
 
 const WORDS: Readonly<Record<Fact["kind"], readonly [word: string, tint: Tint]>> = {
   started: ["start", "dim"],
@@ -43,17 +43,23 @@ export function waitsFor(asks: readonly string[], plan: string | null, run: stri
 }
 
 /** How wide the column of names is. */
-export const nameWidth = ({ rows }: RunState): number =>
-  Math.min(NAME_WIDTH_MAX, Math.max(0, ...rows.map(({ name }) => widthOf(plain(name)))));
+export const nameWidth = (names: readonly string[]): number =>
+  Math.min(
+    NAME_WIDTH_MAX,
+    names.reduce((widest, name) => Math.max(widest, widthOf(plain(name))), 0),
+  );
+
+/** A child stands below its parent, as deep as it is. */
+export const indented = (name: string, depth: number): string => `${"  ".repeat(depth)}${name}`;
 
 export function lineOf(
   fact: Fact,
   row: Row,
-  { paint, width }: { readonly paint: Paint; readonly width: number },
+  { paint, width, parent }: { readonly paint: Paint; readonly width: number; readonly parent?: string | undefined },
 ): string {
   const [word, tint] = WORDS[fact.kind];
   const details = [timeOf(fact, row), reasonOf(fact, row)].filter((text) => text !== "").join("  ");
-  const name = plain(row.name);
+  const name = plain(parent === undefined ? row.name : `${parent} > ${row.name}`);
   const line = `${paint(tint, padEnd(word, WORD_WIDTH))} ${details === "" ? name : padEnd(name, width)}`;
   return details === "" ? line : `${line}  ${plain(details)}`;
 }
@@ -83,11 +89,12 @@ function reasonOf(fact: Fact, row: Row): string {
 
 /** The same for programs: one object a line. */
 export function jsonOf(fact: Fact, row: Row): Readonly<Record<string, unknown>> {
-  const { name, id, attempt, round, maxRounds, tookMs, why } = row;
+  const { name, id, parent, attempt, round, maxRounds, tookMs, why } = row;
   return {
     event: fact.kind,
     task: name,
     taskId: id,
+    ...(parent === null ? {} : { parent }),
     at: new Date(fact.at).toISOString(),
     ...(attempt === 0 ? {} : { attempt }),
     ...(round === 0 ? {} : { round, maxRounds }),

@@ -48,7 +48,6 @@ export async function runPlan(call: Call<RunFlags>, clock: Clock = realClock): P
   const tasks = flags.only === undefined ? plan.tasks : chosen(plan, flags.only);
   const server = await serverFor(call, plan);
   if (server !== null) return await putAndWatch({ call, server, plan, tasks, clock });
-  refuseParents(tasks);
   refuseActions(tasks);
   const data =
     flags.data === undefined ? resolve(plan.directory, ".drover/runs", plan.name) : resolve(terminal.cwd, flags.data);
@@ -64,16 +63,6 @@ export async function runPlan(call: Call<RunFlags>, clock: Clock = realClock): P
   await checkWorktrees(tasks, plan.directory, `${plan.name}.`, () => (flags.fresh === true ? [] : knownBefore(data)));
   if (flags.fresh === true) await moveAside(data, terminal);
   return await runAlone({ call, plan, tasks, data, slots, clock });
-}
-
-/** A run alone has no address that a command could submit to, so there is nothing to wait for. */
-function refuseParents(tasks: readonly PlanTask[]): void {
-  const parent = tasks.find(({ rules }) => rules.wait === "children");
-  if (parent === undefined) return;
-  throw usageProblem(
-    `task ${parent.name} waits for its children, and in a plan that runs alone no task can submit any`,
-    "drover serve starts a server, and drover run joins it; or leave wait: out",
-  );
 }
 
 /** A run alone has one worker, which runs commands. */

@@ -10,6 +10,7 @@
  */
 
 import { once } from "node:events";
+import type { TaskId } from "../../core/base/index.ts";
 import { EXEC_COMMAND, EXEC_WORKTREE } from "../../core/fleet/index.ts";
 import {
   type ConfigInput,
@@ -25,9 +26,9 @@ import { type Clock, present } from "../../std/index.ts";
 import { answerOf, watchRoom } from "../../worker/exec/index.ts";
 
 import type { PlanFile } from "../plan/plan-file.ts";
-import { startApi } from "./api.ts";
+import type { RunApi } from "./api.ts";
 import type { Attempts } from "./attempts.ts";
-import { factOf, type PausedBy, pauseAfter } from "./facts.ts";
+import { childRow, factOf, grownIn, type PausedBy, pauseAfter } from "./facts.ts";
 import { rowsOf } from "./rows.ts";
 import { createStallCheck, type Stall } from "./stall-check.ts";
 import { createRunState, type Fact, isLive, type Row, type RunState } from "./state.ts";
@@ -39,6 +40,7 @@ export type RunRequest = {
   readonly data: string;
   readonly slots: number;
   readonly attempts: Attempts;
+  readonly api: RunApi;
   /** The names that a person gave, where these are not all tasks. */
   readonly only?: readonly string[] | undefined;
   /** Whether what failed, was skipped or cancelled in an earlier run is tried again. */
@@ -82,18 +84,18 @@ export function startRun(request: RunRequest): Run {
 }
 
 async function perform(request: RunRequest, interrupted: AbortSignal): Promise<{ runState: RunState; end: RunEnd }> {
-  const { data, observer, attempts } = request;
+  const { data, observer, attempts, api } = request;
   const openedAt = Date.now();
   const drover = await openDrover({ data, config: configFor(request), onWarning: observer.noted });
-  const api = startApi({ drover, data, noted: observer.noted, clock: request.clock });
+  api.serve(drover);
   try {
     const swept = await attempts.sweep();
     if (swept.killed > 0) observer.noted(`${swept.killed} processes that an earlier run had left behind were killed`);
     for (const problem of swept.problems) observer.noted(problem);
     const view = await putPlan(drover, request, openedAt);
-    const runState = createRunState(rowsOf(view, request.tasks));
+    const runState = createRunState([...rowsOf(view, request.tasks), ...childrenIn(drover)]);
     observer.begun(runState);
-    if (runState.isOver()) return { runState, end: { kind: "over" } };
+    if (runState.isAllOver()) return { runState, end: { kind: "over" } };
     if (interrupted.aborted) return { runState, end: { kind: "interrupted" } };
     const end = await conduct({ ...request, drover, runState, after: view.seq, interrupted });
     // What must not run twice fails when it is stopped, and nothing may be left then: it was interrupted all the same.
@@ -166,6 +168,20 @@ async function retryOthers(drover: Drover, { tasks }: PlanView, unseen: Readonly
     else if (state === "failed" || state === "skipped") await drover.retry(taskId);
 }
 
+/** What running tasks had submitted in earlier runs, and has not ended. */
+const childrenIn = ({ state }: Drover): Row[] =>
+  [...state.tasks.values()]
+    .filter(({ end, links }) => end === null && links?.ofRunning === true)
+    .map(({ id, links, extra, requirements }) =>
+      childRow({
+        id,
+        parent: links?.parent ?? null,
+        maxAttempts: requirements.maxAttempts,
+        maxRounds: extra?.loop?.max ?? 0,
+        hasWorktree: requirements.worktrees > 0,
+      }),
+    );
+
 // --------------------------------------------------------------------- the run
 
 type RunContext = RunRequest & {
@@ -179,7 +195,7 @@ type RunContext = RunRequest & {
 async function conduct(run: RunContext): Promise<RunEnd> {
   const { drover, attempts } = run;
   const workers = await startWorkers(run);
-  const watch = watchLog(run, workers.shortage);
+  const watch = watchLog(run, workers);
   const failed = drover.failed.then((error) => Promise.reject(error));
   failed.catch(() => {}); // After the run has ended nothing waits for it.
   // Timers of the engine do not hold the process; a run that waits for one must.
@@ -204,6 +220,8 @@ async function approveParked({ drover, runState, approved }: RunContext): Promis
 
 type RunWorkers = {
   begin(): Promise<void>;
+  /** A task has grown that wants a worktree. */
+  wantTree(): void;
   /** Looks again: what is in the way of another worktree, in words; null if one may be made. */
   shortage(): Promise<string | null>;
   close(): Promise<void>;
@@ -217,9 +235,8 @@ async function startWorkers(run: RunContext): Promise<RunWorkers> {
   const { drover, attempts, runState, slots, observer, clock } = run;
   const done = new Set<string>();
   const wantsTree = (row: Row): boolean => row.hasWorktree && isLive(row) && !done.has(row.id);
-  const hasTrees = runState.rows.some(wantsTree);
   let inTheWay: string | null = null;
-  const forTrees = Promise.withResolvers<LocalWorker>();
+  let forTrees: Promise<LocalWorker> | null = null;
   const trees = watchRoom({
     room: async () => (runState.rows.some(wantsTree) ? await attempts.room() : null),
     slots,
@@ -227,27 +244,29 @@ async function startWorkers(run: RunContext): Promise<RunWorkers> {
     clock,
     limit: (count, note) => {
       inTheWay = note;
-      forTrees.promise.then((worker) => worker.limitWorktrees(count, note)).catch(() => {}); // It may have left.
+      forTrees?.then((worker) => worker.limitWorktrees(count, note)).catch(() => {}); // It may have left.
     },
   });
   const handler = handlerFor(run, async (id, isDone) => {
     if (isDone) done.add(id);
     await trees.look();
   });
-  const workers = [await drover.worker({ id: "this-machine", slots, actions: [EXEC_COMMAND] }, handler)];
-  if (hasTrees) {
-    // None until it is known how many worktrees there may be.
-    const options = { id: "this-machine-worktrees", slots, actions: [EXEC_WORKTREE], worktrees: 0 };
-    const worker = await drover.worker(options, handler);
-    forTrees.resolve(worker);
-    workers.push(worker);
-  }
+  const inPlace = await drover.worker({ id: "this-machine", slots, actions: [EXEC_COMMAND] }, handler);
+  // None until it is known how many worktrees there may be.
+  const treeWorker = { id: "this-machine-worktrees", slots, actions: [EXEC_WORKTREE], worktrees: 0 };
+  const joinForTrees = (): Promise<LocalWorker> => {
+    forTrees ??= drover.worker(treeWorker, handler);
+    return forTrees;
+  };
+  if (runState.rows.some(wantsTree)) await joinForTrees();
   return {
     begin: trees.look,
+    wantTree: () => void joinForTrees().then(trees.look, () => {}), // The run may be over.
     shortage: () => trees.look().then(() => inTheWay),
     async close() {
       trees.end();
-      await Promise.all(workers.map((worker) => worker.close()));
+      const second = await forTrees?.catch(() => null);
+      await Promise.all([inPlace.close(), second?.close()]);
     },
   };
 }
@@ -271,7 +290,7 @@ async function interruption(
 type Watch = { readonly ended: Promise<RunEnd>; caughtUp(seq: number): Promise<void>; close(): void };
 
 /** Follows the log, tells what happened, and notices when there is nothing more to wait for. */
-function watchLog(run: RunContext, shortage: RunWorkers["shortage"]): Watch {
+function watchLog(run: RunContext, { shortage, wantTree }: RunWorkers): Watch {
   const { drover, runState, observer, approved, after, plan } = run;
   const ended = Promise.withResolvers<RunEnd>();
   const closing = new AbortController();
@@ -282,6 +301,9 @@ function watchLog(run: RunContext, shortage: RunWorkers["shortage"]): Watch {
 
   function take(event: FeedEvent): void {
     seen = event.seq;
+    const grown = grownIn(event);
+    if (grown !== null) runState.grow(grown);
+    if (grown?.hasWorktree === true) wantTree();
     const fact = factOf(event);
     const row = fact === null ? null : runState.apply(fact);
     if (fact !== null && row !== null) observer.happened(fact, row);
@@ -292,7 +314,7 @@ function watchLog(run: RunContext, shortage: RunWorkers["shortage"]): Watch {
   }
 
   function lookAround(): void {
-    if (runState.isOver()) ended.resolve({ kind: "over" });
+    if (runState.isAllOver()) ended.resolve({ kind: "over" });
     else if (pausedBy === "failed" && !runState.isBusy()) ended.resolve({ kind: "halted" });
     // Only a state that has caught up with the log says something about now.
     else if (pausedBy === null && seen === drover.state.seq)
@@ -314,15 +336,18 @@ function watchLog(run: RunContext, shortage: RunWorkers["shortage"]): Watch {
 
 // ---------------------------------------------------------------- the commands
 
+/** What the plan says now counts for its own tasks: it may have been moved. Children bring what is to be run. */
 function handlerFor(run: RunContext, treeEnded: (id: string, isDone: boolean) => Promise<void>): Handler {
-  const { runState, tasks, attempts } = run;
+  const { runState, tasks, attempts, drover } = run;
   const byName = new Map(tasks.map((task) => [task.name, task]));
   const byId = new Map(runState.rows.map(({ id, name }) => [id, byName.get(name)]));
   return async (assigned, context) => {
-    const task = byId.get(assigned.taskId);
+    const { taskId } = assigned;
+    const { links = null, requirements } = drover.state.tasks.get(taskId as TaskId) ?? {};
+    const task = links?.ofRunning === true ? null : byId.get(taskId);
     if (task === undefined) throw Object.assign(new Error("it is no part of this run"), { permanent: true });
     const outcome = await attempts.run(task, assigned, context);
-    if (task.work.worktree !== null) await treeEnded(assigned.taskId, outcome.outcome === "done");
+    if (requirements !== undefined && requirements.worktrees > 0) await treeEnded(taskId, outcome.outcome === "done");
     return answerOf(outcome, attempts.isStopping());
   };
 }

@@ -102,6 +102,31 @@ describe("the live picture", () => {
     assert.deepEqual(screen().slice(3), ["note: look here", "t2 | a  line"]);
   });
 
+  test("shows children below the task that submitted them, also while it waits for them", () => {
+    const { runState, screen, tick, happen } = stage(2);
+    happen(started("t1"));
+    happen(started("t0", T0 + 1));
+    const child = (id: string, parent: string): void => {
+      runState.grow(newRow({ id, name: id, parent }));
+      happen(started(id, T0 + 2));
+    };
+    child("kid", "t1");
+    child("grandkid", "kid");
+    happen({ kind: "awaiting", id: "t1", at: T0 + 500 });
+    runState.grow(newRow({ id: "next", name: "next", parent: "t1" }));
+    tick(1000);
+    assert.deepEqual(screen().slice(2), [
+      "> t1                    its children have not en…",
+      ">   kid             0s",
+      ">     grandkid      0s",
+      "> t0                0s",
+      "  1 running, 1 waiting; children: 2 running, 1 w…",
+    ]);
+    happen({ kind: "done", id: "kid", at: T0 + 1000 });
+    assert.equal(screen().at(-5), "done      t1 > kid  998ms");
+    assert.deepEqual([runState.isOver(), runState.counts().all, runState.counts().children.all], [false, 2, 3]);
+  });
+
   test("is never wider than the terminal, nor higher than a few lines", () => {
     const { bytes, screen, tick, happen } = stage(30, { width: 30, lastLine: () => "東京".repeat(50) });
     for (let at = 0; at < 20; at++) happen(started(`t${at}`));

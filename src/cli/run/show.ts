@@ -12,9 +12,9 @@ import type { Output } from "../shell/output.ts";
 import type { Terminal } from "../shell/terminal.ts";
 import { clip, type Paint, padEnd, padStart, plain, plainLines, shortPath } from "../shell/text.ts";
 import { span } from "../show/time.ts";
-import { countWords, jsonOf, lineOf, nameWidth, roundText } from "./lines.ts";
+import { countWords, indented, jsonOf, lineOf, nameWidth, roundText } from "./lines.ts";
 import type { RunObserver } from "./session.ts";
-import type { Counts, Row, RunState } from "./state.ts";
+import { type Counts, inTree, type Row, type RunState } from "./state.ts";
 
 export type Show = RunObserver & {
   /** A line that a command wrote. */
@@ -51,7 +51,7 @@ export function createShow(parts: ShowParts): Show {
   return {
     begun(given) {
       runState = given;
-      width = nameWidth(given);
+      width = nameWidth(given.rows.map((row) => row.name));
       const { all: tasks, before } = given.counts();
       if (output.isJson) output.line({ event: "begun", plan: name, tasks, before, ...where }, () => "");
       else print(begunText(tasks, before, parts));
@@ -61,7 +61,7 @@ export function createShow(parts: ShowParts): Show {
       if (output.isJson) output.line(jsonOf(fact, row), () => "");
       // On a terminal the picture shows what has started.
       else if (live !== null && fact.kind === "started") live.refresh();
-      else print(lineOf(fact, row, { paint: output.paint, width }));
+      else print(lineOf(fact, row, { paint: output.paint, width, parent: runState?.row(row.parent ?? "")?.name }));
     },
     noted(text) {
       if (output.isJson) output.line({ event: "note", text }, () => "");
@@ -69,7 +69,7 @@ export function createShow(parts: ShowParts): Show {
       else print(`${output.paint("yellow", "note:")} ${plainLines(text)}`);
     },
     wrote(id, line) {
-      const row = runState?.rows.find((one) => one.id === id);
+      const row = runState?.row(id);
       if (row === undefined) return;
       if (output.isJson) output.line({ event: "output", task: row.name, line }, () => "");
       else print(`${output.paint("cyan", plain(row.name))} | ${plain(line.replaceAll("\t", "  "))}`);
@@ -107,10 +107,10 @@ function createLive({ terminal, output, lastLine, clock }: ShowParts, runState: 
   const erase = (): string => (drawn === 0 ? "" : `\u001b[${drawn}A\u001b[0J`);
   function picture(): readonly string[] {
     const shown = runState();
-    if (!isOn || shown === null || shown.isOver()) return [];
-    const sizes = { width: terminal.width ?? 80, nameWidth: nameWidth(shown) };
-    const lines = pictureOf({ runState: shown, now: terminal.now(), paint: output.paint, lastLine, ...sizes });
-    return asked === null ? lines : [...lines, output.paint("bold", clip(asked, sizes.width - 1))];
+    if (!isOn || shown === null || shown.isAllOver()) return [];
+    const width = terminal.width ?? 80;
+    const lines = pictureOf({ runState: shown, now: terminal.now(), paint: output.paint, lastLine, width });
+    return asked === null ? lines : [...lines, output.paint("bold", clip(asked, width - 1))];
   }
   function draw(above: string): void {
     const lines = picture();
@@ -144,33 +144,53 @@ type PictureParts = {
   readonly runState: RunState;
   readonly now: number;
   readonly width: number;
-  readonly nameWidth: number;
   readonly paint: Paint;
   readonly lastLine: (id: string) => string;
 };
 
-/** What runs, longest first, and one line of counts. */
+/** What runs, longest first, with children below their parents, and one line of counts. */
 export function pictureOf(parts: PictureParts): string[] {
   const { runState, paint, width } = parts;
-  const running = runState.rows.filter(({ state }) => state === "running");
-  const shown = running.toSorted((left, right) => (left.startedAt ?? 0) - (right.startedAt ?? 0)).slice(0, ROWS_MAX);
-  const more = running.length - shown.length;
-  const counts = `${countsText(runState.counts())}${more > 0 ? ` (${more} of the running not shown)` : ""}`;
-  return [...shown.map((row) => runningLine(row, parts)), paint("dim", clip(`  ${counts}`, width - 1))];
+  const counts = runState.counts();
+  const busy = runState.rows.filter(({ state }) => state === "running" || state === "awaiting");
+  const sorted = busy.toSorted((left, right) => (left.startedAt ?? 0) - (right.startedAt ?? 0));
+  const all = inTree(sorted).map(({ row, depth }) => ({ row, name: indented(row.name, depth) }));
+  const shown = all.slice(0, ROWS_MAX);
+  const column = nameWidth([...runState.rows.slice(0, counts.all).map(({ name }) => name), ...shown.map(nameOf)]);
+  const more = all.slice(ROWS_MAX).filter(({ row }) => row.state === "running").length;
+  const text = `${countsText(counts)}${more > 0 ? ` (${more} of the running not shown)` : ""}`;
+  return [
+    ...shown.map(({ row, name }) => runningLine(row, name, column, parts)),
+    paint("dim", clip(`  ${text}`, width - 1)),
+  ];
 }
+const nameOf = ({ name }: { readonly name: string }): string => name;
 
-function runningLine(row: Row, { now, width, nameWidth, paint, lastLine }: PictureParts): string {
-  const name = padEnd(clip(plain(row.name), nameWidth), nameWidth);
+function runningLine(
+  row: Row,
+  shown: string,
+  nameWidth: number,
+  { now, width, paint, lastLine }: PictureParts,
+): string {
+  const name = padEnd(clip(plain(shown), nameWidth), nameWidth);
   const seconds = Math.max(0, Math.floor((now - (row.startedAt ?? now)) / 1000));
-  const time = padStart(seconds === 0 ? "0s" : span(seconds * 1000), TIME_WIDTH);
+  const isAwaiting = row.state === "awaiting";
+  const time = padStart(isAwaiting ? "" : seconds === 0 ? "0s" : span(seconds * 1000), TIME_WIDTH);
   const room = width - 1 - nameWidth - TIME_WIDTH - 6;
-  const said = [row.round > 1 ? roundText(row) : "", lastLine(row.id)].filter((text) => text !== "").join("  ");
-  const line = room > 0 ? clip(plain(said), room) : "";
+  const words = isAwaiting ? [row.why] : [row.round > 1 ? roundText(row) : "", lastLine(row.id)];
+  const line = room > 0 ? clip(plain(words.filter((text) => text !== "").join("  ")), room) : "";
   return `${paint("cyan", ">")} ${name}  ${time}  ${paint("dim", line)}`.trimEnd();
 }
 
-/** `2 running, 3 done, 1 failed, 4 waiting`. */
-function countsText({ running, done, failed, skipped, cancelled, parked, awaiting, waiting, resting }: Counts): string {
-  const others = countWords({ done, failed, skipped, cancelled, parked, waiting: waiting + resting + awaiting });
-  return [`${running} running`, ...others].join(", ");
+/** `2 running, 3 done, 1 failed, 4 waiting; children: 1 running, 2 done`. */
+function countsText(counts: Counts): string {
+  const { children, running } = counts;
+  const own = [`${running} running`, ...endedWords(counts)].join(", ");
+  if (children.all === 0) return own;
+  return `${own}; children: ${[...countWords({ running: children.running }), ...endedWords(children)].join(", ")}`;
+}
+
+function endedWords(counts: Counts["children"]): string[] {
+  const { done, failed, skipped, cancelled, parked, awaiting, waiting, resting } = counts;
+  return countWords({ done, failed, skipped, cancelled, parked, waiting: waiting + resting + awaiting });
 }

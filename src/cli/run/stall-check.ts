@@ -35,7 +35,7 @@ export function createStallCheck(given: {
   readonly shortage: () => Promise<string | null>;
 }): () => Promise<Stall | null> {
   const { drover, runState, now, noted, shortage } = given;
-  const isQuiet = (): boolean => !runState.rows.some(({ state }) => state === "running");
+  const { isQuiet } = runState;
   let isLooking = false;
   let lastNoted = "";
 
@@ -47,8 +47,9 @@ export function createStallCheck(given: {
     for (const row of runState.rows.filter(isLive)) {
       const { conditions, earliestStart: at, summary } = await drover.why(row.id);
       const shut = conditions.filter(({ ok }) => !ok).map(({ code }) => code);
-      if (!isQuiet() || shut.length === 0 || shut.includes("running") || shut.includes("children")) return null;
-      if (shut.includes("dependency")) continue;
+      if (!isQuiet() || shut.length === 0 || shut.includes("running")) return null;
+      // What these wait for is asked itself.
+      if (shut.includes("dependency") || shut.includes("children")) continue;
       if (row.hasWorktree && shut.includes("worker-room")) {
         trees ??= shortage();
         const inTheWay = await trees;
@@ -61,7 +62,7 @@ export function createStallCheck(given: {
       if (at !== null && (earliest === null || at < earliest.at)) earliest = { at, summary: inNames(row, summary) };
     }
     const isBusy = (await drover.workers()).some(({ inFlight }) => inFlight > 0);
-    if (isBusy || !isQuiet() || runState.isOver() || reason === "") return null;
+    if (isBusy || !isQuiet() || runState.isAllOver() || reason === "") return null;
     if (earliest === null || earliest.at > now() + NEVER_MS) return { why: reason, asks };
     tell(earliest);
     return null;

@@ -8,9 +8,11 @@ export type RowState =
   | ("waiting" | "running" | "resting" | "parked" | "awaiting")
   | ("done" | "failed" | "skipped" | "cancelled");
 export type Row = {
-  /** Its name in the plan. */
+  /** Its name in the plan; of a child, its id. */
   readonly name: string;
   readonly id: string;
+  /** The id of the task that submitted it while it ran; null: it is of the plan itself. */
+  readonly parent: string | null;
   /** How many attempts may fail. */
   readonly maxAttempts: number;
   /** How many rounds its loop may have; null if it has none. */
@@ -58,15 +60,27 @@ export type Fact = { readonly id: string; readonly at: number } & (
   | { readonly kind: "skipped"; readonly dependency: string | null; readonly why: string }
 );
 
-export type Counts = Readonly<Record<RowState, number>> & { readonly all: number; readonly before: number };
+type StateCounts = Record<RowState, number> & { all: number };
+export type Counts = Readonly<StateCounts> & { readonly before: number; readonly children: Readonly<StateCounts> };
 export type RunState = {
+  /** Those of the plan, in its order; then their children, as they came. */
   readonly rows: readonly Row[];
+  /** The row of this task; undefined if it is none of the run. */
+  row(id: string): Row | undefined;
   /** The row a fact was about, changed; null if it is about none of them, or changes nothing. */
   apply(fact: Fact): Row | null;
+  /** A running task has submitted another. */
+  grow(row: Row): void;
+  /** Of the tasks of the plan, and of their children apart. */
   counts(): Counts;
+  /** Whether all tasks of the plan have ended. */
   isOver(): boolean;
-  /** Whether one runs, or waits for its children. */
+  /** Whether all children have ended too. */
+  isAllOver(): boolean;
+  /** Whether one runs, or waits for its children; the children count. */
   isBusy(): boolean;
+  /** Whether none runs. */
+  isQuiet(): boolean;
 };
 
 const LIVE: ReadonlySet<RowState> = new Set<RowState>(["waiting", "running", "resting", "parked", "awaiting"]);
@@ -74,6 +88,7 @@ export const isLive = ({ state }: Row): boolean => LIVE.has(state);
 
 /** A row of a task that has not begun. */
 export const newRow = (given: Pick<Row, "name" | "id"> & Partial<Row>): Row => ({
+  parent: null,
   maxAttempts: 1,
   maxRounds: null,
   hasWorktree: false,
@@ -89,23 +104,75 @@ export const newRow = (given: Pick<Row, "name" | "id"> & Partial<Row>): Row => (
   ...given,
 });
 
-export function createRunState(rows: readonly Row[]): RunState {
-  const byId = new Map(rows.map((row) => [row.id, row]));
+const noCounts = (): StateCounts => ({
+  waiting: 0,
+  running: 0,
+  resting: 0,
+  parked: 0,
+  awaiting: 0,
+  done: 0,
+  failed: 0,
+  skipped: 0,
+  cancelled: 0,
+  all: 0,
+});
+const openIn = ({ all, done, failed, skipped, cancelled }: StateCounts): number =>
+  all - done - failed - skipped - cancelled;
+
+/** What is counted is counted as it changes: a tree may grow to very many. */
+export function createRunState(given: readonly Row[]): RunState {
+  const rows: Row[] = [];
+  const byId = new Map<string, Row>();
+  const own = noCounts();
+  const children = noCounts();
+  const countsOf = ({ parent }: Row): StateCounts => (parent === null ? own : children);
+  function add(row: Row): void {
+    if (byId.has(row.id)) return;
+    rows.push(row);
+    byId.set(row.id, row);
+    const counts = countsOf(row);
+    counts[row.state] += 1;
+    counts.all += 1;
+  }
+  for (const row of given) add(row);
+  const planned = rows.length;
   return {
     rows,
+    row: (id) => byId.get(id),
     apply(fact) {
       const row = byId.get(fact.id);
-      return row === undefined || (row.isBefore && fact.kind !== "retried") ? null : change(row, fact, byId);
+      if (row === undefined || (row.isBefore && fact.kind !== "retried")) return null;
+      const counts = countsOf(row);
+      counts[row.state] -= 1;
+      const changed = change(row, fact, byId);
+      counts[row.state] += 1;
+      return changed;
     },
-    counts() {
-      const live = { waiting: 0, running: 0, resting: 0, parked: 0, awaiting: 0 };
-      const count = { ...live, done: 0, failed: 0, skipped: 0, cancelled: 0 };
-      for (const { state } of rows) count[state] += 1;
-      return { ...count, all: rows.length, before: rows.filter(({ isBefore }) => isBefore).length };
-    },
-    isOver: () => !rows.some(isLive),
-    isBusy: () => rows.some(({ state }) => state === "running" || state === "awaiting"),
+    grow: add,
+    counts: () => ({
+      ...own,
+      before: rows.slice(0, planned).filter(({ isBefore }) => isBefore).length,
+      children: { ...children },
+    }),
+    isOver: () => openIn(own) === 0,
+    isAllOver: () => openIn(own) + openIn(children) === 0,
+    isBusy: () => own.running + own.awaiting + children.running + children.awaiting > 0,
+    isQuiet: () => own.running + children.running === 0,
   };
+}
+
+/** Each behind the task that submitted it, and how deep it is below the plan. */
+export function inTree(rows: readonly Row[]): { readonly row: Row; readonly depth: number }[] {
+  const known = new Set(rows.map(({ id }) => id));
+  const below = Map.groupBy(rows, ({ parent }) => (parent !== null && known.has(parent) ? parent : null));
+  const found: { row: Row; depth: number }[] = [];
+  const open = (below.get(null) ?? []).map((row) => ({ row, depth: row.parent === null ? 0 : 1 })).reverse();
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    found.push(next);
+    const { row, depth } = next;
+    for (const child of (below.get(row.id) ?? []).toReversed()) open.push({ row: child, depth: depth + 1 });
+  }
+  return found;
 }
 
 function change(row: Row, fact: Fact, byId: ReadonlyMap<string, Row>): Row | null {

@@ -9,10 +9,10 @@ import { asTyped, EXIT, type ExitCode } from "../shell/problem.ts";
 import { plain, shortPath, type Tint } from "../shell/text.ts";
 import { count, cost as shownCost, span } from "../show/time.ts";
 import type { Kept, Leavings } from "./leavings.ts";
-import { countWords, waitsFor } from "./lines.ts";
+import { countWords, indented, waitsFor } from "./lines.ts";
 import type { RunEnd } from "./session.ts";
 import type { Where } from "./show.ts";
-import { isLive, type Row, type RunState, sumOf, type Used } from "./state.ts";
+import { type Counts, inTree, isLive, type Row, type RunState, sumOf, type Used } from "./state.ts";
 
 export type Ended = {
   readonly runState: RunState;
@@ -35,8 +35,11 @@ const TAIL_LINES = 15;
 export function exitOf(runState: RunState, end: RunEnd, signal: string | null): ExitCode {
   if (end.kind === "interrupted" || end.kind === "detached")
     return signal === "SIGINT" ? EXIT.interrupted : EXIT.terminated;
-  return runState.rows.every(isWell) ? EXIT.ok : EXIT.failed;
+  return end.kind !== "stalled" && ownOf(runState).every(isWell) ? EXIT.ok : EXIT.failed;
 }
+
+/** How its children ended is for the task that submitted them to judge. */
+const ownOf = ({ rows }: RunState): readonly Row[] => rows.filter(({ parent }) => parent === null);
 
 /** It is done, or was not to be done. */
 const isWell = ({ state, isUnwanted }: Row): boolean =>
@@ -60,12 +63,13 @@ export async function showSummary(ended: Ended, tools: Tools): Promise<void> {
   const { runState } = ended;
   const { output } = tools;
   const { before, all } = runState.counts();
-  if (before === all && !output.isJson) return;
+  if (before === all && runState.rows.length === all && !output.isJson) return;
   const kept = await tools.left.kept(runState.rows);
   if (output.isJson) return output.line(jsonSummary(ended, tools, kept), () => "");
   if (ended.end.kind === "detached") return output.say(detachedText(ended));
-  const bad = runState.rows.filter(({ state }) => state !== "done");
-  const listed = runState.rows.length <= LISTED_MAX ? runState.rows : bad.slice(0, LISTED_MAX);
+  const tree = inTree(runState.rows);
+  const bad = tree.filter(({ row }) => row.state !== "done");
+  const listed = tree.length <= LISTED_MAX ? tree : bad.slice(0, LISTED_MAX);
   if (listed.length > 0) output.say(`\n${tableOf(listed, output)}`.trimEnd());
   if (listed.length < runState.rows.length) output.say(leftOut(runState.rows.length, bad.length, listed.length));
   const failed = runState.rows.filter(({ state, attempts }) => state === "failed" && attempts > 0);
@@ -83,16 +87,26 @@ function leftOut(all: number, bad: number, listed: number): string {
   return more > 0 ? `… and ${more} more that are not done` : `(${all - bad} that are done are not listed)`;
 }
 
-function tableOf(rows: readonly Row[], output: Output): string {
-  return output.table(rows, [
-    { title: "TASK", of: ({ name }) => name },
-    { title: "STATE", of: stateText, tint: ({ state }) => TINTS[state] ?? null },
-    { title: "ATTEMPTS", align: "right", of: ({ attempts }) => (attempts === 0 ? "" : String(attempts)) },
-    { title: "ROUNDS", align: "right", of: ({ round, maxRounds }) => (round === 0 ? "" : `${round} of ${maxRounds}`) },
-    { title: "TOOK", align: "right", of: ({ tookMs }) => (tookMs === null ? "" : span(tookMs)) },
-    { title: "TOKENS", align: "right", of: ({ usage }) => (usage === null ? "" : count(usage.tokens)) },
-    { title: "COST", align: "right", of: ({ usage }) => (usage === null ? "" : costText(usage)) },
-    { title: "WHY", shrinks: true, of: (row) => (row.isBefore && row.state === "done" ? "done before" : row.why) },
+type Listed = ReturnType<typeof inTree>[number];
+
+function tableOf(listed: readonly Listed[], output: Output): string {
+  const of =
+    (text: (row: Row) => string) =>
+    ({ row }: Listed): string =>
+      text(row);
+  return output.table(listed, [
+    { title: "TASK", of: ({ row, depth }) => indented(row.name, depth) },
+    { title: "STATE", of: of(stateText), tint: ({ row }) => TINTS[row.state] ?? null },
+    { title: "ATTEMPTS", align: "right", of: of(({ attempts }) => (attempts === 0 ? "" : String(attempts))) },
+    {
+      title: "ROUNDS",
+      align: "right",
+      of: of(({ round, maxRounds }) => (round === 0 ? "" : `${round} of ${maxRounds}`)),
+    },
+    { title: "TOOK", align: "right", of: of(({ tookMs }) => (tookMs === null ? "" : span(tookMs))) },
+    { title: "TOKENS", align: "right", of: of(({ usage }) => (usage === null ? "" : count(usage.tokens))) },
+    { title: "COST", align: "right", of: of(({ usage }) => (usage === null ? "" : costText(usage))) },
+    { title: "WHY", shrinks: true, of: of((row) => (row.isBefore && row.state === "done" ? "done before" : row.why)) },
   ]);
 }
 
@@ -128,14 +142,24 @@ function usedText(rows: readonly Row[]): string {
 
 function sentenceOf(ended: Ended): string {
   const { runState, name, tookMs } = ended;
-  const { all, done, failed, skipped, cancelled, before } = runState.counts();
-  const left = runState.rows.filter(isLive).length;
+  const { all, done, failed, skipped, cancelled, before, children } = runState.counts();
+  const own = ownOf(runState);
+  const left = own.filter(isLive).length;
   const parts = [
     `${done} of ${all} done${before > 0 ? ` (${before} before)` : ""}`,
     ...countWords({ failed, skipped, cancelled, "not finished": left }),
   ];
-  const first = `${name}: ${parts.join(", ")}, in ${span(tookMs)}.${usedText(runState.rows)}`;
-  return runState.rows.every(isWell) ? first : `${first}\n${nextStep(ended)}`;
+  const grown = children.all === 0 ? "" : ` ${childrenText(children)}`;
+  const first = `${name}: ${parts.join(", ")}, in ${span(tookMs)}.${grown}${usedText(runState.rows)}`;
+  const isWhole = ended.end.kind === "over" || runState.isAllOver();
+  return own.every(isWell) && isWhole ? first : `${first}\n${nextStep(ended)}`;
+}
+
+/** `Its tasks submitted 3 more: 2 done, 1 failed.` */
+function childrenText({ all, done, failed, skipped, cancelled }: Counts["children"]): string {
+  const left = all - done - failed - skipped - cancelled;
+  const words = countWords({ done, failed, skipped, cancelled, "not finished": left });
+  return `Its tasks submitted ${all} more: ${words.join(", ")}.`;
 }
 
 function nextStep({ end, name, command, isFound }: Ended): string {
@@ -165,6 +189,7 @@ function jsonSummary(
   { left }: Tools,
   kept: ReadonlyMap<string, Kept>,
 ): unknown {
+  const { children, ...counts } = runState.counts();
   return {
     event: "ended",
     plan: name,
@@ -172,11 +197,12 @@ function jsonSummary(
     exitCode: exit,
     tookMs,
     ...("server" in where ? { server: where.server } : { data: where.data }),
-    counts: runState.counts(),
+    counts: { ...counts, ...(children.all === 0 ? {} : { children }) },
     ...(end.kind === "stalled" ? { why: end.why, asks: end.asks } : {}),
     tasks: runState.rows.map((row) => ({
       task: row.name,
       taskId: row.id,
+      ...(row.parent === null ? {} : { parent: row.parent }),
       state: stateText(row),
       ...(row.isBefore ? { before: true } : {}),
       attempts: row.attempts,

@@ -278,11 +278,12 @@ function moved(matched: readonly Matched[], from: string, to: string): readonly 
 
 const knownAs = ({ id, phase, end }: Task): Known => ({ id, phase, error: end?.error ?? null });
 
-/** Tasks of a log that has one plan alone, from before plans had groups. */
+/** Tasks of a log that has one plan alone, from before plans had groups. What a running task submitted is in none. */
 function* legacyIn({ tasks, tombstones }: State, plan: string): Generator<Known> {
   const group = groupOfPlan(plan);
   for (const { id, phase } of tombstones.values()) yield { id, phase };
-  for (const { id, phase, extra } of tasks.values()) if (extra?.group?.group.id !== group) yield { id, phase };
+  for (const { id, phase, extra, links } of tasks.values())
+    if (extra?.group?.group.id !== group && links?.ofRunning !== true) yield { id, phase };
 }
 
 const isAdopted = (state: State, plan: string, { id, phase }: Pick<Matched, "id" | "phase">): boolean =>

@@ -11,10 +11,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TaskId } from "../../core/base/index.ts";
 import type { State, Task } from "../../core/model/index.ts";
+import { ATTEMPT_TOKEN } from "../../protocol/index.ts";
 import { ifThere, OWN_FILE_MODE } from "../../std/index.ts";
 
-/** What every such token begins with. */
-export const ATTEMPT_TOKEN = "drover-attempt.";
 const FORM = /^drover-attempt\.([\w-]{1,700})\.(\d{1,10})\.([\w-]{43})$/;
 const KEY_FILE = "attempt-key";
 const KEY_BYTES = 32;

@@ -1,6 +1,5 @@
 /** What other layers may use of this room. */
 
-export { ATTEMPT_TOKEN } from "./attempt-tokens.ts";
 export { isEnd } from "./await-end.ts";
 export { wantedEvents } from "./read-tasks.ts";
 export { refusedItem } from "./submit.ts";

@@ -1,3 +1,6 @@
 /** What a token allows: `admin` may do everything; `agent` submits, `worker` runs, `viewer` looks. */
 export type Role = "admin" | "agent" | "worker" | "viewer";
 export const ROLES: readonly Role[] = ["admin", "agent", "worker", "viewer"];
+
+/** What every token of an attempt begins with: it is good for what that attempt may do, and no longer than it. */
+export const ATTEMPT_TOKEN = "drover-attempt.";

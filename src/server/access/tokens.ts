@@ -4,9 +4,8 @@
  */
 import { hash } from "node:crypto";
 import type { Drover } from "../../engine/index.ts";
-import { ATTEMPT_TOKEN } from "../../engine/tasks/index.ts";
 import { type Caller, type Grant, type KnownToken, ServerRefusal } from "../../http/index.ts";
-import type { TokenSettings } from "../../protocol/index.ts";
+import { ATTEMPT_TOKEN, type TokenSettings } from "../../protocol/index.ts";
 
 const SENDABLE = /^[\x21-\x7e]{1,1024}$/;
 const TOKEN_LENGTH_MIN = 16;

@@ -1,0 +1,121 @@
+/**
+ * Tasks of a plan that submit others while they run: alone as on a server, over a kill, and never to another server.
+ */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { type PlanDirectory, planDirectory, steady } from "../../../test/kits/cli/plan-directory.ts";
+import { served } from "../../../test/kits/cli/served.ts";
+import { commandsIn, MAIN } from "../../../test/kits/serve-process.ts";
+
+const LIMIT = { timeout: 180_000 };
+
+/** What runs a plan finds `drover` on its PATH. */
+const envOf = (place: PlanDirectory): { readonly PATH: string } => ({
+  PATH: `${commandsIn(join(place.directory, "bin"))}:${process.env.PATH}`,
+});
+
+/** With one slot: a parent that held it would wait for ever. */
+const PLAN = `tasks:
+  grow:
+    labels: { team: web }
+    priority: -50
+    wait: children
+    run: |
+      echo grow >> ran
+      drover submit --id first --command 'echo first >> ran; drover submit --id below --command "echo below >> ran"'
+      drover submit --id second --needs first --command 'echo second >> ran; drover task second --json > seen'
+      drover submit --id bad --needs second --max-attempts 1 --command 'exit 3'
+  after: { run: echo after >> ran, needs: grow }`;
+
+const words = (out: string): string[] => out.split("\n").filter((line) => /^(start|done|failed|awaiting) /.test(line));
+
+describe("children of a running task", LIMIT, () => {
+  test("run alone as on a server: the same lines, the same code, and no slot for the parent that waits", async () => {
+    using alone = planDirectory(`workers: { slots: 1 }\n${PLAN}`);
+    using joined = planDirectory(PLAN);
+    await using server = await served(["--slots", "1"], { directory: joined.directory, env: envOf(joined) });
+    const here = await alone.run([], { env: envOf(alone) });
+    const there = await joined.run();
+    assert.equal(here.code, 0, here.out + here.err);
+    assert.deepEqual(steady(words(here.out).join("\n"), alone), steady(words(there.out).join("\n"), joined));
+    assert.deepEqual([there.code, joined.ran()], [0, alone.ran()]);
+    assert.deepEqual(alone.ran().toSorted(), ["after", "below", "first", "grow", "second"]);
+    for (const { out } of [here, there]) {
+      assert.match(out, /\ngrow .*\n {2}first .*\n {4}below .*\n {2}second .*\n {2}bad +failed.*exit code 3.*\nafter /);
+      assert.match(out, /plan: 2 of 2 done, in .* Its tasks submitted 4 more: 3 done, 1 failed\./);
+    }
+    for (const place of [alone, joined]) {
+      const { parent, labels, priority } = JSON.parse(place.read("seen"));
+      assert.match(parent, /^plan\.grow\./);
+      assert.deepEqual({ labels, priority }, { labels: { team: "web" }, priority: -50 });
+    }
+    await server.stop();
+  });
+
+  test("of a run alone go to no other server, and the run lasts as long as they do", async () => {
+    using place = planDirectory(`tasks:
+  grow: 'echo grow >> ran; drover submit --id kid --command "read line < gate; echo kid >> ran"'`);
+    place.pipe("gate");
+    await using server = await served([], { directory: place.directory });
+    const { terminal, ended } = place.start(["--alone"], { env: envOf(place) });
+    await terminal.saw("done      grow");
+    await terminal.saw("start     grow > kid");
+    await place.letGo("gate");
+    const { code, out } = await ended;
+    assert.deepEqual([code, place.ran()], [0, ["grow", "kid"]], out);
+    assert.deepEqual(JSON.parse((await server.drover(["tasks", "--json"])).out).tasks, []);
+    await server.stop();
+  });
+
+  test("that no worker of a run alone takes end it, with what is missing", async () => {
+    using place = planDirectory("tasks: { grow: { run: drover submit --id kid build, wait: children } }");
+    const { code, out } = await place.run([], { env: envOf(place) });
+    assert.equal(code, 1, out);
+    assert.match(out, /Nothing more can start by itself\. kid: /);
+  });
+
+  test("that are in a worktree have one, and the run says where their work is", async () => {
+    using place = planDirectory(`tasks:
+  grow:
+    run: drover submit --id kid --params '{"worktree":true}' --command 'echo new > made'`);
+    const git = (...args: string[]) =>
+      once(spawn("git", ["-c", "user.name=a", "-c", "user.email=a@b", ...args], { cwd: place.directory }), "close");
+    place.write(".gitignore", ".drover\nbin\n");
+    for (const args of [
+      ["init", "-q"],
+      ["add", ".gitignore"],
+      ["commit", "-q", "-m", "first"],
+    ])
+      await git(...args);
+    const { code, out, err } = await place.run([], { env: envOf(place) });
+    assert.equal(code, 0, out + err);
+    assert.match(out, /kid left work on branch drover\/kid/);
+  });
+
+  test("outlive a kill: what is done is not run again, what is not goes on", async () => {
+    using place = planDirectory(`workers: { slots: 1 }
+tasks:
+  grow:
+    wait: children
+    run: |
+      echo grow >> ran
+      drover submit --id quick --command 'echo quick >> ran'
+      drover submit --id held --needs quick --command 'echo held >> ran; [ -e go ] || { echo > up; read x < never; }'
+  after: { run: echo after >> ran, needs: grow }`);
+    for (const name of ["up", "never"]) place.pipe(name);
+    const env = { ...process.env, ...envOf(place) };
+    const child = spawn(process.execPath, [MAIN, "run", "plan.yml"], { cwd: place.directory, env, stdio: "ignore" });
+    const killed = once(child, "close");
+    await place.hear("up");
+    child.kill("SIGKILL");
+    await killed;
+    place.write("go", "");
+    const { code, out } = await place.run([], { env: envOf(place) });
+    assert.equal(code, 0, out);
+    assert.match(out, /start +grow > held/);
+    assert.deepEqual(place.ran(), ["grow", "quick", "held", "held", "after"]);
+  });
+});
