@@ -22,6 +22,7 @@ export function auditPlans(shadow: Shadow, event: Event, complain: Complain): vo
     if (plan?.hasFailed) complain("plan-fail-fast", `${event.task} starts though a task of its plan has failed`);
   }
   if (event.kind === "task-submitted") auditRepeat(shadow, event, complain);
+  if (event.kind === "engine-started") auditRestored(shadow, complain);
   if (!("plan" in event)) return;
   const plan = shadow.plans.get(event.plan);
   if (event.kind === "plan-put") return plan === undefined ? undefined : auditAgain(plan, event, complain);
@@ -29,6 +30,14 @@ export function auditPlans(shadow: Shadow, event: Event, complain: Complain): vo
   if (event.kind === "plan-paused" && event.cause === "failed" && !plan.hasFailed)
     complain("plan-fail-fast", `${event.plan} is paused by a failure, and there was none`);
   if (event.kind === "plan-removed") auditRemoval(shadow, plan, event, complain);
+}
+
+/** A plan that was put is there with all of its tasks, wherever the engine before has crashed. */
+function auditRestored({ plans, tasks }: Shadow, complain: Complain): void {
+  for (const [id, plan] of plans) {
+    const missing = plan.tasks.filter((entry) => !tasks.has(entry.id)).map(({ name }) => name);
+    if (missing.length > 0) complain("plan-whole", `${id} is restored without ${missing.join(", ")}`);
+  }
 }
 
 /** The id of a task says what it does: all of it but the last part, which is of its rules. */

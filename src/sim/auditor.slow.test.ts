@@ -388,6 +388,11 @@ const rows: Row[] = [
     plant: planning(({ put }) => ({ put: (id, document, options) => put(id, withoutLast(document), options) })),
   },
   {
+    name: "a plan is restored without its tasks",
+    rule: "plan-whole",
+    plant: shown("plan-put", (event) => [event, { kind: "engine-started", at: event.at }]),
+  },
+  {
     name: "a plan that is known does not hold its records",
     rule: "plan-records",
     plant: shown("plan-removed", () => []),

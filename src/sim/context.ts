@@ -220,6 +220,7 @@ function createEngineLives(deps: LivesDeps): EngineLives {
       fileMedium: plant.files?.(files.of(life)) ?? files.of(life),
       config: history.config,
       remote: history.remote,
+      batchMax: history.batchMax,
       artifactExists: async (name) => switches.allArtifacts || artifacts.has(name),
       onWarning: (message) => isCurrent() && auditor.complain("broken", message),
       onApplied: (event) => isCurrent() && deps.onApplied(event),

@@ -18,6 +18,8 @@ const KINDS = ["plan", "code", "code", "spec", "other"];
 const CAPABILITIES = ["gpu", "web"];
 /** Mostly the same; one is a sentence, which only `*` takes. */
 const ACTIONS = ["work", "work", "work", "sing", "sort the post"];
+/** A batch of the log: fewer than a plan has tasks, so that it would be parted if it could be. */
+const FEW_EVENTS = 3;
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 
@@ -55,7 +57,7 @@ export function writeHistory(options: {
     }
     steps.push(random.percent(25) && step.do !== "wait" ? { ...step, together: true } : step);
   }
-  return { seed, remote, config, steps: withPlans(seed, steps) };
+  return { seed, remote, batchMax: seed % 2 === 0 ? FEW_EVENTS : null, config, steps: withPlans(seed, steps) };
 }
 
 type Write = (script: Script) => Step;

@@ -78,6 +78,8 @@ export type History = {
   readonly seed: number;
   /** Whether workers on other machines take part. */
   readonly remote: boolean;
+  /** Where workers take part: how many events a batch of the log takes before the next begins. */
+  readonly batchMax: number | null;
   readonly config: Config;
   readonly steps: readonly Step[];
   /** Faults by the number of the append they hit, counted from the start of the run. */

@@ -38,6 +38,8 @@ type EngineOptions = Required<
   Pick<OpenOptions, "log" | "config" | "clock" | "newId" | "artifactExists" | "fileMedium">
 > & {
   readonly remote: boolean;
+  /** How many events a batch takes, where workers are remote; null: as many as ever. */
+  readonly batchMax: number | null;
   /** Nothing may go wrong on the side either. */
   readonly onWarning: (message: string) => void;
   /** What is applied, and what is durable: for those who stand outside. */
@@ -54,7 +56,7 @@ export async function openEngine(options: EngineOptions): Promise<SimEngine> {
 }
 
 async function openByCommands(options: EngineOptions): Promise<SimEngine> {
-  const { log, clock, newId, onApplied, onCommitted } = options;
+  const { log, clock, newId, batchMax, onApplied, onCommitted } = options;
   const { state } = await recover(log);
   const lead = await log.acquireLead(newId(), milliseconds(10_000));
   const failed = Promise.withResolvers<DroverError>();
@@ -62,7 +64,8 @@ async function openByCommands(options: EngineOptions): Promise<SimEngine> {
     if (error.code !== "closed") failed.resolve(error);
   };
   const hooks = { onApplied, isAwaited: () => true, onCommitted, onStopped };
-  const writer = startWriter({ state, log, epoch: lead.epoch, clock, newId, hooks });
+  const limits = batchMax === null ? {} : { batchMax };
+  const writer = startWriter({ state, log, epoch: lead.epoch, clock, newId, hooks, ...limits });
   writer.execute({ type: "start-engine", coreVersion: CORE_VERSION, policyHash: "" });
   await setConfig(writer, options.config);
   return {

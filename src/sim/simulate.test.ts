@@ -67,14 +67,16 @@ test("a crash before or after any append loses nothing of loops, trees, approval
 });
 
 if (!QUICK)
-  test("a crash before or after any append leaves a plan that can be put again", async () => {
-    for await (const report of everyCrash({ seed: 128, steps: 30 })) {
-      await assertFine(report);
-      if (Object.keys(report.history.appends ?? {}).length > 0) continue;
-      const { planPuts, planPauses, planRemovals } = report.figures;
-      for (const [what, count] of Object.entries({ planPuts, planPauses, planRemovals }))
-        assert.ok(count > 0, `there were no ${what}`);
-    }
+  test("a crash before or after any append leaves all of a plan or nothing of it", async () => {
+    // In the second, workers are remote and a batch of the log has few events.
+    for (const seed of [128, 126])
+      for await (const report of everyCrash({ seed, steps: 30 })) {
+        await assertFine(report);
+        if (Object.keys(report.history.appends ?? {}).length > 0) continue;
+        const { planPuts, planPauses, planRemovals } = report.figures;
+        for (const [what, count] of Object.entries({ planPuts, planPauses, planRemovals }))
+          assert.ok(count > 0, `there were no ${what}`);
+      }
   });
 
 test("a crash before or after any append loses nothing", async () => {

@@ -3,7 +3,8 @@
  *
  * One append is in flight at a time, and what gathers meanwhile is the next batch: so the disk sets the size of a
  * batch and never the pace of deciding. An append whose answer was lost is repeated under the same batch id. All
- * callers that wait for the same batch wait for one promise.
+ * callers that wait for the same batch wait for one promise. What was decided as one lies in one batch, however full
+ * that is: a crash between two batches leaves all of it or nothing.
  */
 import { errorText, type Seq, seq } from "../../core/base/index.ts";
 import type { Event, State } from "../../core/model/index.ts";
@@ -37,6 +38,8 @@ export type Commit = {
 type GroupCommit = {
   /** The number of the last event that is durable. */
   committed(): number;
+  /** The next so many events lie in one batch. */
+  begin(events: number): void;
   /** Adds the event that was just applied. If it `isAwaited`, `onCommitted` is called with it. */
   add(event: Event, cause: Seq | null, payload: string | undefined, isAwaited: boolean): void;
   /** Appends what has gathered, batch by batch, until nothing is left. */
@@ -58,10 +61,12 @@ export function createGroupCommit(deps: {
   /** A name that no other batch has. */
   readonly newId: () => string;
   readonly signing: HeadSigning;
+  /** A batch that has so many events is full. */
+  readonly batchMax?: number;
   readonly onCommitted: (batch: readonly Applied[], commit: Commit) => void;
   readonly onFailed: (error: DroverError) => void;
 }): GroupCommit {
-  const { state, log, epoch, newId, signing, onCommitted } = deps;
+  const { state, log, epoch, newId, signing, batchMax = BATCH_EVENTS_MAX, onCommitted } = deps;
   const waiters: Waiter[] = [];
   /** Callers that wait for the batch that is on its way, and those that wait for the one that is gathering. */
   const waiting: { sent: Waiter | null; gathering: Waiter | null } = { sent: null, gathering: null };
@@ -69,26 +74,33 @@ export function createGroupCommit(deps: {
   const batches: Batch[] = [];
   const spares: Gathering[] = [];
   let committed: number = state.seq;
+  /** The number of the last event of what lies in one batch. */
+  let together = 0;
   let isAppending = false;
   let stopped: DroverError | null = null;
 
+  function begin(events: number): void {
+    const last = batches[batches.length - 1];
+    const isFull = last !== undefined && (last.bytes.count >= batchMax || gatheredBytes(last.bytes) >= BATCH_BYTES_MAX);
+    if (isFull && state.seq >= together) batches.push(newBatch());
+    together = Math.max(together, state.seq + events);
+  }
+
   function add(event: Event, cause: Seq | null, payload: string | undefined, isAwaited: boolean): void {
-    const batch = gathering();
+    if (batches.length === 0) batches.push(newBatch());
+    const batch = batches[batches.length - 1] as Batch;
     gather(batch.bytes, state.seq, event, cause, payload);
     batch.last = state.seq;
     batch.at = event.at;
     if (isAwaited) batch.awaited.push({ event, seq: seq(state.seq) });
   }
 
-  /** The batch that is gathering, with room for one more event. */
-  function gathering(): Batch {
-    const last = batches[batches.length - 1];
-    if (last !== undefined && last.bytes.count < BATCH_EVENTS_MAX && gatheredBytes(last.bytes) < BATCH_BYTES_MAX)
-      return last;
-    const next: Batch = { awaited: [], bytes: spares.pop() ?? createGathering(), last: state.seq, at: 0 };
-    batches.push(next);
-    return next;
-  }
+  const newBatch = (): Batch => ({
+    awaited: [],
+    bytes: spares.pop() ?? createGathering(),
+    last: state.seq,
+    at: 0,
+  });
 
   async function flush(): Promise<void> {
     if (isAppending) return;
@@ -154,7 +166,7 @@ export function createGroupCommit(deps: {
     for (const waiter of waiters.splice(0)) waiter.reject(error);
   }
 
-  return { committed: () => committed, add, flush, settled, stop };
+  return { committed: () => committed, begin, add, flush, settled, stop };
 }
 
 const deposed = ({ epoch, seq: last }: Head): DroverError =>

@@ -16,6 +16,7 @@ import { createHandClock } from "../../std/hand-clock.ts";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";
 import { DroverError } from "../base/drover-error.ts";
 import { openDrover } from "../drover.ts";
+import { createPlans } from "../plans/plans.ts";
 import { readTaskBody } from "../tasks/task-body.ts";
 import { startWriter } from "./writer.ts";
 
@@ -156,25 +157,43 @@ test("C17 C16 when the log fails every open call is refused, and reopening finds
   await reopened.close();
 });
 
-test("while too much waits for the disk, what adds work is refused, and what ends work never is", async () => {
+function writerOn(limits: { uncommittedMax?: number; batchMax?: number }) {
   const hand = createLogInHand();
   const clock = createHandClock({ at: 1000 });
-  const { settle } = clock;
   const hooks = { onApplied: () => {}, isAwaited: () => false, onCommitted: () => {}, onStopped: () => {} };
-  const writer = startWriter({
-    state: emptyState(),
-    log: hand.log,
-    epoch: 0,
-    clock,
-    newId: randomUUID,
-    hooks,
-    uncommittedMax: 9,
-  });
+  const state = emptyState();
+  const writer = startWriter({ state, log: hand.log, epoch: 0, clock, newId: randomUUID, hooks, ...limits });
+  return { hand, writer, settle: clock.settle };
+}
+const submit = (id: string, more: object = {}) =>
+  ({ type: "submit-task", submission: readTaskBody(task(id, more) as never).submission }) as const;
+
+test("what is decided as one lies in one batch, and so does all of a plan", async () => {
+  const { hand, writer, settle } = writerOn({ batchMax: 3 });
+  const plans = createPlans(writer);
+  await writer.run(submit("t"));
+  hand.appends.length = 0;
+  hand.hold();
+  writer.execute(submit("sent"));
+  await settle();
+  for (const id of ["a", "b"]) writer.execute(submit(id));
+  writer.execute(submit("c", { project: "new" }));
+  for (const id of ["d", "e"]) writer.execute(submit(id));
+  const put = plans.put("p", { tasks: { f: "true", g: "true", h: "true", i: "true" } });
+  hand.release();
+  await put;
+  assert.deepEqual(
+    hand.appends.map(({ events }) => events),
+    [1, 4, 7],
+    "c is the third, and comes with its project; the plan begins with the third",
+  );
+});
+
+test("while too much waits for the disk, what adds work is refused, and what ends work never is", async () => {
+  const { hand, writer, settle } = writerOn({ uncommittedMax: 9 });
   const settings = { slots: 9, capabilities: [], cpu: null, memory: null, zone: null, status: "ready" } as const;
   const join = (worker: string) =>
     ({ type: "join-worker", worker: workerId(worker), kind: "local", settings }) as const;
-  const submit = (id: string) =>
-    ({ type: "submit-task", submission: readTaskBody(task(id) as never).submission }) as const;
   await writer.run({ ...join("w"), session: "s" });
   for (const id of ["a", "b"]) await writer.run(submit(id));
   await settle();

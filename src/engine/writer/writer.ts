@@ -86,6 +86,8 @@ type WriterOptions = {
   readonly storage?: Pick<StorageGuard, "weigh">;
   /** How many events may wait for the disk before what adds work is refused. */
   readonly uncommittedMax?: number;
+  /** How many events a batch takes before the next begins. */
+  readonly batchMax?: number;
 };
 
 /** What a command brings along lies beside the event that tells of it. */
@@ -95,6 +97,7 @@ const CARRIERS: ReadonlySet<Event["kind"]> = new Set([
 
 export function startWriter(options: WriterOptions): Writer {
   const { state, log, epoch, clock, newId, hooks, storage, uncommittedMax = UNCOMMITTED_EVENTS_MAX } = options;
+  const { batchMax } = options;
   const phase = { scheduled: false, admitting: true, stopped: null as DroverError | null };
   let cancelAlarm: (() => void) | null = null;
 
@@ -106,6 +109,7 @@ export function startWriter(options: WriterOptions): Writer {
     epoch,
     newId,
     signing: createHeadSigning({ log, rule: () => state.config.log.signEvery, later }),
+    ...(batchMax === undefined ? {} : { batchMax }),
     onCommitted: hooks.onCommitted,
     onFailed: stop,
   });
@@ -121,13 +125,15 @@ export function startWriter(options: WriterOptions): Writer {
 
   function execute(command: Command, payload?: string, given?: Instant): Decided {
     if (phase.stopped !== null) throw phase.stopped;
-    if (ADDS_WORK.has(command.type)) admit(command.type === "put-plan" ? eventsWith(command) : 0);
+    const more = command.type === "put-plan" ? eventsWith(command) : 0;
+    if (ADDS_WORK.has(command.type)) admit(more);
     const at = given ?? (REPORTS.has(command.type) ? nowOrLast() : logClock.now());
     try {
       const decided = decide(state, command, at);
       if (decided.ok && decided.value.events.length > 0) {
         const full = storage?.weigh(command, at) ?? null;
         if (full !== null) return fail(full);
+        commits.begin(decided.value.events.length + more);
         for (const event of decided.value.events) apply(event, payload);
         poke();
       }
@@ -176,6 +182,7 @@ export function startWriter(options: WriterOptions): Writer {
     for (let step = 0; step < STEPS_PER_TURN_MAX; step++) {
       const events = nextStep(state, at);
       if (events.length === 0) return;
+      commits.begin(events.length);
       for (const event of events) apply(event, undefined);
     }
     poke();
