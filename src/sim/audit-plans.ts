@@ -46,13 +46,13 @@ const workOf = (id: string): string => id.slice(0, id.lastIndexOf("."));
 function auditRepeat(shadow: Shadow, event: EventOf<"task-submitted">, complain: Complain): void {
   const plan = shadowPlanOf(shadow, event);
   if (plan === undefined) return;
-  const done = known(shadow, plan.heldBefore).find(
-    ({ spec, outcome }) => outcome === "done" && workOf(spec.task) === workOf(event.task),
+  const done = known(shadow, [...plan.heldBefore, ...plan.held]).find(
+    ({ spec: { task }, outcome }) => task !== event.task && outcome === "done" && workOf(task) === workOf(event.task),
   );
   if (done !== undefined) complain("plan-repeats", `${event.task} is to do what ${done.spec.task} has done`);
 }
 
-const known = ({ tasks }: Shadow, ids: ReadonlySet<string>): ShadowTask[] =>
+const known = ({ tasks }: Shadow, ids: Iterable<string>): ShadowTask[] =>
   [...ids].flatMap((id) => tasks.get(id as never) ?? []);
 
 /** The same document with the same tasks, not begun anew, has the same ids. */

@@ -286,10 +286,9 @@ function notePlan(shadow: Shadow, event: EventOf<"plan-put" | "plan-paused" | "p
     const { run, failsFast, tasks: entries, documentHash } = event;
     // One that somebody has paused stays so; one that a failure has paused goes on.
     const paused = known?.paused === "asked" ? "asked" : null;
-    const seq = known?.seq ?? shadow.seq;
     const held = new Set<string>([...entries.map((entry) => entry.id), ...event.others]);
     const kept = { held, heldBefore: known?.held ?? new Set<string>() };
-    plans.set(event.plan, { run, failsFast, tasks: entries, ...kept, documentHash, seq, paused, hasFailed: false });
+    plans.set(event.plan, { run, failsFast, tasks: entries, ...kept, documentHash, paused, hasFailed: false });
   } else if (event.kind === "plan-removed") plans.delete(event.plan);
   else if (known !== undefined) {
     const paused = event.kind === "plan-paused" ? event.cause : null;

@@ -90,8 +90,6 @@ export type ShadowPlan = Pick<EventOf<"plan-put">, "run" | "failsFast" | "tasks"
   /** The tasks whose records it keeps, and those that it kept until it was put last. */
   readonly held: ReadonlySet<string>;
   readonly heldBefore: ReadonlySet<string>;
-  /** The event that put it first. */
-  readonly seq: number;
   readonly paused: string | null;
   /** It fails fast, and a task of it has failed since it was put; it is paused for that when nobody else has it so. */
   readonly hasFailed: boolean;
