@@ -284,8 +284,8 @@ async function startParts(options: OpenOptions, log: Log, config: Config | null)
   const progressOf = (task: string): unknown => workers.progressOf(task) ?? remote.progressOf(task);
   const snapshots = createSnapshotter({
     log,
+    writer,
     config: () => state.config,
-    now: writer.now,
     lastSeq: snapshotSeq,
     onFailure: (error) => onWarning(snapshotWarning(error, state.config.log.snapshotEvery)),
     onPruned: feed.onPruned,

@@ -10,7 +10,13 @@ import { emptyState } from "../../src/core/empty-state.ts";
 import { evolve } from "../../src/core/evolve.ts";
 import { checkInvariants } from "../../src/core/invariants/invariants.ts";
 import type { State } from "../../src/core/model/state.ts";
-import { restore, SNAPSHOT_FORMAT, SnapshotUnreadable, snapshotLines } from "../../src/core/snapshot/snapshot.ts";
+import {
+  capturedLines,
+  restore,
+  SNAPSHOT_FORMAT,
+  SnapshotUnreadable,
+  snapshotLines,
+} from "../../src/core/snapshot/snapshot.ts";
 import { holds } from "../kits/laws/cases.ts";
 import { diceFrom, history, PLAIN, STARTED_AT } from "../kits/laws/histories.ts";
 import { bytesOf, type Life, live, pumpDry, step } from "../kits/laws/live.ts";
@@ -41,6 +47,23 @@ test("a state restored at any point goes on identically, however often it is res
       },
     });
     if (copy !== null) assert.equal(bytesOf(copy), bytesOf(state));
+  });
+});
+
+test("lines that were captured stay those of their moment, whatever happens before they are taken", () => {
+  holds(500, history, (seeds) => {
+    const at = diceFrom(seeds.length + (seeds[0] ?? 0)).below(seeds.length);
+    let commands = 0;
+    let captured: Iterable<string> = [];
+    let expected = "";
+    live(seeds, {
+      onCommand: (state, { type }) => {
+        if (type === "pump" || commands++ !== at) return;
+        captured = capturedLines(state);
+        expected = bytesOf(state);
+      },
+    });
+    assert.equal([...captured].join("\n"), expected);
   });
 });
 

@@ -1,3 +1,3 @@
 /** What other layers may use of this room. */
 
-export { restore, restoring, snapshotLines } from "./snapshot.ts";
+export { capturedLines, changingLines, restore, restoring, snapshotLines } from "./snapshot.ts";

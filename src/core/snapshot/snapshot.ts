@@ -45,16 +45,62 @@ export { restore, restoring } from "./restore.ts";
 
 /** The state must not change while its lines are being taken. */
 export function* snapshotLines(state: ReadonlyState): Generator<string> {
-  let lines = 0;
-  for (const row of rowsOf(state)) {
-    lines++;
-    yield JSON.stringify(row);
-  }
-  const end: format.EndOfFileRow = ["end", lines];
-  yield JSON.stringify(end);
+  yield* closed(written(rowsOf(state)));
 }
 
 function* rowsOf(state: ReadonlyState): Generator<format.Row> {
+  yield* rowsAbove(state);
+  for (const stone of waiting(state.remembered)) yield stoneRow(stone, stone.children, false);
+  yield* rowsBelow(state);
+}
+
+/**
+ * The same lines, of a state that may change as soon as this returns. What can change is written now. Of tombstones
+ * whose time is not up, which may be many, only how many children each has can change, and whether they are due: they
+ * are written as they are taken.
+ */
+export function capturedLines(state: ReadonlyState): Generator<string> {
+  const above = [...written(rowsAbove(state))];
+  const stones = [...waiting(state.remembered)];
+  const children = new Map<ReadonlyTombstone, number>();
+  for (const stone of stones) if (stone.children > 0) children.set(stone, stone.children);
+  const below = [...written(rowsBelow(state))];
+
+  function* lines(): Generator<string> {
+    yield* above;
+    for (const stone of stones) yield JSON.stringify(stoneRow(stone, children.get(stone) ?? 0, false));
+    yield* below;
+  }
+  return closed(lines());
+}
+
+/** About how many lines `capturedLines` writes at once. */
+export function changingLines({ tasks, remembered, tombstones, ...state }: ReadonlyState): number {
+  const { permits, loads, fleet, groups, plans, callbacks, schedules, tabs, artifacts, rejected, ledger } = state;
+  const others: readonly { readonly size: number }[] = [
+    ...[permits, loads, fleet.byId, groups, plans, callbacks.wanted, callbacks.due, schedules, tabs, artifacts],
+    ...[rejected, ledger.types.rows, ledger.labels.rows],
+  ];
+  return others.reduce((sum, { size }) => sum + size, tasks.size + tombstones.size - remembered.length);
+}
+
+function* written(rows: Iterable<format.Row>): Generator<string> {
+  for (const row of rows) yield JSON.stringify(row);
+}
+
+/** With the line that says how many went before it. */
+function* closed(lines: Iterable<string>): Generator<string> {
+  let count = 0;
+  for (const line of lines) {
+    count++;
+    yield line;
+  }
+  const end: format.EndOfFileRow = ["end", count];
+  yield JSON.stringify(end);
+}
+
+/** All that stands above the tombstones whose time is not up. */
+function* rowsAbove(state: ReadonlyState): Generator<format.Row> {
   const { seq, at, paused, cursor, levels, totals } = state;
   yield ["drover", format.SNAPSHOT_FORMAT, seq, at, paused, cursor, levels.origin, levels.highest, totalsRow(totals)];
   yield ["config", state.base, state.patch];
@@ -81,8 +127,11 @@ function* rowsOf(state: ReadonlyState): Generator<format.Row> {
   for (const name of [...state.artifacts.keys()].sort()) {
     yield ["artifact", name, Array.from(state.artifacts.get(name) ?? [], (task) => task.seq)];
   }
-  for (const stone of waiting(state.remembered)) yield stoneRow(stone);
-  for (const stone of byId(state.tombstones.values())) if (stone.due) yield stoneRow(stone);
+}
+
+function* rowsBelow(state: ReadonlyState): Generator<format.Row> {
+  if (state.tombstones.size > state.remembered.length)
+    for (const stone of byId(dueStones(state))) yield stoneRow(stone, stone.children, true);
   for (const [agent, count] of state.rejected) yield ["rejected", agent, count];
   for (const task of [...state.callbacks.wanted.keys()].sort())
     yield ["callback", task, null, null, null, state.callbacks.wanted.get(task) as string];
@@ -93,6 +142,11 @@ function* rowsOf(state: ReadonlyState): Generator<format.Row> {
     yield ["schedule", id, body, nextAt, lastAt, lastTask];
   }
   yield* ledgerRows(state.ledger);
+}
+
+/** Those that stay only because a child names them. */
+function* dueStones({ tombstones }: ReadonlyState): Generator<ReadonlyTombstone> {
+  for (const stone of tombstones.values()) if (stone.due) yield stone;
 }
 
 /** In the order in which they began: the first goes first. */
@@ -315,9 +369,8 @@ function attemptRow(attempt: ReadonlyAttempt): format.AttemptRow {
   ];
 }
 
-function stoneRow(stone: ReadonlyTombstone): format.StoneRow {
-  const { id, bodyHash, phase, depth, priority, parent, createdAt, endedAt, seq, endSeq, children, due, lastWorker } =
-    stone;
+function stoneRow(stone: ReadonlyTombstone, children: number, due: boolean): format.StoneRow {
+  const { id, bodyHash, phase, depth, priority, parent, createdAt, endedAt, seq, endSeq, lastWorker } = stone;
   const code = format.PHASES.indexOf(phase);
   return [
     ...(["tombstone", id, bodyHash, code, depth, priority, parent, endedAt, seq, endSeq, children, due] as const),

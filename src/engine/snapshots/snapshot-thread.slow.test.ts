@@ -1,6 +1,6 @@
 /**
- * Snapshots of a log on the disk: made by a thread while the engine goes on, found by the next life, and given up
- * without a trace when the engine closes.
+ * Snapshots of a log on the disk: made by a thread if there is much, while the engine goes on; found by the next life;
+ * and given up without a trace when the engine closes.
  */
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -9,18 +9,25 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import { snapshotLines } from "../../core/snapshot/index.ts";
 import { nextTurn } from "../../std/clock.ts";
 import { createTestDrover } from "../../testing/index.ts";
-import { openDrover } from "../drover.ts";
+import { type Drover, openDrover } from "../drover.ts";
 
 const AT = 1_000_000_000;
 const task = (id: string) => ({ id, agentId: "ann", action: "build" });
 
+/** More than the engine writes by itself. */
+async function queueMany(drover: Drover): Promise<void> {
+  for (let round = 0; round < 12; round++)
+    await drover.submitBatch({ agentId: "ann", tasks: Array.from({ length: 1000 }, () => ({ action: "build" })) });
+}
+const MANY = { scheduler: { maxBatch: 1000, maxQueue: 20_000, maxPerAgent: 20_000 } };
+
 test("D4 the event loop goes on turning while a snapshot is made", async () => {
   const data = await mkdtemp(join(tmpdir(), "drover-turning-"));
-  const drover = await openDrover({ data });
-  for (let round = 0; round < 20; round++)
-    await drover.submitBatch({ agentId: "ann", tasks: Array.from({ length: 50 }, () => ({ action: "build" })) });
+  const drover = await openDrover({ data, config: MANY });
+  await queueMany(drover);
   let turns = 0;
   let isMade = false;
   const made = drover.snapshot().finally(() => {
@@ -53,7 +60,23 @@ test("C17 each life on one log has its own epoch, and finds what the former left
   await rm(data, { recursive: true });
 });
 
-test("a snapshot in a directory is made by a thread, serves the next open, and the last two are kept", async () => {
+test("a snapshot that a thread made serves the next open, and so does a small one behind it", async () => {
+  const data = await mkdtemp(join(tmpdir(), "drover-large-"));
+  const first = await openDrover({ data, config: MANY });
+  await queueMany(first);
+  await first.snapshot();
+  const lines = [...snapshotLines(first.state)].slice(1);
+  await first.close();
+  const second = await openDrover({ data, config: MANY });
+  assert.deepEqual([...snapshotLines(second.state)].slice(1), lines);
+  for (const { taskId } of (await second.tasks({ limit: 1000 })).tasks) await second.cancel(taskId);
+  await second.snapshot();
+  assert.ok((await second.verify()).ok);
+  await second.close();
+  await rm(data, { recursive: true });
+});
+
+test("a snapshot in a directory serves the next open, and the last two are kept", async () => {
   const data = await mkdtemp(join(tmpdir(), "drover-snapshot-"));
   const first = await createTestDrover({ at: AT, data });
   const seqs: number[] = [];

@@ -11,14 +11,19 @@ import { encodeEvent } from "../../../test/kits/encode-event.ts";
 import { fewTurns } from "../../../test/kits/waits.ts";
 import { instant, seq } from "../../core/base/brand.ts";
 import { DEFAULT_CONFIG } from "../../core/config/config.ts";
+import type { State } from "../../core/model/index.ts";
 import { createMemoryLog } from "../../log/memory/memory-log.ts";
 import { openDrover } from "../drover.ts";
+import { recover } from "../writer/recovery.ts";
 import { createSnapshotter, fileInProgress, type Snapshotter } from "./snapshotter.ts";
 
 const config = { ...DEFAULT_CONFIG, log: { ...DEFAULT_CONFIG.log, snapshotEvery: 1 } };
 
-async function begin(): Promise<{
+const writerOf = (state: State) => ({ state, settled: async () => {}, now: () => instant(1) });
+
+async function begin(changingMax?: number): Promise<{
   log: ReturnType<typeof createMemoryLog>;
+  state: State;
   snapshots: Snapshotter;
   failures: unknown[];
 }> {
@@ -26,12 +31,13 @@ async function begin(): Promise<{
   const event = { kind: "engine-started", at: instant(1), coreVersion: "1", policyHash: "" } as const;
   await log.append(seq(0), 1, { firstSeq: seq(1), records: [{ bytes: encodeEvent(event, null) }] }, "first");
   const failures: unknown[] = [];
+  const { state } = await recover(log);
   const snapshots = createSnapshotter({
-    onPruned: () => {},
-    ...{ log, directory: null, lastSeq: seq(0), config: () => config, now: () => 1 },
+    ...{ onPruned: () => {}, ...(changingMax === undefined ? {} : { changingMax }) },
+    ...{ log, writer: writerOf(state), lastSeq: seq(0), config: () => config },
     onFailure: (error) => failures.push(error),
   });
-  return { log, snapshots, failures };
+  return { log, state, snapshots, failures };
 }
 
 test("a snapshot begins when enough was committed, and stopping waits for it", async () => {
@@ -45,6 +51,62 @@ test("a snapshot begins when enough was committed, and stopping waits for it", a
   assert.deepEqual(failures, []);
 });
 
+test("a small state is written as the engine holds it, a large one as the log tells it, in equal bytes", async () => {
+  const written: string[] = [];
+  for (const changingMax of [1000, -1]) {
+    const { log, snapshots } = await begin(changingMax);
+    assert.equal(await snapshots.make(), 1);
+    assert.equal(await snapshots.make(), 1, "nothing new, nothing stored");
+    const parts: Uint8Array[] = [];
+    for await (const chunk of (await log.loadSnapshot())?.chunks ?? []) parts.push(chunk);
+    written.push(Buffer.concat(parts).toString());
+  }
+  assert.equal(written[0], written[1]);
+  assert.match(written[0] ?? "", /^\["drover",/);
+});
+
+test("a snapshot of much is put off for as long as four are due", async () => {
+  for (const [changingMax, expected] of [
+    [1000, 10],
+    [-1, 40],
+  ] as const) {
+    const { log, state } = await begin();
+    const every = { ...config, log: { ...config.log, snapshotEvery: 10 } };
+    let begunAt = 0;
+    let at = 0;
+    const snapshots = createSnapshotter({
+      ...{ onPruned: () => {}, onFailure: () => {}, changingMax },
+      ...{ writer: writerOf(state), lastSeq: seq(0), config: () => every },
+      log: {
+        ...log,
+        checkpoints: () => {
+          begunAt = at;
+          return log.checkpoints();
+        },
+      },
+    });
+    while (begunAt === 0 && at < 50) snapshots.onCommitted(seq(++at));
+    await snapshots.stop();
+    assert.equal(begunAt, expected);
+  }
+});
+
+test("what the engine holds is stored once it is durable, and not if it never is", async () => {
+  const { log, state } = await begin();
+  const durable = Promise.withResolvers<void>();
+  const snapshots = createSnapshotter({
+    ...{ onPruned: () => {}, onFailure: () => {} },
+    ...{ log, lastSeq: seq(0), config: () => config },
+    writer: { ...writerOf(state), settled: () => durable.promise },
+  });
+  const made = snapshots.make();
+  await fewTurns(5);
+  assert.deepEqual(await log.checkpoints(), []);
+  durable.reject(new Error("the disk is gone"));
+  await assert.rejects(made, { message: "the disk is gone" });
+  assert.deepEqual(await log.checkpoints(), []);
+});
+
 test("what is committed while the engine closes begins no snapshot", async () => {
   const { log, snapshots, failures } = await begin();
   await snapshots.stop();
@@ -55,13 +117,13 @@ test("what is committed while the engine closes begins no snapshot", async () =>
 });
 
 test("one that failed is tried again so many events later, not at every commit", async () => {
-  const { log, failures } = await begin();
+  const { log, state, failures } = await begin();
   let tries = 0;
   const broken = { ...log, checkpoints: () => Promise.reject(new Error(`no ${++tries}`)) };
   const every = { ...config, log: { ...config.log, snapshotEvery: 10 } };
   const snapshots = createSnapshotter({
     onPruned: () => {},
-    ...{ log: broken, directory: null, lastSeq: seq(0), config: () => every, now: () => 1 },
+    ...{ log: broken, writer: writerOf(state), lastSeq: seq(0), config: () => every },
     onFailure: (error) => failures.push(String(error)),
   });
   const triedAt: number[] = [];

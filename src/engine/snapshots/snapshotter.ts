@@ -1,10 +1,15 @@
 /**
  * Snapshots without a pause.
  *
- * Every `log.snapshotEvery` events a thread does what a restart would do: it reads the last snapshot and the
- * events behind it from the log and writes the state it arrives at. The engine's own thread only copies
- * the finished file into its place, in small pieces. What is older than `log.retain` is then pruned, except
- * payloads that live tasks still need. A log that is only in memory is read in this thread: it is small.
+ * A snapshot is made every `log.snapshotEvery` events. Where little can change, be there ever so many tombstones, the
+ * engine writes what it holds: in one step of some milliseconds all that can change, and the rest a little at a time.
+ * It is stored once the events it rests on are. A large state would hold up the engine for too long, so of that one a
+ * thread does what a restart would do: it reads the last snapshot and the events behind it from the log and writes the
+ * state it arrives at, and the engine's own thread only copies the finished file into its place. That costs as much as
+ * it cost to apply those events, so it is put off for a while: what is much under a load may be little behind it. A log
+ * that is only in memory is read in this thread.
+ *
+ * What is older than `log.retain` is then pruned, except payloads that live tasks still need.
  * One that fails is tried again after as many events more, not at the next commit: it would fail again.
  */
 import { createReadStream, readdirSync, rmSync } from "node:fs";
@@ -14,13 +19,21 @@ import { Worker } from "node:worker_threads";
 import { type Seq, seq } from "../../core/base/index.ts";
 import type { Config } from "../../core/config/index.ts";
 import type { State } from "../../core/model/index.ts";
+import { changingLines } from "../../core/snapshot/index.ts";
 import { decodeEvent } from "../../log/format/index.ts";
 import type { Log } from "../../log/index.ts";
-import { recover, snapshotChunks } from "../writer/recovery.ts";
+import { capturedChunks, recover, snapshotChunks } from "../writer/recovery.ts";
+import type { Writer } from "../writer/writer.ts";
 
 /** What a snapshot is called while it is being written. */
 export const fileInProgress = (at: number): string => `snapshot-in-progress-${at}.tmp`;
 const IN_PROGRESS = /^snapshot-in-progress-\d+\.tmp$/;
+
+/** What the engine writes at once, at most: about ten milliseconds' worth. A tombstone that is only noted is cheap. */
+const CHANGING_MAX = 10_000;
+const NOTED_MAX = 250_000;
+/** A state that is large when a snapshot is due may be small soon: so many times as many events are waited for that. */
+const LATE = 4;
 
 type Made = { readonly seq: Seq; readonly keep: readonly Seq[] };
 /** What the thread answers; no file if there was nothing new. */
@@ -35,17 +48,21 @@ export type Snapshotter = {
 
 export function createSnapshotter(deps: {
   readonly log: Log;
+  readonly writer: Pick<Writer, "state" | "settled" | "now">;
   readonly config: () => Config;
-  readonly now: () => number;
   readonly lastSeq: Seq;
   readonly onFailure: (error: unknown) => void;
   readonly onPruned: () => void;
+  /** How many lines the engine writes at once. */
+  readonly changingMax?: number;
 }): Snapshotter {
-  const { log, config, now } = deps;
+  const { log, config, changingMax = CHANGING_MAX } = deps;
+  const { state, settled, now } = deps.writer;
   const { directory } = log;
   if (directory !== null) sweep(directory);
   /** The event of the last snapshot, or the one at which making one failed. */
   let last: number = deps.lastSeq;
+  let stored: number = deps.lastSeq;
   let seen: number = deps.lastSeq;
   let busy: Promise<Seq> | null = null;
   let worker: Worker | null = null;
@@ -55,8 +72,8 @@ export function createSnapshotter(deps: {
 
   async function work(): Promise<Seq> {
     const before = await prunableSeq(log, now() - config().log.retain);
-    const made = directory === null ? await here(before) : await inThread(directory, before);
-    last = made.seq;
+    const made = await madeOf(before);
+    last = stored = made.seq;
     if (before > 0) {
       await log.prune(before, made.keep);
       deps.onPruned();
@@ -64,11 +81,27 @@ export function createSnapshotter(deps: {
     return made.seq;
   }
 
-  async function here(before: Seq): Promise<Made> {
-    const { state, hash, snapshotSeq } = await recover(log);
-    const at = { seq: seq(state.seq), hash };
-    if (at.seq > snapshotSeq) await log.saveSnapshot({ ...at, chunks: snapshotChunks(state) });
-    return { seq: at.seq, keep: neededPayloads(state, before) };
+  const isSmall = (): boolean => changingLines(state) <= changingMax && state.remembered.length <= NOTED_MAX;
+
+  function madeOf(before: Seq): Promise<Made> {
+    if (isSmall()) return ofOwn(before);
+    return directory === null ? byReplay(before) : inThread(directory, before);
+  }
+
+  async function ofOwn(before: Seq): Promise<Made> {
+    const at = seq(state.seq);
+    const keep = neededPayloads(state, before);
+    const chunks = at > stored ? capturedChunks(state) : null;
+    await settled();
+    if (chunks !== null) await log.saveSnapshot({ seq: at, hash: await hashAt(log, at), chunks });
+    return { seq: at, keep };
+  }
+
+  async function byReplay(before: Seq): Promise<Made> {
+    const { state: replayed, hash, snapshotSeq } = await recover(log);
+    const at = { seq: seq(replayed.seq), hash };
+    if (at.seq > snapshotSeq) await log.saveSnapshot({ ...at, chunks: snapshotChunks(replayed) });
+    return { seq: at.seq, keep: neededPayloads(replayed, before) };
   }
 
   async function inThread(home: string, before: Seq): Promise<Made> {
@@ -105,7 +138,9 @@ export function createSnapshotter(deps: {
     make,
     onCommitted(committed) {
       seen = committed;
-      if (stopped || busy !== null || committed - last < config().log.snapshotEvery) return;
+      const { snapshotEvery } = config().log;
+      if (stopped || busy !== null || committed - last < snapshotEvery) return;
+      if (committed - last < LATE * snapshotEvery && !isSmall()) return;
       begin().catch((error) => {
         last = seen;
         if (!stopped) deps.onFailure(error);
@@ -146,6 +181,13 @@ function sweep(directory: string): void {
   } catch {
     // A directory that cannot be read or changed is reported by the log, in better words.
   }
+}
+
+/** The chain's hash after an event that is in the log. */
+async function hashAt(log: Log, at: Seq): Promise<string> {
+  for await (const { hashes } of log.read(seq(at - 1), { payloads: false, bytesMax: 1 }))
+    return Buffer.from(hashes[0] as Uint8Array).toString("hex");
+  throw new Error(`event ${at} is not in the log`);
 }
 
 /** The newest checkpoint older than `oldest`; the last two snapshots must keep the events behind them. */

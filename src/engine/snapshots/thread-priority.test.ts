@@ -43,8 +43,10 @@ const PROGRAM = `
   import { readdirSync, readFileSync } from "node:fs";
   import { getPriority } from "node:os";
   import { openDrover } from ${JSON.stringify(new URL("../drover.ts", import.meta.url).href)};
-  const drover = await openDrover({ data: process.argv[1] });
-  await drover.submit({ agentId: "ann", action: "x" });
+  const config = { scheduler: { maxBatch: 10_000, maxQueue: 20_000, maxPerAgent: 20_000 } };
+  const drover = await openDrover({ data: process.argv[1], config });
+  const tasks = Array.from({ length: 10_000 }, () => ({ action: "x" }));
+  await drover.submitBatch({ agentId: "ann", tasks });
   await drover.snapshot();
   const nameOf = (thread) => readFileSync("/proc/self/task/" + thread + "/comm", "utf8").trim();
   const ofFiles = readdirSync("/proc/self/task").filter((thread) => nameOf(thread) === "libuv-worker");

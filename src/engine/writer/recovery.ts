@@ -7,11 +7,12 @@
 import { type Seq, seq } from "../../core/base/index.ts";
 import { emptyState, evolve } from "../../core/index.ts";
 import type { MutableState, State } from "../../core/model/index.ts";
-import { restore, restoring, snapshotLines } from "../../core/snapshot/index.ts";
+import { capturedLines, restore, restoring, snapshotLines } from "../../core/snapshot/index.ts";
 import { decodeEvent } from "../../log/format/index.ts";
 import { corruptAt, type Log, LogFailure, type ReadBatch, type Snapshot } from "../../log/index.ts";
 
 const CHUNK_BYTES = 256 * 1024;
+const CAPTURED_CHUNK_BYTES = 32 * 1024;
 const START_HASH = "0".repeat(64);
 
 type Recovered = {
@@ -65,13 +66,13 @@ function checked(snapshot: Snapshot, state: MutableState): MutableState {
 }
 
 /** The lines of a snapshot, as bytes in chunks of a comfortable size. */
-function* toChunks(lines: Iterable<string>): Generator<Uint8Array> {
+function* toChunks(lines: Iterable<string>, bytes: number): Generator<Uint8Array> {
   let part: string[] = [];
   let length = 0;
   for (const line of lines) {
     part.push(line, "\n");
     length += line.length + 1;
-    if (length < CHUNK_BYTES) continue;
+    if (length < bytes) continue;
     yield Buffer.from(part.join(""));
     part = [];
     length = 0;
@@ -79,7 +80,10 @@ function* toChunks(lines: Iterable<string>): Generator<Uint8Array> {
   if (length > 0) yield Buffer.from(part.join(""));
 }
 
-export const snapshotChunks = (state: State): Generator<Uint8Array> => toChunks(snapshotLines(state));
+export const snapshotChunks = (state: State): Generator<Uint8Array> => toChunks(snapshotLines(state), CHUNK_BYTES);
+/** The same of a state that may change as soon as this returns, a few at a time: about half a millisecond's worth. */
+export const capturedChunks = (state: State): Generator<Uint8Array> =>
+  toChunks(capturedLines(state), CAPTURED_CHUNK_BYTES);
 
 /** All lines of a snapshot. Chunks may cut a line, even a character, anywhere. */
 async function readLines(chunks: AsyncIterable<Uint8Array>): Promise<string[]> {
