@@ -53,6 +53,8 @@ const RULES: { readonly [Type in Command["type"]]: Rule<Type> } = {
   "put-plan": decidePlan,
   "pause-plan": decidePlan,
   "remove-plan": decidePlan,
+  "renew-plan": decidePlan,
+  "cut-plan": decidePlan,
   "start-engine": decideEngineStart,
   "set-config": (_state, { config, patch = null }, now) => one({ kind: "config-changed", at: now, config, patch }),
   "put-project": decideProject,

@@ -110,6 +110,8 @@ function apply(state: State, event: Exclude<Event, TaskSubmitted>, task: Task | 
     case "plan-paused":
     case "plan-resumed":
     case "plan-removed":
+    case "plan-renewed":
+    case "plan-cut":
       return evolvePlan(state, event);
     case "tasks-rejected":
       return countRejected(state, event.counts);

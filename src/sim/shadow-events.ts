@@ -269,16 +269,22 @@ function noteWorld(shadow: Shadow, event: Event): void {
     case "plan-paused":
     case "plan-resumed":
     case "plan-removed":
+    case "plan-cut":
       return notePlan(shadow, event);
     default:
   }
 }
 
-function notePlan(shadow: Shadow, event: EventOf<"plan-put" | "plan-paused" | "plan-resumed" | "plan-removed">): void {
+type PlanEvent = EventOf<"plan-put" | "plan-paused" | "plan-resumed" | "plan-removed" | "plan-cut">;
+
+function notePlan(shadow: Shadow, event: PlanEvent): void {
   const { plans, tasks, holds } = shadow;
   const known = plans.get(event.plan);
   const queued = [...tasks.values()].filter(({ spec, phase }) => phase === "queued" && isIn(event.plan, spec));
-  const goesOn = event.kind === "plan-put" ? known?.paused === "failed" : event.kind !== "plan-paused";
+  const goesOn =
+    event.kind === "plan-put"
+      ? known?.paused === "failed"
+      : event.kind === "plan-resumed" || event.kind === "plan-removed";
   // What it held up was nothing to do for its project.
   if (known !== undefined && known.paused !== null && goesOn)
     for (const { spec } of queued) comeBack(shadow, spec.project);
@@ -287,9 +293,10 @@ function notePlan(shadow: Shadow, event: EventOf<"plan-put" | "plan-paused" | "p
     // One that somebody has paused stays so; one that a failure has paused goes on.
     const paused = known?.paused === "asked" ? "asked" : null;
     const held = new Set<string>([...entries.map((entry) => entry.id), ...event.others]);
-    const kept = { held, heldBefore: known?.held ?? new Set<string>() };
+    const kept = { isCut: false, held, heldBefore: known?.held ?? new Set<string>() };
     plans.set(event.plan, { run, failsFast, tasks: entries, ...kept, documentHash, paused, hasFailed: false });
   } else if (event.kind === "plan-removed") plans.delete(event.plan);
+  else if (event.kind === "plan-cut") plans.set(event.plan, { ...(known as NonNullable<typeof known>), isCut: true });
   else if (known !== undefined) {
     const paused = event.kind === "plan-paused" ? event.cause : null;
     plans.set(event.plan, { ...known, paused, hasFailed: known.hasFailed && paused !== "failed" });

@@ -91,6 +91,8 @@ export type ShadowPlan = Pick<EventOf<"plan-put">, "run" | "failsFast" | "tasks"
   readonly held: ReadonlySet<string>;
   readonly heldBefore: ReadonlySet<string>;
   readonly paused: string | null;
+  /** It was cancelled: what is not there will not come. */
+  readonly isCut: boolean;
   /** It fails fast, and a task of it has failed since it was put; it is paused for that when nobody else has it so. */
   readonly hasFailed: boolean;
 };
@@ -184,8 +186,10 @@ export const shadowPlanOf = (shadow: Shadow, { group }: TaskSubmitted): ShadowPl
 export const isOfPausedPlan = (shadow: Shadow, { spec }: ShadowTask): boolean =>
   (shadowPlanOf(shadow, spec)?.paused ?? null) !== null;
 /** Tasks of a plan that have not ended, or are not there yet. */
-export const openOf = (shadow: Shadow, { tasks }: ShadowPlan): string[] =>
-  tasks.map(({ id }) => id as string).filter((id) => shadow.tasks.get(id)?.phase !== "ended");
+export const openOf = (shadow: Shadow, { tasks, isCut }: ShadowPlan): string[] =>
+  tasks
+    .map(({ id }) => id as string)
+    .filter((id) => (shadow.tasks.get(id)?.phase ?? (isCut ? "ended" : "missing")) !== "ended");
 export const liveTasks = (shadow: Shadow): ShadowTask[] =>
   [...shadow.tasks.values()].filter(({ attempt }) => attempt !== null);
 export const usedBy = (attempt: ShadowAttempt): number =>

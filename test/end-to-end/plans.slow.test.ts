@@ -61,7 +61,7 @@ test("what is left of another's plan is not cancelled by one of its name", async
 test("a plan of which no task came into the log is put again by a scoped token", async () => {
   await using at = await openServer({ settings: { server: { tokens } } });
   const state = at.drover.state as State;
-  const whose = { agent: null, project: projectId("default") };
+  const whose = { agent: null, documentHash: "", project: projectId("default") };
   const facts = { ...whose, seq: 0, putAt: state.at, directory: null, run: 1, failsFast: false };
   const plan = newPlan({ id: params.id, createdAt: state.at, ...facts, tasks: [], others: [], adopted: 0 });
   state.plans.set(plan.id, { ...plan, open: 1 });

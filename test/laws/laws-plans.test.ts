@@ -19,7 +19,10 @@ const PLANS = ["p", "q", "r"] as const;
 const NAMES = ["a", "b", "c"] as const;
 const steps = fc.array(
   fc.record({
-    what: fc.constantFrom("put", "submit", "pause", "resume", "remove", "finish", "fail", "cancel", "retry", "wait"),
+    what: fc.constantFrom(
+      ...(["put", "submit", "pause", "resume", "remove", "renew", "cut"] as const),
+      ...(["finish", "fail", "cancel", "retry", "wait"] as const),
+    ),
     plan: fc.constantFrom(...PLANS),
     name: fc.constantFrom(...NAMES),
     isFast: fc.boolean(),
@@ -44,6 +47,10 @@ function commandOf({ what, plan, name, isFast }: Step): Command | null {
       return { type: "pause-plan", plan, paused: what === "pause" };
     case "remove":
       return { type: "remove-plan", plan };
+    case "renew":
+      return { type: "renew-plan", plan };
+    case "cut":
+      return { type: "cut-plan", plan };
     case "cancel":
       return { type: "cancel-task", task, reason: null };
     case "retry":

@@ -312,7 +312,13 @@ function checkPlans(state: ReadonlyState, complain: Check): void {
     const phases = Object.keys(plan.counts) as (keyof typeof plan.counts)[];
     const areCounted = phases.every((one) => plan.counts[one] === mine.filter(({ phase }) => phase === one).length);
     complain(areCounted, say("counts its tasks by their phase"));
-    complain(plan.open === plan.tasks.length - plan.adopted - ended, say("counts those that have not ended"));
+    complain(
+      plan.open === plan.tasks.length - plan.adopted - plan.dropped - ended,
+      say("counts those that have not ended"),
+    );
+    const isLost = plan.tasks.length - plan.adopted - plan.dropped < mine.length;
+    complain(!isLost, say("gave up only what never came"));
+    complain(plan.open > 0 || plan.keptSince >= plan.endedAt, say("has its time from its end on"));
     complain((plan.open === 0) === plan.endedAt >= 0, say("has ended if all its tasks have"));
     const isListed = [...items(state.endedPlans)].includes(plan as never);
     complain(isListed === (plan.open === 0), say("is listed as ended if it has"));

@@ -46,7 +46,7 @@ export function joinGroup(state: State, task: Task, id: string): void {
   else task.extra.group = part;
   count(part, task.phase, 1);
   if (part.live > 0) part.endedAt = -1;
-  if (group.plan !== null) joinPlan(group.plan, task);
+  if (group.plan !== null) joinPlan(state, group.plan, task);
 }
 
 /** A task of a group is in another phase. */
@@ -76,7 +76,7 @@ export function leaveGroup(state: State, task: Task): void {
 /** Its tasks are others than before. */
 export function recount(state: State, plan: Plan, group: TaskGroup): void {
   plan.counts = noCounts();
-  plan.open = plan.tasks.length - plan.adopted;
+  plan.open = plan.tasks.length - plan.adopted - plan.dropped;
   for (const { id, phase } of items(group.tasks)) {
     if (!plan.members.has(id)) continue;
     plan.counts[phase]++;
@@ -86,9 +86,16 @@ export function recount(state: State, plan: Plan, group: TaskGroup): void {
   else endPlan(state, plan, plan.endedAt < 0 ? state.at : plan.endedAt);
 }
 
-function endPlan(state: State, plan: Plan, at: number): void {
+export function endPlan(state: State, plan: Plan, at: number): void {
   plan.endedAt = at;
+  plan.keptSince = Math.max(plan.keptSince, at);
   insert(state.endedPlans, plan);
+}
+
+/** How many of its tasks are not there yet. */
+export function missingIn({ tasks, adopted, dropped, counts }: ReadonlyPlan): number {
+  const there = Object.values(counts).reduce((sum, count) => sum + count, 0);
+  return tasks.length - adopted - dropped - there;
 }
 
 /** Whether a plan keeps the record of a task of its group. */
@@ -98,8 +105,15 @@ export const keeps = ({ members, others }: ReadonlyPlan, id: TaskId): boolean =>
 export const keptIn = ({ tasks, others }: ReadonlyPlan): number => tasks.length + others.size;
 
 /** A task has joined the group of a plan. */
-function joinPlan(plan: Plan, task: Task): void {
-  if (plan.members.has(task.id)) plan.counts[task.phase]++;
+function joinPlan(state: State, plan: Plan, task: Task): void {
+  if (!plan.members.has(task.id)) return;
+  plan.counts[task.phase]++;
+  if (plan.dropped === 0) return;
+  // It came after all.
+  if (plan.open === 0) remove(state.endedPlans, plan);
+  plan.dropped--;
+  plan.open++;
+  plan.endedAt = -1;
 }
 
 /** To be called after a plan has failed fast, or has not after all, or is paused or resumed. */

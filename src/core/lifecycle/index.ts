@@ -4,6 +4,7 @@ export { isThrottling, policyOf, refusalForMaking } from "./admission.ts";
 export { nextChange } from "./deadlines.ts";
 export { batchOrder } from "./dependency.ts";
 export { isConfigured } from "./gates.ts";
+export { missingIn } from "./groups.ts";
 export { openBelow } from "./growth.ts";
 export { THROTTLED_MS_MAX } from "./loss.ts";
 export { groupOfPlan } from "./plans.ts";

@@ -15,7 +15,7 @@ import type { AgentId, Instant, ProjectId, TaskId } from "../base/brand.ts";
 import type { Refusal } from "../base/refusal.ts";
 import { isKeptForOthers, keptOf } from "../base/reserve.ts";
 import { fail, ok, type Result, unreachable } from "../base/result.ts";
-import { first, items, remove } from "../collections/sorted-list.ts";
+import { first, insert, items, remove } from "../collections/sorted-list.ts";
 import type { Ahead } from "../model/ahead.ts";
 import { type CommandOf, type Decided, REPEATED, type Submission } from "../model/commands.ts";
 import type { Event, EventOf } from "../model/events.ts";
@@ -26,7 +26,7 @@ import type { State, TaskGroup } from "../model/state.ts";
 import { dropHold } from "../turn/hold.ts";
 import { settleQueue } from "../turn/queue.ts";
 import { projectFor, refusalForBacklog, refusalForFields, refusalForRoom } from "./admission.ts";
-import { groupFor, keeps, keptIn, listFailed, recount } from "./groups.ts";
+import { groupFor, keeps, keptIn, listFailed, missingIn, recount } from "./groups.ts";
 import { decideCancel, decideRetry } from "./task-commands.ts";
 import { countReady, holdRecord } from "./transitions.ts";
 
@@ -36,7 +36,9 @@ export const HELD_BY_PLANS_MAX = 100_000;
 /** The group of a plan's tasks. */
 export const groupOfPlan = (plan: string): string => `plan:${plan}`;
 
-type PlanCommand = CommandOf<"put-plan" | "pause-plan" | "remove-plan">;
+type PlanCommand = CommandOf<"put-plan" | "pause-plan" | "remove-plan" | "renew-plan" | "cut-plan">;
+/** To be put as it was renews a plan once in so many parts of its time. */
+const RENEWALS = 10;
 
 export function decidePlan(state: ReadonlyState, command: PlanCommand, now: Instant): Decided {
   const { plan: id } = command;
@@ -45,6 +47,12 @@ export function decidePlan(state: ReadonlyState, command: PlanCommand, now: Inst
   if (plan === undefined) return fail({ type: "plan-unknown", plan: id });
   if (command.type === "remove-plan")
     return plan.open > 0 ? fail({ type: "plan-live", plan: id }) : ok({ events: [removed(id, false, now)] });
+  if (command.type === "cut-plan")
+    return missingIn(plan) === 0 ? REPEATED : ok({ events: [{ kind: "plan-cut", at: now, plan: id }] });
+  if (command.type === "renew-plan") {
+    const isFresh = plan.open > 0 || now - plan.keptSince < state.config.scheduler.planTtl / RENEWALS;
+    return isFresh ? REPEATED : ok({ events: [{ kind: "plan-renewed", at: now, plan: id }] });
+  }
   if (command.paused === (plan.paused !== null)) return REPEATED;
   const event: Event = command.paused
     ? { kind: "plan-paused", at: now, plan: id, cause: "asked" }
@@ -277,7 +285,7 @@ export function duePlan(state: ReadonlyState, now: Instant): Event | null {
   const oldest = first(state.endedPlans);
   if (oldest === undefined) return null;
   const { planTtl, plansMax } = state.config.scheduler;
-  if (oldest.endedAt + planTtl <= now) return removed(oldest.id, true, now);
+  if (oldest.keptSince + planTtl <= now) return removed(oldest.id, true, now);
   // There may be fewer than there were: the config says so, or the log is of an older version.
   const what = state.plans.size > plansMax ? "plans" : state.heldByPlans > HELD_BY_PLANS_MAX ? "tasks" : null;
   const plan = what === null ? null : takeOldest(holdingsIn(state, ""), what, null);
@@ -286,11 +294,11 @@ export function duePlan(state: ReadonlyState, now: Instant): Event | null {
 
 /** When a plan is forgotten by time alone. */
 export const nextPlanExpiry = ({ endedPlans, config }: ReadonlyState): number =>
-  (first(endedPlans)?.endedAt ?? Number.POSITIVE_INFINITY) + config.scheduler.planTtl;
+  (first(endedPlans)?.keptSince ?? Number.POSITIVE_INFINITY) + config.scheduler.planTtl;
 
 export function evolvePlan(
   state: State,
-  event: EventOf<"plan-put" | "plan-paused" | "plan-resumed" | "plan-removed">,
+  event: EventOf<"plan-put" | "plan-paused" | "plan-resumed" | "plan-removed" | "plan-renewed" | "plan-cut">,
 ): void {
   if (event.kind === "plan-put") return putPlan(state, event);
   const plan = state.plans.get(event.plan) as Plan;
@@ -301,6 +309,14 @@ export function evolvePlan(
       return setPaused(state, plan, null);
     case "plan-removed":
       return removePlan(state, plan);
+    case "plan-renewed":
+      remove(state.endedPlans, plan);
+      plan.keptSince = event.at;
+      insert(state.endedPlans, plan);
+      return;
+    case "plan-cut":
+      plan.dropped += missingIn(plan);
+      return recount(state, plan, groupOf(state, plan));
     default:
       return unreachable(event);
   }
@@ -324,8 +340,9 @@ function setPaused(state: State, plan: Plan, cause: Plan["paused"]): void {
 const groupOf = (state: State, { id }: Plan): TaskGroup => state.groups.get(groupOfPlan(id)) as TaskGroup;
 
 function putPlan(state: State, event: EventOf<"plan-put">): void {
-  const { plan: id, at, project, agent, directory, run, failsFast, tasks, adopted } = event;
-  const facts = { seq: state.seq, putAt: at, project, agent, directory, run, failsFast, tasks, adopted };
+  const { plan: id, at, project, agent, directory, run, failsFast, tasks, adopted, documentHash } = event;
+  const whose = { project, agent, directory, documentHash };
+  const facts = { seq: state.seq, putAt: at, ...whose, run, failsFast, tasks, adopted };
   const known = state.plans.get(id);
   if (known === undefined) {
     const plan = newPlan({ id, createdAt: at, ...facts, others: event.others });
@@ -335,7 +352,7 @@ function putPlan(state: State, event: EventOf<"plan-put">): void {
   }
   if (known.open === 0) remove(state.endedPlans, known);
   const before = { ...known };
-  Object.assign(known, facts, setsOf(event));
+  Object.assign(known, facts, setsOf(event), { dropped: 0, keptSince: at });
   state.heldByPlans += keptIn(known) - keptIn(before);
   recount(state, known, groupOf(state, known));
   for (const task of [...items(groupOf(state, known).tasks)]) {
@@ -347,8 +364,8 @@ function putPlan(state: State, event: EventOf<"plan-put">): void {
   setPaused(state, known, known.paused === "asked" ? "asked" : null);
 }
 
-type PlanFacts = Omit<Plan, "members" | "others" | "counts" | "open" | "endedAt" | "paused" | "hasFailed"> & Others;
-type Others = { readonly others: readonly TaskId[] };
+type Counted = "members" | "others" | "counts" | "open" | "dropped" | "endedAt" | "keptSince" | "paused" | "hasFailed";
+type PlanFacts = Omit<Plan, Counted> & { readonly others: readonly TaskId[] };
 
 const setsOf = ({ tasks, others }: Pick<PlanFacts, "tasks" | "others">): Pick<Plan, "members" | "others"> => ({
   members: new Set(tasks.map((task) => task.id)),
@@ -362,7 +379,9 @@ export const newPlan = (facts: PlanFacts): Plan => ({
   hasFailed: false,
   counts: noCounts(),
   open: 0,
+  dropped: 0,
   endedAt: -1,
+  keptSince: -1,
 });
 
 /** A plan takes what its group has: records that are left of an earlier plan of this name, or those of a snapshot. */

@@ -221,6 +221,10 @@ type CommandFields = {
     paused: boolean;
   };
   "remove-plan": Of<"plan">;
+  /** It is put as it was. */
+  "renew-plan": Of<"plan">;
+  /** All of it is cancelled. */
+  "cut-plan": Of<"plan">;
   "count-rejected": EventFields["tasks-rejected"];
   pump: unknown;
 };

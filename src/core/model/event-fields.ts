@@ -130,6 +130,8 @@ export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "plan-paused": ["plan", "cause"],
   "plan-resumed": ["plan"],
   "plan-removed": ["plan", "expired"],
+  "plan-renewed": ["plan"],
+  "plan-cut": ["plan"],
 };
 
 /** Fields that older logs do not have, and what they mean where they are absent: the last of their kind, in order. */

@@ -495,6 +495,10 @@ export type EventFields = {
     cause: PauseCause;
   };
   "plan-resumed": Of<"plan">;
+  /** It has ended and was put again as it was: it is known for as long again. */
+  "plan-renewed": Of<"plan">;
+  /** What never came of its tasks will not: they count as cancelled. */
+  "plan-cut": Of<"plan">;
   "plan-removed": Of<"plan"> & {
     /** Its time was up, or another plan needed room; otherwise somebody asked for it. */
     expired: boolean;

@@ -18,6 +18,8 @@ export type Plan = {
   /** The event that put it last, beside which its document lies, and when that was. */
   seq: number;
   putAt: Instant;
+  /** The SHA-256 of its document; empty: a snapshot of an older version does not say. */
+  documentHash: string;
   /** Who put it last; null: a log of an older version does not say. */
   agent: AgentId | null;
   /** The project of tasks that name none. */
@@ -37,10 +39,14 @@ export type Plan = {
   others: ReadonlySet<TaskId>;
   /** How many of its tasks were done before they had a group. */
   adopted: number;
+  /** How many of its tasks never came and will not, since it was cancelled: they count as cancelled. */
+  dropped: number;
   /** Those of its tasks that are there, without the adopted ones. */
   counts: PhaseCounts;
   /** How many have not ended, or are not there yet. */
   open: number;
   /** When the last one ended; -1 while one has not. */
   endedAt: number;
+  /** From when on its time is counted once it has ended: that end, or when it was put again after it. */
+  keptSince: number;
 };

@@ -80,7 +80,7 @@ export type PlanRow = [
   ...[tag: "plan", id: string, createdAt: number, seq: number, putAt: number, project: string],
   ...[directory: string | null, run: number, failsFast: boolean, paused: Plan["paused"], hasFailed: boolean],
   ...[endedAt: number, adopted: number, tasks: readonly string[], agent?: string | null],
-  others?: readonly string[],
+  ...[others?: readonly string[], documentHash?: string, keptSince?: number, dropped?: number],
 ];
 /** What few tasks have, by name: absent is what nearly all have. */
 export type ExtraRow = {
@@ -195,7 +195,7 @@ export const LENGTHS: Readonly<Record<Row[0], readonly [least: number, most: num
   task: [14, 15],
   attempt: [15, 15],
   group: [4, 4],
-  plan: [14, 16],
+  plan: [14, 19],
   hold: [3, 3],
   artifact: [3, 3],
   tombstone: [12, 14],

@@ -15,19 +15,26 @@ export function planRow(plan: ReadonlyPlan): PlanRow {
   return [
     ...(["plan", id, createdAt, seq, putAt, project, directory, run, failsFast, paused, hasFailed] as const),
     ...([endedAt, plan.adopted, plan.tasks.flatMap((task) => [task.name, task.id]), plan.agent] as const),
-    [...plan.others],
+    ...([[...plan.others], plan.documentHash, plan.keptSince, plan.dropped] as const),
   ];
 }
 
 /** How far it is, is counted when its tasks are there. */
 export function loadPlan(state: State, row: PlanRow): void {
   const [, id, createdAt, seq, putAt, project, directory, run, failsFast, paused, hasFailed, endedAt] = row;
-  const [, , , , , , , , , , , , adopted, tasks, agent = null, others = []] = row;
+  const [, , , , , , , , , , , , adopted, tasks, agent = null, others = [], documentHash = "", ...last] = row;
+  const [keptSince = endedAt, dropped = 0] = last;
   const times = { createdAt: createdAt as Instant, putAt: putAt as Instant };
   const whose = { project: project as ProjectId, agent: agent as AgentId | null };
-  const facts = { directory, run, failsFast, adopted, ...whose };
+  const facts = { documentHash, directory, run, failsFast, adopted, ...whose };
   const entries = { tasks: entriesOf(tasks), others: others as readonly TaskId[] };
-  const plan = Object.assign(newPlan({ id, seq, ...times, ...facts, ...entries }), { paused, hasFailed, endedAt });
+  const plan = Object.assign(newPlan({ id, seq, ...times, ...facts, ...entries }), {
+    paused,
+    hasFailed,
+    endedAt,
+    keptSince,
+    dropped,
+  });
   listFailed(state, plan);
   state.plans.set(id, plan);
 }

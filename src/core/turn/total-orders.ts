@@ -39,6 +39,6 @@ export const compareSeqs = (left: ReadonlyTask, right: ReadonlyTask): number => 
 export const compareTasks = (left: ReadonlyTask, right: ReadonlyTask): number =>
   left.runnableAt - right.runnableAt || left.seq - right.seq;
 
-/** In the order of their ends. */
-export const comparePlans = (left: Pick<Plan, "endedAt" | "id">, right: Pick<Plan, "endedAt" | "id">): number =>
-  left.endedAt - right.endedAt || (left.id < right.id ? -1 : left.id > right.id ? 1 : 0);
+/** In the order in which their time is up. */
+export const comparePlans = (left: Pick<Plan, "keptSince" | "id">, right: Pick<Plan, "keptSince" | "id">): number =>
+  left.keptSince - right.keptSince || (left.id < right.id ? -1 : left.id > right.id ? 1 : 0);

@@ -3,8 +3,8 @@
  */
 import type { TaskId } from "../../core/base/index.ts";
 import { items } from "../../core/collections/index.ts";
-import { groupOfPlan, summed } from "../../core/lifecycle/index.ts";
-import type { EndPhase, Plan, State, Task, UsageTotals } from "../../core/model/index.ts";
+import { groupOfPlan, missingIn, summed } from "../../core/lifecycle/index.ts";
+import type { Plan, State, Task, UsageTotals } from "../../core/model/index.ts";
 import type { PlanState, PlanSummary, PlanTaskView, PlanView } from "../../protocol/index.ts";
 import { isoTime } from "../../std/index.ts";
 import { usageView } from "../base/charged-tokens.ts";
@@ -25,15 +25,14 @@ export function planSummary(state: State, plan: Plan): PlanSummary {
     (sum, { extra }) => (extra?.usage ? summed(sum, extra.usage) : sum),
     null,
   );
-  const { waiting, done, ...rest } = plan.counts;
-  const there = Object.values(plan.counts).reduce((sum, count) => sum + count, 0);
-  const missing = plan.tasks.length - plan.adopted - there;
+  const { waiting, done, cancelled, ...rest } = plan.counts;
+  const [missing, adopted, dropped] = [missingIn(plan), plan.adopted, plan.dropped];
   return {
     id: plan.id,
     groupId: groupOfPlan(plan.id),
     project: plan.project,
     state: stateOf(plan),
-    counts: { waiting: waiting + missing, ...rest, done: done + plan.adopted },
+    counts: { waiting: waiting + missing, ...rest, done: done + adopted, cancelled: cancelled + dropped },
     total: plan.tasks.length,
     createdAt: isoTime(plan.createdAt),
     putAt: isoTime(plan.putAt),
@@ -44,10 +43,10 @@ export function planSummary(state: State, plan: Plan): PlanSummary {
   };
 }
 
-function stateOf({ open, paused, counts }: Plan): PlanState {
+function stateOf({ open, paused, counts, dropped }: Plan): PlanState {
   if (open > 0) return paused === null ? "running" : "paused";
   if (counts.failed > 0) return "failed";
-  return counts.cancelled > 0 ? "cancelled" : "done";
+  return counts.cancelled + dropped > 0 ? "cancelled" : "done";
 }
 
 export function planView(state: State, plan: Plan): PlanView {
@@ -55,13 +54,13 @@ export function planView(state: State, plan: Plan): PlanView {
   return {
     ...planSummary(state, plan),
     seq: state.seq,
-    tasks: plan.tasks.map(({ name, id }) => taskView(state, name, id, names)),
+    tasks: plan.tasks.map(({ name, id }) => taskView(state, name, id, names) ?? absentView(state, plan, name, id)),
   };
 }
 
-function taskView(state: State, name: string, id: TaskId, names: ReadonlyMap<TaskId, string>): PlanTaskView {
+function taskView(state: State, name: string, id: TaskId, names: ReadonlyMap<TaskId, string>): PlanTaskView | null {
   const task = state.tasks.get(id);
-  if (task === undefined) return { name, taskId: id, needs: [], ...goneView(state.tombstones.get(id)) };
+  if (task === undefined) return null;
   const round = currentRound(task);
   const reason = task.end === null ? (task.extra?.approval?.question ?? null) : task.end.error;
   return {
@@ -81,10 +80,10 @@ function taskView(state: State, name: string, id: TaskId, names: ReadonlyMap<Tas
 /** A question that was answered is no reason any more. */
 const mayHaveReason = ({ end, phase }: Task): boolean => end !== null || phase === "parked";
 
-/** Of a task that was done before plans were held, or that is not there yet. */
-const goneView = (
-  stone: { readonly phase: EndPhase; readonly endedAt: number } | undefined,
-): Pick<PlanTaskView, "state" | "attempt" | "endedAt"> =>
-  stone === undefined
-    ? { state: "waiting", attempt: 0 }
-    : { state: stone.phase, attempt: 0, endedAt: isoTime(stone.endedAt) };
+/** Of a task that was done before plans were held, that is not there yet, or that never came. */
+function absentView({ tombstones }: State, { dropped }: Plan, name: string, id: TaskId): PlanTaskView {
+  const stone = tombstones.get(id);
+  const what = { name, taskId: id, needs: [], attempt: 0 };
+  if (stone !== undefined) return { ...what, state: stone.phase, endedAt: isoTime(stone.endedAt) };
+  return { ...what, state: dropped > 0 ? "cancelled" : "waiting" };
+}

@@ -13,7 +13,7 @@ import { readBody, readOptions } from "../base/call-options.ts";
 import { accepted, refused } from "../base/drover-error.ts";
 import { onceDurable, type Writer } from "../writer/writer.ts";
 import { currentTasks, planSummary, planView, tasksOf } from "./plan-view.ts";
-import { dropMissing, putPlan } from "./put-plan.ts";
+import { putPlan } from "./put-plan.ts";
 
 /** How a plan is put. */
 export type PlanOptions = {
@@ -112,7 +112,7 @@ export function createPlans(writer: Writer): Plans {
     // Those that wait for others first: they are cancelled, not skipped.
     const ids = live.map((task) => task.id).reverse();
     const count = ids.filter((task) => writer.execute({ type: "cancel-task", task, reason }).ok).length;
-    dropMissing(writer, plan);
+    accepted(writer.execute({ type: "cut-plan", plan: plan.id }));
     return onceDurable(writer, () => ({ ...planSummary(state, plan), count }));
   }
 

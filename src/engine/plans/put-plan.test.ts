@@ -179,10 +179,10 @@ test("a plan of which a task never came into the log ends when it is cancelled",
   const { tasks } = await plans.put("p", { tasks: { a: "true", b: { run: "true", needs: "a" } } });
   const missing = { name: "c", id: "p.c.0.0" as TaskId };
   const { project, run } = state.plans.get("p") as Plan;
-  writer.execute({
+  const cutShort = (plan: string, entries: Plan["tasks"]): Command => ({
     ...{
       type: "put-plan",
-      plan: "p",
+      plan,
       project,
       directory: null,
       run,
@@ -191,11 +191,43 @@ test("a plan of which a task never came into the log ends when it is cancelled",
       agent: null,
       others: [],
     },
-    ...{ tasks: [...tasks.map(({ name, taskId }) => ({ name, id: taskId as TaskId })), missing] },
-    ...{ documentHash: "0".repeat(64), documentSize: 2, cancels: [], retries: [], submissions: [] },
+    ...{ tasks: entries, documentHash: "0".repeat(64), documentSize: 2, cancels: [], retries: [], submissions: [] },
   });
+  writer.execute(cutShort("p", [...tasks.map(({ name, taskId }) => ({ name, id: taskId as TaskId })), missing]));
   const { count, state: stands, total } = await plans.cancel("p");
-  assert.deepEqual([count, stands, total], [2, "cancelled", 2]);
+  assert.deepEqual([count, stands, total], [2, "cancelled", 3]);
   assert.deepEqual(checkInvariants(state), []);
   assert.equal(state.plans.get("p")?.open, 0);
+  writer.execute(cutShort("empty", [missing]));
+  const none = await plans.cancel("empty");
+  assert.deepEqual([none.state, none.total, none.counts.cancelled, none.counts.waiting], ["cancelled", 1, 1, 0]);
+  assert.equal((await plans.get("empty")).tasks[0]?.state, "cancelled");
+  assert.equal((await plans.put("empty", { tasks: { c: "true" } })).state, "running", "what is put again may come");
+  assert.deepEqual(checkInvariants(state), []);
+});
+
+test("a put that changes nothing writes nothing, and keeps a plan that has ended for as long again", async () => {
+  await using kit = await createTestDrover({ config: { scheduler: { planTtl: 1000 } } });
+  const { plans, state } = kit.drover;
+  const file = { tasks: { a: "true", b: { run: "true", needs: "a" } } };
+  await plans.put("p", file);
+  const from = state.seq;
+  const again = await plans.put("p", file);
+  assert.deepEqual([again.kept, again.state, state.seq], [2, "running", from]);
+  await plans.put("p", file, { failFast: true });
+  assert.equal(state.seq, from + 1, "another rule is a change");
+  await working(kit, () => null);
+  await kit.settle();
+  const { endedAt } = await plans.get("p");
+  const ended = state.seq;
+  for (let ms = 0; ms < 5000; ms += 50) {
+    await kit.clock.advance(50);
+    assert.equal((await plans.put("p", file, { failFast: true })).endedAt, endedAt);
+  }
+  const kinds: string[] = [];
+  for await (const { payload } of kit.drover.events({ after: ended })) kinds.push(payload.kind);
+  assert.deepEqual([new Set(kinds), kinds.length], [new Set(["plan-renewed"]), 50]);
+  sound(kit);
+  await kit.clock.advance(1000);
+  await assert.rejects(plans.get("p"), { code: "not_found" });
 });

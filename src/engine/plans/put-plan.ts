@@ -8,7 +8,7 @@
 import { isAbsolute } from "node:path";
 import type { AgentId, ProjectId, TaskId } from "../../core/base/index.ts";
 import { groupOfPlan } from "../../core/lifecycle/index.ts";
-import type { Plan, State, Task } from "../../core/model/index.ts";
+import type { CommandOf, Plan, State, Task } from "../../core/model/index.ts";
 import {
   type Found,
   hasEnded,
@@ -133,7 +133,9 @@ function bringAbout(
     retries: retries.map((one) => one.id as TaskId),
     submissions: bodies.map((body) => body.submission),
   } as const;
-  accepted(writer.execute(put, text));
+  const known = state.plans.get(id);
+  const isSame = known !== undefined && isAsItWas(known, put);
+  accepted(isSame ? writer.execute({ type: "renew-plan", plan: id }) : writer.execute(put, text));
   // Those that wait for others first, or the end of one would be the end of the next before it is its turn.
   for (const task of strays) accepted(writer.execute({ type: "cancel-task", task, reason: NO_PART }));
   for (const one of retries) accepted(writer.execute({ type: "retry-task", task: one.id as TaskId }));
@@ -150,38 +152,17 @@ function bringAbout(
 /** A token of an agent puts tasks of that agent alone; who may put those of others says whose it is by the first. */
 const whoPuts = ({ tasks }: PlanFile): AgentId => (tasks[0] as PlanTask).rules.agent as AgentId;
 
-/** Of a plan that is cancelled: what never came into the log is no part of it any more, or it would never end. */
-export function dropMissing(writer: Writer, plan: Plan): void {
-  const { state } = writer;
-  const { id, project, agent, directory, run, failsFast } = plan;
-  const phaseOf = (task: TaskId) => (state.tasks.get(task) ?? state.tombstones.get(task))?.phase ?? null;
-  const isOld = ({ id: task }: Plan["tasks"][number]): boolean =>
-    plan.adopted > 0 && isAdopted(state, id, { id: task, phase: phaseOf(task) });
-  const tasks = plan.tasks.filter((entry) => isIn(state, id, entry.id) || isOld(entry));
-  if (tasks.length === plan.tasks.length) return;
-  const text = canonical({ tasks: {} }, "");
-  const stored = {
-    documentHash: hashOfText(text),
-    documentSize: Buffer.byteLength(text),
-    adopted: tasks.filter(isOld).length,
-  };
-  const put = {
-    type: "put-plan",
-    plan: id,
-    project,
-    agent,
-    directory,
-    run,
-    failsFast,
-    tasks,
-    others: [...plan.others],
-    ...stored,
-    cancels: [],
-    retries: [],
-    submissions: [],
-  } as const;
-  accepted(writer.execute(put, text));
+/** Whether putting this changes nothing. A put lets a plan go on that a failure has paused, so that is a change. */
+function isAsItWas(plan: Plan, put: CommandOf<"put-plan">): boolean {
+  if (put.cancels.length + put.retries.length + put.submissions.length > 0) return false;
+  if (plan.paused === "failed" || plan.hasFailed || plan.dropped > 0) return false;
+  const isEqual = SAME.every((field) => plan[field] === put[field]);
+  if (!isEqual || plan.tasks.length !== put.tasks.length || plan.others.size !== put.others.length) return false;
+  const isThere = ({ name, id }: Plan["tasks"][number], at: number): boolean =>
+    plan.tasks[at]?.id === id && plan.tasks[at]?.name === name;
+  return put.tasks.every(isThere) && put.others.every((id) => plan.others.has(id));
 }
+const SAME = ["documentHash", "project", "agent", "directory", "run", "failsFast", "adopted"] as const;
 
 // ----------------------------------------------------------------- the document
 

@@ -3,9 +3,11 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { projectId } from "../../core/index.ts";
 import { createMemoryLog, createMemoryStore } from "../../log/memory/memory-log.ts";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";
 import type { DroverError } from "../base/drover-error.ts";
+import { createStorageGuard } from "./storage-guard.ts";
 
 const KIB = 1024;
 const SCHEDULES = 10_000;
@@ -212,7 +214,24 @@ test("a plan is weighed with its document and all that comes with it, before any
   assert.equal((await drover.plans.put("p", { tasks: many })).submitted, 200, "whoever has stored nothing may");
   await kit.clock.advance(120_000);
   const again = async (): Promise<void> => {
-    for (let times = 0; times < 20; times++) await drover.plans.put("p", { tasks: many });
+    for (let times = 0; times < 20; times++)
+      await drover.plans.put("p", { tasks: many }, { failFast: times % 2 === 0 });
   };
-  await assert.rejects(again(), { code: "bytes_per_minute" }, "a document that is put again and again counts");
+  await assert.rejects(
+    again(),
+    { code: "bytes_per_minute" },
+    "a document that is put in another way again and again counts",
+  );
+});
+
+test("that a plan is cut or renewed counts, and is never refused", async () => {
+  await using kit = await createTestDrover({ config: { projects: { default: { bytesPerMinute: KIB } } } });
+  const { plans, state } = kit.drover;
+  await plans.put("p", { tasks: { a: "true" } });
+  const guard = createStorageGuard({ state, log: createMemoryLog() });
+  const keeper = { project: projectId("default"), agent: null };
+  for (const type of ["cut-plan", "renew-plan"] as const) {
+    for (let times = 0; times < 20; times++) assert.equal(guard.weigh({ type, plan: "p" }, 0), null);
+    assert.equal(guard.room(keeper, 10, 0)?.type, "bytes-per-minute");
+  }
 });

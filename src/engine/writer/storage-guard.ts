@@ -56,13 +56,6 @@ export function createStorageGuard({ state, log }: { readonly state: State; read
   const held = new Map<ProjectId, RollingSum>();
   const size = { known: 0, since: 0, lookedAt: Number.NEGATIVE_INFINITY, isLooking: false };
 
-  const settingsOf = (project: ProjectId): Pick<Project, "settings" | "source"> => {
-    const known = state.projects.get(project);
-    if (known !== undefined) return known;
-    const [settings, source] = settingsFor(state.config, project);
-    return { settings, source };
-  };
-
   async function measure(): Promise<void> {
     if (size.isLooking || state.config.log.maxBytes === null) return;
     size.isLooking = true;
@@ -85,7 +78,7 @@ export function createStorageGuard({ state, log }: { readonly state: State; read
 
   /** The sums of the last minute that bind this keeper, each with its limit. */
   function minutesOf({ project, agent }: Keeper): readonly Minute[] {
-    const { settings, source } = settingsOf(project);
+    const { settings, source } = settingsOf(state, project);
     const { bytesPerMinute: max } = settings;
     if (max === null) return NO_MINUTES;
     const ofProject = { sum: sumOf(minutes.ofProjects, project, MINUTE_MS, SECONDS), max };
@@ -149,7 +142,7 @@ export function createStorageGuard({ state, log }: { readonly state: State; read
 
   function ofPlan(command: CommandOf<"put-plan">, at: number): Refusal | null {
     const sums = bytesOfPlan(state, command);
-    const { keepers, ofProjects, ofAgents, total } = addedUp(sums, (id) => settingsOf(id).source === "default");
+    const { keepers, ofProjects, ofAgents, total } = addedUp(sums, (id) => settingsOf(state, id).source === "default");
     for (const keeper of keepers.values()) {
       for (const minute of minutesOf(keeper)) {
         const bytes = minute.agent === undefined ? ofProjects.get(keeper.project) : ofAgents.get(minute.agent);
@@ -169,6 +162,12 @@ export function createStorageGuard({ state, log }: { readonly state: State; read
     switch (command.type) {
       case "put-plan":
         return ofPlan(command, at);
+      case "renew-plan":
+      case "cut-plan": {
+        const keeper = state.plans.get(command.plan);
+        if (keeper !== undefined) book(keeper, minutesOf(keeper), CHANGE_BYTES, at);
+        return null;
+      }
       case "submit-task":
         if (paid.size > 0 && paid.delete(command.submission.id)) return null;
         return add(command.submission, command.submission.bodySize + TASK_BYTES, at);
@@ -201,6 +200,13 @@ export function createStorageGuard({ state, log }: { readonly state: State; read
   };
 }
 
+function settingsOf({ projects, config }: State, project: ProjectId): Pick<Project, "settings" | "source"> {
+  const known = projects.get(project);
+  if (known !== undefined) return known;
+  const [settings, source] = settingsFor(config, project);
+  return { settings, source };
+}
+
 type Sum = { readonly keeper: Keeper; readonly bytes: number };
 
 /** By project and by agent; of an agent only what lies in projects without settings of their own. */
@@ -219,14 +225,15 @@ function addedUp(sums: readonly Sum[], isFree: (project: ProjectId) => boolean) 
   return { keepers, ofProjects, ofAgents, total };
 }
 
-/** A plan's document and the names of its tasks, which are its first agent's, and what comes with it. */
+/** A plan's document and the names of its tasks, which are of who puts it, and what comes with it. */
 function bytesOfPlan(
   { tasks }: State,
-  { project, documentSize, tasks: entries, retries, submissions }: CommandOf<"put-plan">,
+  { project, agent, documentSize, tasks: entries, others, retries, submissions }: CommandOf<"put-plan">,
 ): Sum[] {
-  const names = entries.reduce((sum, { name, id }) => sum + name.length + id.length, 0);
+  const left = others.reduce((sum, id) => sum + id.length, 0);
+  const names = entries.reduce((sum, { name, id }) => sum + name.length + id.length, left);
   return [
-    { keeper: { project, agent: submissions[0]?.agent ?? null }, bytes: CHANGE_BYTES + documentSize + names },
+    { keeper: { project, agent }, bytes: CHANGE_BYTES + documentSize + names },
     ...submissions.map((keeper) => ({ keeper, bytes: keeper.bodySize + TASK_BYTES })),
     ...retries.flatMap((id) => {
       const task = tasks.get(id);
