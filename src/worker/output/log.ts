@@ -47,6 +47,8 @@ const KEPT_LINE_MAX = 16 * 1024;
 const RING_MAX = 256 * 1024;
 const RECENT_MAX = 16 * 1024;
 const QUEUE_MAX = 2000;
+/** What is to be done about an error does not say what it was: the line before does. */
+const HINT = /^\s*hint:/i;
 
 export function createOutputLog({ path, bytesMax, clock, redact, onLine }: OutputLogPlan): OutputLog {
   const file = createCappedFile(path, bytesMax);
@@ -62,7 +64,7 @@ export function createOutputLog({ path, bytesMax, clock, redact, onLine }: Outpu
       const kept = shorten(redact.line(text), KEPT_LINE_MAX, lostBytes);
       keep(stream, kept);
       recent.push(kept);
-      if (kept.trim() !== "") lastWords[stream] = kept.trim();
+      if (kept.trim() !== "" && (lastWords[stream] === "" || !HINT.test(kept))) lastWords[stream] = kept.trim();
       onLine(stream, text, lostBytes);
     });
   }
