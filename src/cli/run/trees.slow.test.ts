@@ -53,6 +53,21 @@ tasks:
   assert.equal(code, 0, out);
 });
 
+test("the diff of a task that merges has what it merged, and that of one that goes on only its own", {
+  timeout: 60_000,
+}, async () => {
+  using place = planDirectory(`tasks:
+  a: { run: echo of-a > a, worktree: true }
+  b: { run: echo of-b > b, worktree: { from: a }, needs: a }
+  both: { run: echo of-both > both, worktree: { merge: [a, b] }, needs: [a, b] }`);
+  repositoryOf(place);
+  assert.equal((await place.run()).code, 0);
+  const linesOf = async (task: string): Promise<string[]> =>
+    (await place.drover(["worktrees", "diff", `plan/${task}`])).out.match(/^\+of-\w+$/gm) ?? [];
+  assert.deepEqual(await linesOf("b"), ["+of-b"]);
+  assert.deepEqual(await linesOf("both"), ["+of-a", "+of-b", "+of-both"]);
+});
+
 test("at the limit of worktrees a task without one runs, and the run ends when no other wants one", {
   timeout: 60_000,
 }, async () => {

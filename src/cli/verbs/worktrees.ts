@@ -127,7 +127,7 @@ async function orRefused<Value>(action: () => Promise<Value>): Promise<Value> {
 
 const diffVerb: Verb<DataFlags> = {
   name: "diff",
-  summary: "show what a task changed since it began, committed or not, as a patch",
+  summary: "show what a task changed since it began, committed, merged or neither, as a patch",
   takes: [TASK],
   flags: [DATA],
   examples: [["drover worktrees diff impl", "what impl did"]],

@@ -161,9 +161,10 @@ async function workOf({ path, taskId, gitDirectory, branch }: TreeNote): Promise
   return tip;
 }
 
-/** What a task has changed since it began, committed or not, as a patch. */
+/** What a task has changed since it began, committed or not, and what it has merged, as a patch. */
 export async function patchOf(note: TreeNote): Promise<string> {
-  const words = ["diff", "--no-color", "--no-ext-diff", "--binary", note.base, await workOf(note)];
+  const { base, onto = base } = note;
+  const words = ["diff", "--no-color", "--no-ext-diff", "--binary", onto, await workOf(note)];
   return await git(note.gitDirectory, words);
 }
 

@@ -13,6 +13,7 @@ import { shorten } from "../output/lines.ts";
 import { checkoutOf, commitNamed, commitOfTree, merge, tipOf, unmergedIn } from "./commits.ts";
 import { fromZeros, git } from "./git.ts";
 import { refused, type WorkspaceRefusal } from "./refusal.ts";
+import type { TreeNote } from "./state.ts";
 
 /** What a need has left, as its result says. */
 export type LeftWork = {
@@ -39,13 +40,16 @@ export type TreeStart = {
   readonly merge?: readonly LeftWork[];
 };
 
+export type Begun = Pick<TreeNote, "base" | "onto">;
+
 const FILES_NAMED = 10;
 const NAME_MAX = 200;
 
-/** The commit that a tree begins from. */
-export async function startingCommit(top: string, base: string, start: TreeStart): Promise<string> {
-  if (start.from !== undefined) return await commitLeft(top, start.from);
-  let commit = await resolveBase(top, start.base ?? base);
+/** The commit that a tree begins from; and, where works are merged into it, the one they are merged onto. */
+export async function startingCommit(top: string, base: string, start: TreeStart): Promise<Begun> {
+  if (start.from !== undefined) return { base: await commitLeft(top, start.from) };
+  const onto = await resolveBase(top, start.base ?? base);
+  let commit = onto;
   const before: string[] = [];
   for (const work of start.merge ?? []) {
     const other = await commitLeft(top, work);
@@ -54,7 +58,7 @@ export async function startingCommit(top: string, base: string, start: TreeStart
     commit = merged.commit;
     before.push(work.key);
   }
-  return commit;
+  return { base: commit, ...(commit === onto ? {} : { onto }) };
 }
 
 export async function resolveBase(top: string, base: string): Promise<string> {

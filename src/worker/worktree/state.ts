@@ -19,6 +19,8 @@ export type TreeNote = {
   readonly branch: string;
   /** The commit it began from. */
   readonly base: string;
+  /** Where works were merged into that, the commit they were merged onto. */
+  readonly onto?: string;
   /** The git directory all worktrees of the repository share. */
   readonly gitDirectory: string;
   readonly taskId: string;

@@ -23,7 +23,7 @@ import { copyIncluded, includedIn } from "./include.ts";
 import { withRepositoryLock } from "./lock.ts";
 import { refused, WorkspaceRefusal } from "./refusal.ts";
 import { removeTree } from "./remove.ts";
-import { resolveBase, startingCommit, type TreeStart } from "./start.ts";
+import { type Begun, resolveBase, startingCommit, type TreeStart } from "./start.ts";
 import { branchOfTree, readNotes, stateOfTree, type TreeNote, type TreeState, writeNote } from "./state.ts";
 
 export type Workspace = {
@@ -108,11 +108,11 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
     const repository = await findRepository(cwd);
     const former = goesOn ? await formerOf(run, repository) : undefined;
     if (former !== undefined) return await goOn({ ...former, ...run, owner, state: "in-use" }, repository);
-    const commit = await startingCommit(repository.top, base, start).catch(inWords);
+    const begun = await startingCommit(repository.top, base, start).catch(inWords);
     await mkdir(root, { recursive: true, mode: 0o700 });
     const note = await withRepositoryLock(repository.gitDirectory, async () => {
       await refuseTooMany();
-      return await claimName(repository, run, commit);
+      return await claimName(repository, run, begun);
     });
     let leftOut: string[] = [];
     try {
@@ -165,7 +165,7 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
   }
 
   /** The first number that is free for the directory, the note and the branch. Made here, the directory is ours. */
-  async function claimName({ top, gitDirectory }: Repository, run: TreeRun, commit: string): Promise<TreeNote> {
+  async function claimName({ top, gitDirectory }: Repository, run: TreeRun, begun: Begun): Promise<TreeNote> {
     const { name: first, branch: wanted } = namesOf(run, await branchesOf(top));
     const taken = new Set(await readdir(root));
     for (let number = run.attempt; number < run.attempt + NAMES_MAX; number++) {
@@ -173,7 +173,7 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
       const [name, branch] = [`${first}${suffix}`, wanted(suffix)];
       const isFree = branch !== null && !taken.has(name) && !taken.has(`${name}.json`);
       if (!isFree || !(await makeDirectory(join(root, name)))) continue;
-      const where = { path: join(root, name), branch, base: commit, gitDirectory };
+      const where = { path: join(root, name), branch, ...begun, gitDirectory };
       const note: TreeNote = { name, ...run, owner, state: "making", ...where };
       await writeNote(root, note);
       return note;
