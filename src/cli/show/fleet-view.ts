@@ -34,22 +34,28 @@ const tableOf = (workers: readonly WorkerView[], output: Output): string =>
 
 const percent = (share: number): string => `${(share * 100).toFixed(Math.abs(share) < 0.1 ? 1 : 0)}%`;
 
+/** Where there is little room: whether it may go on, what it may spend, and what waits. */
 export const projectTable = (projects: readonly ProjectView[], output: Output): string =>
   output.table(projects, [
     { title: "PROJECT", of: ({ id }) => id, stays: true },
     { title: "STATUS", of: ({ status }) => (status === "active" ? "" : status), tint: () => "yellow" },
-    { title: "WEIGHT", of: ({ weight }) => String(weight), align: "right" },
-    { title: "SHARE", of: ({ share }) => percent(share), align: "right" },
-    { title: "TARGET", of: ({ target }) => percent(target), align: "right" },
-    { title: "DEFICIT", of: ({ deficit }) => percent(deficit), align: "right" },
-    { title: "QUEUED", of: ({ queued }) => count(queued), align: "right" },
-    { title: "RUNNING", of: ({ inFlight, maxConcurrent }) => `${inFlight} of ${count(maxConcurrent)}`, align: "right" },
-    { title: "CHARGED", of: ({ charged }) => count(Math.round(charged)), align: "right" },
-    { title: "TOKENS", of: ({ usage }) => tokensOf(usage), align: "right" },
-    { title: "COST", of: ({ usage }) => cost(usage?.cost), align: "right" },
-    { title: "LEVEL", of: ({ level }) => count(Math.round(level)), align: "right" },
+    { title: "WEIGHT", of: ({ weight }) => String(weight), align: "right", leaves: 3 },
+    { title: "SHARE", of: ({ share }) => percent(share), align: "right", leaves: 2 },
+    { title: "TARGET", of: ({ target }) => percent(target), align: "right", leaves: 6 },
+    { title: "DEFICIT", of: ({ deficit }) => percent(deficit), align: "right", leaves: 9 },
+    { title: "QUEUED", of: ({ queued }) => count(queued), align: "right", leaves: 1 },
+    {
+      title: "RUNNING",
+      of: ({ inFlight, maxConcurrent }) => `${inFlight} of ${count(maxConcurrent)}`,
+      align: "right",
+      leaves: 1,
+    },
+    { title: "CHARGED", of: ({ charged }) => count(Math.round(charged)), align: "right", leaves: 8 },
+    { title: "TOKENS", of: ({ usage }) => tokensOf(usage), align: "right", leaves: 4 },
+    { title: "COST", of: ({ usage }) => cost(usage?.cost), align: "right", leaves: 5 },
+    { title: "LEVEL", of: ({ level }) => count(Math.round(level)), align: "right", leaves: 10 },
     { title: "BUDGET", of: shownBudget, tint: (project) => (isSpent(project) ? "red" : null) },
-    { title: "PROVIDER", of: ({ provider }) => provider ?? "" },
+    { title: "PROVIDER", of: ({ provider }) => provider ?? "", leaves: 7 },
   ]);
 
 const isSpent = ({ budget, spent, reserved }: ProjectView): boolean =>

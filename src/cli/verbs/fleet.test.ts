@@ -235,6 +235,13 @@ describe("projects", () => {
       ),
     );
   });
+  test("keep what they may spend in a narrow terminal, and what waits", async () => {
+    const used = { ...project, usage: { inputTokens: 1_000_000, outputTokens: 1, cachedTokens: 0, cost: 12.5 } };
+    const headAt = async (width: number): Promise<string> =>
+      (await drover(["projects"], { "GET /projects": { projects: [used], count: 1 } }, { width })).out;
+    assert.match(await headAt(80), /^PROJECT +SHARE +QUEUED +RUNNING +BUDGET\n.* of 2 000 000 in 1d\n$/);
+    assert.match(await headAt(120), /^PROJECT +WEIGHT +SHARE +TARGET +QUEUED +RUNNING +TOKENS +COST +BUDGET\n/);
+  });
   test("set names only what changes", async () => {
     const args = ["projects", "set", "web", "--weight", "3", "--budget", "2_000_000", "--window", "24h"];
     const { out, asked } = await drover(args, { "PUT /projects/web": project });
