@@ -295,7 +295,7 @@ describe("tasks", () => {
     assert.equal(
       out,
       lines(
-        "ID      STATE    PROJECT  AGENT  ACTION          TRY  WORKER  AGE   RAN  NOTE",
+        "ID      STATE    PROJECT  AGENT  ACTION          TRY  WORKER  AGE  TOOK  NOTE",
         "tsk_12  running  web      ann    write the page    2  mac-1   10m   30s",
         "tsk_7   failed            ben    build             3           2h  4.2s  exit code 1: ␛[31mno such file",
         "",
@@ -325,6 +325,15 @@ describe("tasks", () => {
     assert.deepEqual(asked[0]?.call, "GET /tasks?root=tsk_12&order=oldest&limit=1000");
     const newest = await drover(["tasks", "--tree"], { "GET /tasks": { tasks: tasks.toReversed(), count: 5 } });
     assert.equal(newest.out, out, "the other way round it is the same tree");
+    const [head = "", , , , , last = ""] = out.split("\n");
+    assert.equal(
+      last
+        .slice(0, head.indexOf("TOOK") + 4)
+        .split(" ")
+        .at(-1),
+      "4.2s",
+      "how long it ran, not waited too",
+    );
   });
   test("in a narrow terminal keeps the ids whole", async () => {
     const { out } = await drover(["tasks", "-n", "2"], { "GET /tasks": page }, { width: 76 });
@@ -343,7 +352,7 @@ describe("tasks", () => {
     assert.match(head ?? "", /^ID +STATE +ACTION +TRY +NOTE$/);
     assert.match(second ?? "", /^nightly-refac\S+…\S+shop-v2 +failed .* exit code 1: .*…$/);
     assert.match(third ?? "", / asks: Is it good\?$/);
-    assert.match((await shown(140)).split("\n")[0] ?? "", /AGENT .* RAN +TOKENS +COST +NOTE$/);
+    assert.match((await shown(140)).split("\n")[0] ?? "", /AGENT .* TOOK +TOKENS +COST +NOTE$/);
   });
   test("asks for what was filtered", async () => {
     const args =
@@ -474,8 +483,8 @@ describe("task", () => {
         "created  2026-01-31T10:00:00.000Z (2h ago)",
         "started  2026-01-31T10:00:01.000Z (2h ago)",
         "ended    2026-01-31T10:00:05.200Z (2h ago)",
-        "took     5.2s from submit to end",
-        "ran      4.2s",
+        "took     4.2s",
+        "in all   5.2s from submit to end",
         "result",
         "  {",
         '    "log": "a"',

@@ -37,7 +37,7 @@ function taskColumns(now: number): readonly Column<TaskView>[] {
     { title: "WORKER", of: ({ worker }) => worker ?? "", shrinks: true, leaves: 9 },
     { title: "AGE", of: ({ createdAt }) => lasted(createdAt, undefined, now), align: "right", leaves: 3 },
     {
-      title: "RAN",
+      title: "TOOK",
       of: ({ startedAt, completedAt }) => lasted(startedAt, completedAt, now),
       align: "right",
       leaves: 6,
@@ -84,7 +84,7 @@ const treeColumns = (now: number): readonly Column<Branch>[] => [
   { title: "STATE", of: ({ task }) => task.state, tint: ({ task }) => tintOf(task.state), stays: true },
   { title: "ACTION", of: ({ task }) => task.action ?? "", shrinks: true },
   { title: "TRY", of: ({ task }) => (task.attempt > 1 ? String(task.attempt) : ""), align: "right" },
-  { title: "TOOK", of: ({ task }) => lasted(task.createdAt, task.completedAt, now), align: "right" },
+  { title: "TOOK", of: ({ task }) => lasted(task.startedAt, task.completedAt, now), align: "right" },
   { title: "TOKENS", of: ({ task }) => tokensOf(task.usage), align: "right" },
   { title: "NOTE", of: ({ task }) => noteOf(task), shrinks: true },
 ];
@@ -152,8 +152,8 @@ export function taskDetails(task: TaskView, output: Output): string {
     ["runnable", instant(task.runnableAt, now)],
     ["started", instant(task.startedAt, now)],
     ["ended", instant(task.completedAt, now)],
-    ["took", task.latencyMs === undefined ? undefined : `${span(task.latencyMs)} from submit to end`],
-    ["ran", lasted(task.startedAt, task.completedAt, now)],
+    ["took", lasted(task.startedAt, task.completedAt, now)],
+    ["in all", task.latencyMs === undefined ? undefined : `${span(task.latencyMs)} from submit to end`],
     ["deadline", instant(task.deadline, now)],
     ["not before", instant(task.notBefore, now)],
     ["parent", task.parent],
