@@ -96,6 +96,11 @@ describe("a task by its name in its plan", LIMIT, () => {
     }
     await ended;
     assert.deepEqual(place.ran(), ["ship", "last"]);
+    for (const act of ["cancel", "pause", "resume", "retry"]) {
+      const { code, out, err } = await place.drover(["plan", "plan", `--${act}`]);
+      const text = `error: the plan plan is done; there is nothing to ${act}\n`;
+      assert.deepEqual([code, out, err.startsWith(text)], [4, "", true], err);
+    }
     await server.stop();
   });
 

@@ -8,8 +8,8 @@ import { reasonIn, roundOf } from "../run/rows.ts";
 import { ON_INTERRUPT } from "../run/verb.ts";
 import { answering, idOf } from "../shell/connection.ts";
 import type { Output } from "../shell/output.ts";
-import { EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
-import { plain, type Tint } from "../shell/text.ts";
+import { CliProblem, EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
+import { asWord, plain, type Tint } from "../shell/text.ts";
 import type { Call, VerbBody } from "../shell/verb.ts";
 import { tintOf, tokensOf, usageOf } from "../show/task-view.ts";
 import { age, cost, count, lasted } from "../show/time.ts";
@@ -68,7 +68,7 @@ function planTable(plans: readonly PlanSummary[], output: Output): string {
     { title: "COST", of: ({ usage }) => cost(usage?.cost), align: "right" },
     { title: "AGE", of: ({ putAt }) => lasted(putAt, undefined, now), align: "right" },
     {
-      title: "TOOK",
+      title: "LASTED",
       of: ({ putAt, endedAt }) => (endedAt === undefined ? "" : lasted(putAt, endedAt, now)),
       align: "right",
     },
@@ -129,6 +129,7 @@ async function act(call: Call<PlanFlags>): Promise<ExitCode> {
   if (server === null) throw overText(name);
   const client = clientAt(call, server);
   if (first !== undefined) {
+    await checkState(client, name, first);
     const answer = await client.plans[first](name);
     if (flags.follow === false || (first !== "retry" && first !== "resume")) {
       output.answer(answer, () => `${plain(name)} ${DONE[first]}\n`);
@@ -136,6 +137,17 @@ async function act(call: Call<PlanFlags>): Promise<ExitCode> {
     }
   }
   return await (flags.follow === false ? show(call, client, name) : attach(call, server, name));
+}
+
+/** A plan that has ended is told nothing: it would answer as if something had been done. */
+async function checkState(client: Client, name: string, act: (typeof ACTS)[number]): Promise<void> {
+  if (act === "remove") return;
+  const { state, endedAt } = await client.plans.get(name);
+  if (endedAt === undefined || (act === "retry" && state !== "done")) return;
+  const hint =
+    state === "done" ? "drover run FILE --fresh runs it anew" : `drover plan ${asWord(name)} --retry runs it again`;
+  const message = `the plan ${name} is ${state}; there is nothing to ${act}`;
+  throw new CliProblem({ message, code: "conflict", exit: EXIT.refused, hint });
 }
 
 const DONE: Readonly<Record<(typeof ACTS)[number], string>> = {
@@ -189,7 +201,7 @@ function planDetails(view: PlanView, output: Output): string {
       of: (task) => (roundOf(task) === 0 ? "" : `${roundOf(task)} of ${task.round?.max}`),
       align: "right",
     },
-    { title: "RAN", of: ({ startedAt, endedAt }) => lasted(startedAt, endedAt, now), align: "right" },
+    { title: "TOOK", of: ({ startedAt, endedAt }) => lasted(startedAt, endedAt, now), align: "right" },
     { title: "TOKENS", of: ({ usage }) => tokensOf(usage), align: "right" },
     { title: "WHY", of: (task) => reasonIn(task, view.tasks), shrinks: true },
   ]);
