@@ -11,6 +11,8 @@ export type Clock = {
   now(): number;
   /** Whole milliseconds since some beginning, which is the same in all threads; never back, whatever the date does. */
   elapsed(): number;
+  /** Milliseconds and parts of them, of any beginning: how long work takes. Absent where time stands still then. */
+  stopwatch?(): number;
   /** Runs later, soon, and after the caller is done. */
   defer(turn: () => void): void;
   /** Rings once when so much has elapsed, or soon after; answers how to call it off. A span of weeks may be cut. */
@@ -35,6 +37,7 @@ export const realClock: Clock = {
   now: Date.now,
   // Unlike performance.now(), it has the same beginning in every thread.
   elapsed: () => Math.trunc(Number(process.hrtime.bigint()) / NANOSECONDS_PER_MS),
+  stopwatch: () => performance.now(),
   defer: (turn) => void setImmediate(turn),
   ringAt: (at, ring, options) => startTimer(at - realClock.elapsed(), ring, options),
 };
@@ -46,6 +49,7 @@ export function clockFrom(now: () => number): Clock {
   return {
     now,
     elapsed,
+    stopwatch: () => performance.now(),
     defer: realClock.defer,
     ringAt: (at, ring, options) => startTimer(spanTo(at), ring, options),
   };

@@ -274,6 +274,32 @@ test("D10 a burst of starts is cut into slices of at most 256 a turn", async () 
   await resumed;
 });
 
+test("a slice of the pump is over when its time is, however few its steps were", async () => {
+  const { clock, step, takeOver } = steppedHost();
+  let passedMs = 0;
+  const stopwatch = (): number => {
+    passedMs += 0.2;
+    return passedMs;
+  };
+  const drover = await openDrover({
+    clock: { ...clock, stopwatch },
+    config: { scheduler: { maxPerAgentInFlight: 20 } },
+  });
+  await drover.pause();
+  await Promise.all(Array.from({ length: 10 }, (_, index) => drover.submit(task(`t${index}`))));
+  await drover.worker({ slots: 10 }, () => new Promise(() => {}));
+  takeOver();
+  const resumed = drover.resume();
+  const slices: number[] = [];
+  while (drover.state.inFlight < 10) {
+    const before = drover.state.inFlight;
+    assert.ok(step(), "the next slice is a turn of its own");
+    slices.push(drover.state.inFlight - before);
+  }
+  assert.deepEqual(slices, [4, 4, 2]);
+  await resumed;
+});
+
 test("the clock may be set back, the log's time never is, and no deadline waits for the clock", async () => {
   const { drover, clock } = await createTestDrover({ at: 5_000_000 });
   const ends: string[] = [];

@@ -3,7 +3,7 @@
  *
  * A command is decided and applied the moment it comes; its events join the batch that is gathering
  * (group-commit.ts). An answer leaves when the events it rests on are committed, also when it only read them. Each turn
- * ends with the pump, in slices of 32 steps, so that a burst of starts never holds up the event loop.
+ * ends with the pump, in slices of less than a millisecond, so that a burst of starts never holds up the event loop.
  *
  * The applied state runs ahead of the log. If an append fails for good, that state is worth nothing: the writer stops,
  * every open answer is refused, and an engine that reopens the log finds exactly what was acknowledged.
@@ -23,7 +23,9 @@ import { createHeadSigning } from "./head-signing.ts";
 import { createLogClock } from "./log-clock.ts";
 import type { StorageGuard } from "./storage-guard.ts";
 
-const STEPS_PER_TURN_MAX = 32;
+/** A slice of the pump is over when this has passed, or after so many steps. */
+const SLICE_MS = 0.7;
+const SLICE_STEPS_MAX = 256;
 const UNCOMMITTED_EVENTS_MAX = 500_000;
 export type WriterHooks = {
   /** Right after an event was applied, before it is durable. */
@@ -179,7 +181,9 @@ export function startWriter(options: WriterOptions): Writer {
   }
 
   function pump(at: Instant): void {
-    for (let step = 0; step < STEPS_PER_TURN_MAX; step++) {
+    const startedAt = clock.stopwatch?.() ?? 0;
+    for (let step = 0; step < SLICE_STEPS_MAX; step++) {
+      if (step > 0 && clock.stopwatch !== undefined && clock.stopwatch() - startedAt >= SLICE_MS) break;
       const events = nextStep(state, at);
       if (events.length === 0) return;
       commits.begin(events.length);
