@@ -20,6 +20,7 @@ import { readTail } from "../../worker/output/index.ts";
 import type { PlanFile } from "../plan/plan-file.ts";
 import { spokenBy } from "../shell/log-text.ts";
 import type { Environment } from "../shell/terminal.ts";
+import { meantBy } from "../show/meant-line.ts";
 
 export type Attempts = Pick<TaskCommands, "logPath" | "room" | "sweep" | "kill"> & {
   /** Of a task of the plan, or of a child, which is in no plan. */
@@ -74,7 +75,7 @@ export function createAttempts({ plan, data, url, env, clock, onWarning, onOutpu
       if (left !== null) kept.set(assigned.taskId, left);
       return outcome;
     },
-    lastLine: (id) => lastOf(commands.running(id)?.log.recent() ?? ""),
+    lastLine: (id) => lastMeant(commands.running(id)?.log.recent() ?? ""),
     async tail(id, attempt, lines) {
       const found = await readTail(logPath(id, attempt), { lines: lines * 4 + 20 });
       return (found?.text ?? "").split("\n").flatMap(spokenBy).slice(-lines);
@@ -104,4 +105,13 @@ async function follow(attempt: Attempt, tell: (line: string) => void): Promise<v
     for (const line of text.split("\n")) spokenBy(line).forEach(tell);
 }
 
-const lastOf = (text: string): string => text.slice(text.lastIndexOf("\n", text.length - 2) + 1).trimEnd();
+/** The last line that says something. Drawn twice a second, so that no more is looked at than is needed. */
+function lastMeant(text: string): string {
+  for (let end = text.length; end > 0; ) {
+    const from = text.lastIndexOf("\n", end - 2) + 1;
+    const said = meantBy(text.slice(from, end).trimEnd());
+    if (said !== "") return said;
+    end = from;
+  }
+  return "";
+}

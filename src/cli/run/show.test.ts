@@ -7,6 +7,7 @@ import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
 import { readPlan } from "../plan/plan-file.ts";
 import { createOutput } from "../shell/output.ts";
 import { widthOf } from "../shell/text.ts";
+import { meantBy } from "../show/meant-line.ts";
 import { lineOf } from "./lines.ts";
 import { createShow, type Show } from "./show.ts";
 import { createRunState, type Fact, newRow, type Row, type RunState, sumOf } from "./state.ts";
@@ -16,12 +17,15 @@ const T0 = 1_800_000_000_000;
 /** What a person sees: the few sequences the picture uses, obeyed. */
 function seen(bytes: string): string[] {
   const lines: string[] = [""];
+  let column = 0;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a terminal obeys
-  for (const [part, up, isErase] of bytes.matchAll(/\u001b\[(\d+)A|(\u001b\[0J)|\n|[^\n\u001b]+/g)) {
+  for (const [part, up, isErase] of bytes.matchAll(/\u001b\[(\d+)A|(\u001b\[0J)|[\r\n]|[^\r\n\u001b]+/g)) {
+    const at = lines.length - 1;
     if (up !== undefined) lines.length -= Number(up);
-    else if (isErase !== undefined) lines[lines.length - 1] = "";
+    else if (isErase !== undefined) lines[at] = lines[at]?.slice(0, column) ?? "";
     else if (part === "\n") lines.push("");
-    else lines[lines.length - 1] += part;
+    else if (part !== "\r") lines[at] = `${lines[at]?.slice(0, column)}${part}`;
+    column = part === "\n" || part === "\r" ? 0 : up === undefined ? (lines[at]?.length ?? 0) : column;
   }
   return lines.slice(0, -1);
 }
@@ -140,6 +144,14 @@ describe("the live picture", () => {
     assert.ok(bytes().includes("20 running"));
   });
 
+  test("leaves nothing behind where a terminal has printed ^C below it", () => {
+    const { show, bytes, happen } = stage(2);
+    happen(started("t0"));
+    const drawn = bytes();
+    show.end();
+    assert.deepEqual(seen(`${drawn}^C${bytes().slice(drawn.length)}x\n`), ["p: 2 tasks, 2 at once; log in d", "x"]);
+  });
+
   test("after its end nothing is drawn any more", () => {
     const { show, bytes, tick } = stage(2);
     show.end();
@@ -218,4 +230,23 @@ describe("the runState", () => {
     assert.deepEqual(sumOf([null, ...usages]), { tokens: 37, cost: 0.5 });
     assert.equal(sumOf([null, null]), null);
   });
+});
+
+test("the last line of an agent is what it says or uses, and not the JSON around it", () => {
+  const claude = (content: unknown) => JSON.stringify({ type: "assistant", message: { content } });
+  const cases: readonly (readonly [line: string, meant: string])[] = [
+    ["compiling main.c", "compiling main.c"],
+    ['{"some":"json of a command"}', '{"some":"json of a command"}'],
+    [claude([{ type: "text", text: "I look at it.\nThen I mend it." }]), "I look at it."],
+    [claude([{ type: "tool_use", name: "Bash", input: { command: "npm test" } }]), "Bash npm test"],
+    ['{"type":"user","message":{"content":[{"type":"tool_result","content":"a page of text"}]}}', ""],
+    ['{"type":"system","subtype":"init","session_id":"s"}', ""],
+    ['{"type":"result","subtype":"success","result":"All is well."}', "All is well."],
+    ['{"type":"item.completed","item":{"type":"agent_message","text":"Done."}}', "Done."],
+    ['{"type":"item.started","item":{"type":"command_execution","command":"ls"}}', "ls"],
+    ['{"type":"turn.completed","usage":{"input_tokens":3}}', ""],
+    ['{"type":"progress","value":"half of it"}', "half of it"],
+    ['{"type":"assistant","message":{"content":[{"type":"te … (100 more)', ""],
+  ];
+  for (const [line, meant] of cases) assert.equal(meantBy(line), meant, line);
 });

@@ -104,7 +104,8 @@ function createLive({ terminal, output, lastLine, clock }: ShowParts, runState: 
   let isOn = false;
   let drawn = 0;
   let asked: string | null = null;
-  const erase = (): string => (drawn === 0 ? "" : `\u001b[${drawn}A\u001b[0J`);
+  // From the first column: a terminal may have printed ^C below the picture.
+  const erase = (): string => (drawn === 0 ? "" : `\r\u001b[${drawn}A\u001b[0J`);
   function picture(): readonly string[] {
     const shown = runState();
     if (!isOn || shown === null || shown.isAllOver()) return [];

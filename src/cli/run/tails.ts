@@ -6,6 +6,7 @@
  */
 import { ClientError } from "../../client/index.ts";
 import { newPart, spokenBy } from "../shell/log-text.ts";
+import { meantBy } from "../show/meant-line.ts";
 import type { Link } from "./link.ts";
 import type { Row } from "./state.ts";
 
@@ -45,7 +46,8 @@ export function createTails(given: {
       const fresh = newPart(before?.attempt === attempt ? before.text : "", whole);
       seen.set(id, { attempt, text: whole });
       for (const line of fresh.split("\n").flatMap(spokenBy)) {
-        last.set(id, line);
+        const meant = meantBy(line);
+        if (meant !== "") last.set(id, meant);
         wrote?.(id, line);
       }
     } catch (error) {
