@@ -105,11 +105,11 @@ export function matchHashed(hashed: readonly Hashed[], known: Iterable<Known>, r
 }
 
 /** The same in one go. */
-export function matchTasks(tasks: readonly PlanTask[], known: Iterable<Known>, prefix = ""): Matched[] {
+export function matchTasks(tasks: readonly PlanTask[], known: Iterable<Known>, rules: MatchRules = {}): Matched[] {
   const steps = hashTasks(tasks);
   let step = steps.next();
   while (step.done !== true) step = steps.next();
-  return matchHashed(step.value, known, { prefix });
+  return matchHashed(step.value, known, rules);
 }
 
 /** Of one that runs whatever becomes of its needs: whether these are run once more, so that it would see others. */

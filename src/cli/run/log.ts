@@ -14,7 +14,7 @@ import { CliProblem, EXIT } from "../shell/problem.ts";
 
 export function* knownIn({ state }: Pick<Drover, "state">): Generator<Known> {
   for (const { id, phase } of state.tombstones.values()) yield { id, phase };
-  for (const { id, phase } of state.tasks.values()) yield { id, phase };
+  for (const { id, phase, end } of state.tasks.values()) yield { id, phase, error: end?.error ?? null };
 }
 
 /** What the log of an earlier run has, without touching it. */

@@ -14,6 +14,7 @@ import {
   orderOf,
   type PlanTask,
 } from "../../plan/index.ts";
+import { present } from "../../std/index.ts";
 import type { PlanFile } from "../plan/plan-file.ts";
 import type { Output } from "../shell/output.ts";
 
@@ -32,22 +33,23 @@ type Line = { readonly wave: number; readonly matched: Matched };
 
 export function showPreview(preview: Preview, output: Output): void {
   const { plan, tasks, where } = preview;
-  const byName = new Map(
-    matchTasks(tasks, preview.known, preview.prefix).map((matched) => [matched.task.name, matched]),
-  );
+  const byName = new Map(matchTasks(tasks, preview.known, preview).map((matched) => [matched.task.name, matched]));
   const { waves } = orderOf(tasks);
   const lines = waves.flatMap((wave, index) =>
     wave.map(({ name }): Line => ({ wave: index + 1, matched: byName.get(name) as Matched })),
   );
-  const open = lines.filter(({ matched }) => planned(matched, preview) === "run");
+  const open = lines.filter(({ matched }) => planned(matched) === "run");
   const warnings = warningsOf(open, plan);
-  const shown = lines.map((line) => jsonOf(line, preview));
+  const shown = lines.map(jsonOf);
   const at = "slots" in where ? { slots: where.slots } : { server: where.server };
   const value = { plan: plan.name, ...at, waves: waves.length, tasks: shown, warnings };
   output.answer(value, () => {
     const counts = `${tasks.length} tasks in ${waves.length} waves, ${open.length} to run, ${placeOf(where)}`;
     const notes = warnings.map((warning) => `\nnote: ${warning}\n`).join("");
-    return `${plan.name}: ${counts}\n\n${tableOf(lines, preview, output)}${notes}`;
+    return `${plan.name}: ${counts}\n\n${tableOf(lines, output)}${specialsOf(
+      lines.map(({ matched }) => matched.task),
+      output,
+    )}${notes}`;
   });
 }
 
@@ -64,29 +66,63 @@ function warningsOf(open: readonly Line[], { maxWorktrees }: PlanFile): string[]
 }
 
 /** What the run would do with it. */
-function planned({ phase }: Matched, { retriesFailed }: Preview): "run" | "done before" | "left as it is" {
-  if (phase === "done") return "done before";
-  return (phase === "failed" || phase === "skipped") && !retriesFailed ? "left as it is" : "run";
+function planned({ phase, fate }: Matched): "run" | "done before" | "left as it is" {
+  if (fate !== "keep" || phase === null || !hasEnded(phase)) return "run";
+  return phase === "done" ? "done before" : "left as it is";
 }
 
-function tableOf(lines: readonly Line[], preview: Preview, output: Output): string {
+function tableOf(lines: readonly Line[], output: Output): string {
   const hasBefore = lines.some(({ matched }) => matched.phase !== null);
   return output.table(lines, [
     { title: "WAVE", align: "right", of: ({ wave }) => String(wave) },
     { title: "TASK", of: ({ matched }) => matched.task.name },
     { title: "NEEDS", shrinks: true, of: ({ matched }) => matched.task.needs.join(", ") },
     { title: "LOCKS", shrinks: true, of: ({ matched }) => matched.task.rules.locks.join(", ") },
-    { title: "LOG", of: ({ matched }) => (hasBefore ? standing(matched, preview) : "") },
+    { title: "LOG", of: ({ matched }) => (hasBefore ? standing(matched) : "") },
     { title: "RUNS", shrinks: true, of: ({ matched }) => commandText(matched.task.work.command) },
   ]);
 }
 
-function standing(matched: Matched, preview: Preview): string {
+/** Below the table: what there is to say of a task beside its command has too little room in it. */
+function specialsOf(tasks: readonly PlanTask[], output: Output): string {
+  const special = tasks.map((task) => ({ task, how: conditionsText(task) })).filter(({ how }) => how !== "");
+  if (special.length === 0) return "";
+  const table = output.table(special, [
+    { title: "TASK", of: ({ task }) => task.name },
+    { title: "HOW", shrinks: true, of: ({ how }) => how },
+  ]);
+  return `\n${table}`;
+}
+
+function standing(matched: Matched): string {
   const { phase } = matched;
   if (phase === null) return "new";
-  const would = planned(matched, preview);
+  const would = planned(matched);
   const how = hasEnded(phase) ? phase : "unfinished";
   return would === "done before" ? would : would === "run" ? `${how}, again` : how;
+}
+
+/** `asks first; worktree from code; up to 5 rounds; leaves spec.md; if needs.a.ok`: empty for a plain command. */
+function conditionsText({ work, rules }: PlanTask): string {
+  const { if: condition, outputs = [] } = work;
+  const { maxRounds, approval, wait, capabilities = [] } = rules;
+  return [
+    ...(approval === undefined ? [] : ["asks first"]),
+    ...(work.worktree === null ? [] : [worktreeText(work.worktree)]),
+    ...(maxRounds === undefined
+      ? []
+      : [`up to ${maxRounds} rounds${work.until === undefined ? "" : ` until ${firstLine(work.until)}`}`]),
+    ...(wait === undefined ? [] : ["waits for its children"]),
+    ...(capabilities.length === 0 ? [] : [`on ${capabilities.join(", ")}`]),
+    ...(outputs.length === 0 ? [] : [`leaves ${outputs.join(", ")}`]),
+    ...(condition === undefined ? [] : [`if ${firstLine(condition)}`]),
+  ].join("; ");
+}
+
+function worktreeText({ base, from, merge }: NonNullable<PlanTask["work"]["worktree"]>): string {
+  if (from !== undefined) return `worktree from ${from}`;
+  if (merge !== undefined) return `worktree of ${merge.join(", ")}`;
+  return base === "HEAD" ? "worktree" : `worktree from ${base}`;
 }
 
 /** The first line of what is run. */
@@ -112,9 +148,10 @@ function firstLine(text: string): string {
   return rest.length === 0 ? first : `${first} …`;
 }
 
-function jsonOf({ wave, matched }: Line, preview: Preview): unknown {
+function jsonOf({ wave, matched }: Line): unknown {
   const { task, id, phase } = matched;
-  const { locks, project, type, priority, attempts } = task.rules;
+  const { locks, project, type, priority, attempts, maxRounds, approval, wait, capabilities, zone } = task.rules;
+  const { if: condition, worktree, until, outputs } = task.work;
   return {
     task: task.name,
     taskId: id,
@@ -125,8 +162,11 @@ function jsonOf({ wave, matched }: Line, preview: Preview): unknown {
     type,
     priority,
     attempts,
+    ...present({ if: condition, approval, wait, capabilities, zone, outputs }),
+    ...(worktree === null ? {} : { worktree }),
+    ...(maxRounds === undefined ? {} : { loop: { max: maxRounds, ...present({ until }) } }),
     runs: commandText(task.work.command),
-    would: planned(matched, preview),
+    would: planned(matched),
     ...(phase === null ? {} : { log: phase }),
   };
 }

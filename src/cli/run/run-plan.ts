@@ -48,7 +48,7 @@ export async function runPlan(call: Call<RunFlags>, clock: Clock = realClock): P
   const tasks = flags.only === undefined ? plan.tasks : chosen(plan, flags.only);
   const server = await serverFor(call, plan);
   if (server !== null) return await putAndWatch({ call, server, plan, tasks, clock });
-  refuseActions(tasks);
+  refuseUnfit(tasks);
   const data =
     flags.data === undefined ? resolve(plan.directory, ".drover/runs", plan.name) : resolve(terminal.cwd, flags.data);
   const slots = flags.slots ?? plan.slots ?? availableParallelism();
@@ -65,14 +65,22 @@ export async function runPlan(call: Call<RunFlags>, clock: Clock = realClock): P
   return await runAlone({ call, plan, tasks, data, slots, clock });
 }
 
-/** A run alone has one worker, which runs commands. */
-function refuseActions(tasks: readonly PlanTask[]): void {
-  for (const { name, work } of tasks)
+/** The workers of a run alone run commands, and offer nothing else. */
+function refuseUnfit(tasks: readonly PlanTask[]): void {
+  const hint = "drover serve starts a server, your worker joins it, and so does drover run";
+  for (const { name, work, rules } of tasks) {
     if (work.command.kind === "call")
       throw usageProblem(
         `task ${name} has the action ${work.command.action}, and a plan that runs alone has workers for commands only`,
-        "drover serve starts a server, your worker joins it, and so does drover run",
+        hint,
       );
+    const [first] = rules.capabilities ?? [];
+    if (first !== undefined)
+      throw usageProblem(
+        `task ${name} needs a worker that offers ${first}, and those of a plan that runs alone offer no capabilities`,
+        `${hint}; or leave capabilities: out`,
+      );
+  }
 }
 
 // ------------------------------------------------------------------- on a server
@@ -140,7 +148,7 @@ function prefixOf(known: readonly Known[], name: string): string {
 async function knownOnServer(client: Client, name: string): Promise<Known[]> {
   try {
     const { tasks } = await client.plans.get(name);
-    return tasks.map(({ taskId, state }) => ({ id: taskId, phase: state }));
+    return tasks.map(({ taskId, state, reason = null }) => ({ id: taskId, phase: state, error: reason }));
   } catch (error) {
     if (error instanceof ClientError && error.code === "not_found") return [];
     throw error;
@@ -240,7 +248,7 @@ async function checkWorktrees(
   if (bad.length === 0) return;
   // A log that cannot be read is complained of where it is opened.
   const before = await Promise.resolve(known()).catch(() => []);
-  const left = matchTasks(tasks, before, prefix).filter(({ phase }) => phase !== "done");
+  const left = matchTasks(tasks, before, { prefix }).filter(({ phase }) => phase !== "done");
   const wanted = new Set(left.map(({ task }) => task.name));
   const [first] = bad.filter(({ task }) => wanted.has(task.name));
   if (first === undefined) return;

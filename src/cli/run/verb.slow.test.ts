@@ -141,6 +141,30 @@ describe("--dry-run", () => {
     assert.deepEqual([place.has(".drover"), place.ran()], [false, []]);
   });
 
+  test("shows below what is special about a task, and knows what its condition would skip again", async () => {
+    using place = planDirectory(`${QUICK}tasks:
+  a: { run: "true", outputs: [a.txt, "b/**"], loop: { until: "true", max: 3 } }
+  b: { run: "true", needs: a, if: needs.a.state == 'failed', approval: true, wait: children }`);
+    const { out } = await place.run(["--dry-run"]);
+    assert.match(
+      out,
+      /\n\nTASK +HOW\na +up to 3 rounds until true; leaves a.txt, b\/\*\*\nb +asks first; waits for its children; if /,
+    );
+    place.write(
+      "plan.yml",
+      `${QUICK}tasks:\n  a: "true"\n  b: { run: "true", needs: a, if: needs.a.state == 'failed' }`,
+    );
+    await place.run();
+    const { tasks } = JSON.parse((await place.run(["--dry-run", "--json"])).out);
+    assert.deepEqual(
+      tasks.map(({ would, if: condition }: Record<string, unknown>) => [would, condition]),
+      [
+        ["done before", undefined],
+        ["left as it is", "needs.a.state == 'failed'"],
+      ],
+    );
+  });
+
   test("says what an earlier run has done, and what would run again", async () => {
     using place = planDirectory(plan);
     await place.run();
