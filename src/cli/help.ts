@@ -81,7 +81,7 @@ export function overview(verbs: readonly ListedVerb[], hasColours: boolean): str
   const paint = painter(hasColours);
   const rows: [string, string][] = [
     ["drover serve", "start the server here, with a worker that runs commands"],
-    ["drover run plan.yml", "run a plan file on this machine until it is done"],
+    ["drover run plan.yml", "run a plan file until it is done"],
     ["drover submit --command 'echo hello' --wait", "give it a first task"],
     ["drover tasks", "what there is; drover task ID shows one"],
     ["drover why ID", "every condition between a task and its start"],

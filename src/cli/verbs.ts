@@ -23,7 +23,7 @@ const IS_CLONE = import.meta.filename.endsWith(".ts");
 export const VERBS: readonly ListedVerb[] = [
   ...group("Start here:", [
     verb("serve", "start the server here, with a worker that runs commands", () => import("./serve/verb.ts")),
-    verb("run", "run a plan file on this machine until it is done", () => import("./run/verb.ts")),
+    verb("run", "run a plan file until it is done, on a server or alone", () => import("./run/verb.ts")),
     verb("worker", "run tasks on this machine: one command for each", () => import("./worker/verb.ts")),
   ]),
   ...group("Tasks:", [

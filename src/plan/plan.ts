@@ -124,10 +124,11 @@ function readAll(raw: RawPlan, found: readonly Found[], note: Note): PlanTask[] 
   const tasks = readTasks(raw.tasks ?? {}, defaults, broken, note);
   for (const task of tasks) {
     if (broken.has(task.definition)) continue;
-    const { env = {} } = (raw.tasks?.[task.definition] ?? {}) as RawTask;
+    const { env = {}, needs = [] } = (raw.tasks?.[task.definition] ?? {}) as RawTask;
     const fromDefaults = Object.keys(defaults.env ?? {}).filter((name) => !Object.hasOwn(env, name));
     // Of a task in which something is wrong it is not known which ones it stands for.
-    checkExpressions({ ...task, needs: [...task.needs, ...broken] }, new Set(fromDefaults), note);
+    const vague = [needs].flat().filter((text) => broken.has(text.replace(/\[.*$/s, "")));
+    checkExpressions({ ...task, needs: [...new Set([...task.needs, ...vague])] }, new Set(fromDefaults), note);
   }
   return tasks;
 }

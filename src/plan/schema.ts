@@ -7,7 +7,7 @@
  * tasks.ts.
  */
 
-import { priority, settingsSchema } from "../protocol/index.ts";
+import { CAPABILITY_LENGTH_MAX, priority, settingsSchema } from "../protocol/index.ts";
 import * as s from "../protocol/schema/index.ts";
 import {
   type Knobs,
@@ -63,6 +63,8 @@ const FLOW: Knobs = {
   ),
 };
 
+const capability = s.name(CAPABILITY_LENGTH_MAX);
+
 /** What a task may have and `defaults` may give to all of them. */
 const shared: Knobs = {
   agent: knob(s.name(), "me", "Who submits it: agents of a project take turns."),
@@ -81,6 +83,11 @@ const shared: Knobs = {
   timeout: said(s.nullable(s.span(1)), "How long one attempt may take, such as 30s, 10m, 2h."),
   idleTimeout: said(s.nullable(s.span(1)), "How long it may write nothing."),
   attempts: knob(s.whole(1, 1_000_000), 1, "How often it is tried before it has failed."),
+  capabilities: said(
+    s.either(capability, s.list(capability, { max: 64 }), "a name, or a list of at most 64 names") as s.Schema,
+    "What its worker must offer, such as gpu; on a server only: a run alone offers none.",
+  ),
+  zone: said(s.name(), "The zone it prefers, where placement looks at zones."),
   labels: said(labels(), "At most 32 texts by name, by which tasks are found: { team: web }."),
   tokens: said(s.whole(0, 1_000_000_000_000), "How many tokens it will use, as far as is known."),
   onDependencyFailure: knob(s.oneOf("skip", "run"), "skip", "run: it runs also if what it needs did not end well."),
@@ -244,6 +251,8 @@ export type Shared = {
   readonly timeout?: Span | null;
   readonly idleTimeout?: Span | null;
   readonly attempts?: number;
+  readonly capabilities?: OneOrMore;
+  readonly zone?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly tokens?: number;
   readonly onDependencyFailure?: "skip" | "run";

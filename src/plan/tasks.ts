@@ -34,6 +34,8 @@ export type Rules = {
   readonly idleTimeoutMs: number | null;
   readonly attempts: number;
   readonly tokens?: number;
+  readonly capabilities?: readonly string[];
+  readonly zone?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly onDependencyFailure: "skip" | "run";
   readonly onLoss?: "retry" | "fail";
@@ -347,6 +349,7 @@ function commandOf(raw: RawTask, shell: boolean, fill: (text: string) => string)
 /** By its type the engine learns what a task uses, so commands, agents and actions are of different ones. */
 function rulesOf(both: Omit<Shared, "worktree">, kind: string, locks: readonly string[]): Rules {
   const { agent = "me", project = "default", type = kind, priority, tokens, attempts = 1 } = both;
+  const capabilities = [...new Set(listOf(both.capabilities))].sort();
   return {
     agent,
     project,
@@ -357,7 +360,8 @@ function rulesOf(both: Omit<Shared, "worktree">, kind: string, locks: readonly s
     timeoutMs: spanMs(both.timeout),
     idleTimeoutMs: spanMs(both.idleTimeout),
     onDependencyFailure: both.onDependencyFailure ?? "skip",
-    ...present({ priority, tokens, onLoss: both.onLoss }),
+    ...present({ priority, tokens, onLoss: both.onLoss, zone: both.zone }),
+    ...(capabilities.length === 0 ? {} : { capabilities }),
   };
 }
 

@@ -55,6 +55,31 @@ describe("a plan", () => {
     assert.deepEqual(complaints("tasks: { a: { run: a, wait: parents } }").length, 1);
   });
 
+  test("a task may say what its worker must offer and where it rather runs; so may the defaults", () => {
+    const text = `defaults: { capabilities: gpu, zone: eu-1 }
+tasks:
+  plain: train
+  own: { run: train, capabilities: [ssd, gpu, ssd], zone: us-1 }
+  none: { run: train, capabilities: [] }`;
+    const rulesOf = (name: string): unknown[] => {
+      const { capabilities, zone } = taskOf(text, name).rules;
+      return [capabilities, zone];
+    };
+    assert.deepEqual(rulesOf("plain"), [["gpu"], "eu-1"]);
+    assert.deepEqual(rulesOf("own"), [["gpu", "ssd"], "us-1"]);
+    assert.deepEqual(rulesOf("none"), [undefined, "eu-1"]);
+    assert.match(complaints("tasks: { a: { run: a, capabilities: [g pu] } }")[0] ?? "", /a\.capabilities/);
+  });
+
+  test("needs with something wrong in them are listed once, and only where they are needs", () => {
+    const text = `tasks:
+  a: { run: a, atempts: 2 }
+  b: { run: "echo \${{ needs.elsewhere.result }}", needs: a }
+  c: { run: "echo \${{ needs.elsewhere.result }}" }`;
+    const said = complaints(text).flatMap((line) => /elsewhere is not among its needs; (.*)$/.exec(line)?.[1] ?? []);
+    assert.deepEqual(said, ["its needs are a", "it has no needs"]);
+  });
+
   test("defaults hold for every task that says nothing else, and env is merged by name", () => {
     const text = `
 defaults: { agent: ann, timeout: 30m, attempts: 2, env: { A: 1, B: two }, shell: false, worktree: { base: main } }

@@ -85,6 +85,16 @@ describe("a plan on a server", LIMIT, () => {
     await server.stop();
   });
 
+  test("may ask for what a worker offers; alone it is refused, since those of a run offer nothing", async () => {
+    using place = planDirectory("tasks: { train: { run: echo train >> ran, capabilities: gpu, zone: eu-1 } }");
+    const refused = await place.run(["--alone"]);
+    assert.deepEqual([refused.code, place.ran()], [2, []]);
+    assert.match(
+      refused.err,
+      /task train needs a worker that offers gpu, and those of a plan that runs alone offer no/,
+    );
+  });
+
   test("is left alone with --alone; flags of a run alone are refused", async () => {
     using place = planDirectory("tasks: { a: echo a >> ran }");
     await using server = await serverIn(place);

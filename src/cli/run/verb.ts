@@ -1,5 +1,5 @@
 /**
- * `drover run FILE`: a plan on this machine, until it is done.
+ * `drover run FILE`: a plan, on a server or alone, until it is done.
  *
  * Here is only what the command line needs to know of it. What it does is loaded when it is asked for: it brings the
  * engine with it, and other verbs need not wait for that.

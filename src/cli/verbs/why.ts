@@ -40,6 +40,7 @@ const OPEN = "✔";
 const SHUT = "✘";
 const TEXT_MIN = 30;
 const BELOW = "    ";
+const NEVER_MS = 5 * 365 * 24 * 3_600_000;
 const INSTANT = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z(?!\w)/g;
 
 function whyPicture(why: WhyAnswer, output: Output): string {
@@ -88,10 +89,14 @@ function conditionLines(condition: WhyCondition, width: number, output: Output):
 
 function numbersOf({ numbers }: WhyCondition, now: number): string {
   return Object.entries(numbers)
-    .filter(([, value]) => value !== null)
+    .filter(([, value]) => value !== null && !isNever(value, now))
     .map(([key, value]) => `${key} ${typeof value === "number" ? count(value) : shownText(value ?? "", now)}`)
     .join(", ");
 }
+
+/** A budget without a window ends its window in many years: that is no answer to when. */
+const isNever = (value: unknown, now: number): boolean =>
+  typeof value === "string" && value.replace(INSTANT, "") === "" && Date.parse(value) - now > NEVER_MS;
 
 /** An instant is shown by how far it is away: the sentence above it has it whole. */
 const shownText = (value: string, now: number): string =>

@@ -16,7 +16,7 @@ export function planTaskBody({ task, id, needs }: Matched, plan: string, directo
   const { rules, work } = task;
   const { agent, project, type, locks, attempts, onDependencyFailure, onLoss, priority, labels, approval, wait } =
     rules;
-  const { maxRounds } = rules;
+  const { maxRounds, capabilities, zone } = rules;
   const { action, params } = callOf(task, plan, directory);
   // A command uses no tokens unless the plan says so: it waits for no budget, and is not booked at a guess.
   const estimatedTokens = rules.tokens ?? (work.command.kind === "agent" || action !== EXEC ? undefined : 0);
@@ -35,7 +35,8 @@ export function planTaskBody({ task, id, needs }: Matched, plan: string, directo
     onDependencyFailure,
     ...(rules.provider === null ? {} : { provider: rules.provider }),
     ...(rules.timeoutMs === null ? {} : { timeoutMs: rules.timeoutMs }),
-    ...present({ onLoss, priority, labels, approval, wait, estimatedTokens, loop, outputs: work.outputs }),
+    ...present({ onLoss, priority, capabilities, zone, labels, approval, wait }),
+    ...present({ estimatedTokens, loop, outputs: work.outputs }),
   };
 }
 

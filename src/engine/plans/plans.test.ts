@@ -107,6 +107,14 @@ test("a plan becomes tasks that carry its work, and is shown task by task", asyn
   sound(kit);
 });
 
+test("what a task says of its worker is the task's", async () => {
+  await using kit = await createTestDrover();
+  const tasks = { train: { run: "train", capabilities: ["gpu"], zone: "eu-1" } };
+  const { tasks: put } = await kit.drover.plans.put("fit", { tasks });
+  const { capabilities, zone } = await kit.drover.task(put[0]?.taskId ?? "");
+  assert.deepEqual([capabilities, zone], [["gpu"], "eu-1"]);
+});
+
 test("the same plan again changes nothing, also after a crash; an edit runs what it touches", async () => {
   const data = mkdtempSync(join(tmpdir(), "drover-plans-"));
   try {

@@ -231,3 +231,12 @@ test("a put that changes nothing writes nothing, and keeps a plan that has ended
   await kit.clock.advance(1000);
   await assert.rejects(plans.get("p"), { code: "not_found" });
 });
+
+test("a task that asks for more urgency than its project may have is told of, the first by its name", async () => {
+  await using kit = await createTestDrover();
+  const tasks = { one: { run: "one", priority: -200 }, two: { run: "two", priority: -300 }, three: "three" };
+  const { warnings } = await kit.drover.plans.put("hurry", { tasks });
+  const most = "the most urgent that project default may have (maxPriority)";
+  assert.deepEqual(warnings, [`task one asks for priority -200 and has -100, ${most}, and so for 1 more`]);
+  assert.deepEqual((await kit.drover.plans.put("hurry", { tasks })).warnings, [], "nothing was submitted");
+});

@@ -8,7 +8,7 @@
 import { isAbsolute } from "node:path";
 import type { AgentId, ProjectId, TaskId } from "../../core/base/index.ts";
 import { groupOfPlan } from "../../core/lifecycle/index.ts";
-import type { CommandOf, Plan, State, Task } from "../../core/model/index.ts";
+import type { CommandOf, Decision, Plan, State, Task } from "../../core/model/index.ts";
 import {
   type Found,
   hasEnded,
@@ -82,7 +82,7 @@ export async function putPlan(writer: Writer, id: string, document: unknown, opt
   if (state.plans.get(id) !== before)
     throw new DroverError("conflict", `the plan ${id} was put or removed by another call; put it again`);
   const isPaused = before?.paused === "asked";
-  const counts = bringAbout(
+  const { clamped, ...counts } = bringAbout(
     writer,
     id,
     { document, directory, plan, bodyOf, ...match(state, id, hashed, only, options) },
@@ -92,6 +92,7 @@ export async function putPlan(writer: Writer, id: string, document: unknown, opt
     ...counts,
     warnings: [
       ...(options.adopt === true ? [] : warningsFor(plan)),
+      ...clamped,
       ...(isPaused ? [`the plan ${id} is paused; resume it to go on`] : []),
     ],
   };
@@ -110,7 +111,7 @@ function bringAbout(
   id: string,
   { document, directory, plan, bodyOf, run, matched, others, strays }: Prepared,
   { failFast: failsFast = false }: PutOptions,
-): Omit<PutCounts, "warnings"> {
+): Omit<PutCounts, "warnings"> & { readonly clamped: readonly string[] } {
   const { state } = writer;
   const withFate = (fate: Matched["fate"]): Matched[] => matched.filter((one) => one.fate === fate);
   const [retries, submits] = [withFate("retry"), withFate("submit")];
@@ -140,13 +141,27 @@ function bringAbout(
   for (const task of strays) accepted(writer.execute({ type: "cancel-task", task, reason: NO_PART }));
   for (const one of retries) accepted(writer.execute({ type: "retry-task", task: one.id as TaskId }));
   const added = { type: "submit-task", group: groupOfPlan(id), ofRunning: null, counted: true } as const;
-  for (const { submission, text: body } of bodies) accepted(writer.execute({ ...added, submission }, body));
+  const decided = bodies.map(({ submission, text: body }) => accepted(writer.execute({ ...added, submission }, body)));
   return {
+    clamped: clampedIn(submits, decided),
     submitted: submits.length,
     retried: retries.length,
     kept: matched.length - retries.length - submits.length,
     cancelled: strays.length,
   };
+}
+
+/** Which of the new tasks, each with its decision, are less urgent than asked: the first by its name. */
+function clampedIn(submits: readonly Matched[], decided: readonly Decision[]): readonly string[] {
+  const found = submits.flatMap(({ task }, index) =>
+    (decided[index]?.warnings ?? []).flatMap((one) => (one.type === "priority-clamped" ? [{ task, ...one }] : [])),
+  );
+  const [first] = found;
+  if (first === undefined) return [];
+  const { task, asked, given } = first;
+  const more = found.length === 1 ? "" : `, and so for ${found.length - 1} more`;
+  const most = `the most urgent that project ${task.rules.project} may have (maxPriority)`;
+  return [`task ${task.name} asks for priority ${asked} and has ${given}, ${most}${more}`];
 }
 
 /** A token of an agent puts tasks of that agent alone; who may put those of others says whose it is by the first. */
