@@ -145,7 +145,9 @@ export function createGroupCommit(deps: {
     let done = 0;
     while (done < waiters.length && (waiters[done] as Waiter).seq <= committed) (waiters[done++] as Waiter).resolve();
     waiters.splice(0, done);
-    if (waiting.sent !== null && waiting.sent.seq <= committed) waiting.sent = null;
+    // Who comes later must not share what is answered already. Several batches may wait, so either may be.
+    for (const which of ["sent", "gathering"] as const)
+      if ((waiting[which]?.seq ?? Number.POSITIVE_INFINITY) <= committed) waiting[which] = null;
   }
 
   function settled(): Promise<void> {

@@ -189,6 +189,25 @@ test("what is decided as one lies in one batch, and so does all of a plan", asyn
   );
 });
 
+test("where several batches wait, who comes after the first of them is answered with the last", async () => {
+  const { hand, writer, settle } = writerOn({ batchMax: 1 });
+  await writer.run(submit("t"));
+  hand.hold();
+  const early = ["a", "b"].map((id) => writer.run(submit(id)));
+  await settle();
+  for (const id of ["c", "d"]) writer.execute(submit(id));
+  for (const _ of early) {
+    hand.release();
+    hand.hold();
+    await settle();
+  }
+  await Promise.all(early);
+  const late = writer.run(submit("late"));
+  assert.ok(await isPending(late), "c, d and this one are not stored yet");
+  hand.release();
+  await late;
+});
+
 test("while too much waits for the disk, what adds work is refused, and what ends work never is", async () => {
   const { hand, writer, settle } = writerOn({ uncommittedMax: 9 });
   const settings = { slots: 9, capabilities: [], cpu: null, memory: null, zone: null, status: "ready" } as const;
