@@ -178,6 +178,7 @@ const INNER: Readonly<Record<string, string>> = {
   Warning: "tasks submitted.warnings[]",
   BatchItem: "tasks batchAnswer.tasks[]",
   BulkItem: "bulk bulkAnswer.answers[]",
+  WaitAnyItem: "bulk waitAnyAnswer.answers[]",
   UsageView: "usage attemptUsage.usage",
   UsageRow: "usage usageReport.rows[]",
   CancelFilter: "task-calls cancelWhereBody.filter",
@@ -324,8 +325,11 @@ const ABOUT: Readonly<Record<string, string>> = {
   StoredFile: "A file is kept.",
   BulkCall: "A call that travels with others.",
   BulkBody: "Calls that travel together.",
+  WaitAnyBody: "Tasks that are waited for together.",
   BulkItem: "What a call of a bulk is answered.",
+  WaitAnyItem: "What a wait for one of many tasks is answered.",
   BulkAnswer: "What calls that travelled together are answered.",
+  WaitAnyAnswer: "What has ended of the tasks that are waited for.",
 };
 
 const capitalised = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);

@@ -26,6 +26,7 @@ import type { ClientFiles } from "./files.ts";
 import type { FollowOptions } from "./follow-events.ts";
 import { type ClientOptions, readOptions } from "./read-options.ts";
 import { DEFAULT_URL, readAddress } from "./server-address.ts";
+import type { Waited, Watch } from "./watch.ts";
 
 type Options = CallOptions;
 type Reply<Name extends wire.CallName> = Promise<wire.Answered<Name>>;
@@ -187,12 +188,15 @@ export function createClient(given: ClientOptions = {}): Client {
   const address = readAddress(url, token);
   const gather: Gather = gatherWith(() => wiring);
   const wiring: Wiring = { address, fetch: options.fetch ?? usualFetch, timeoutMs, retries, rest, gather };
-  const { ask, close } = untilClosed((name, asked, more, afterLoss) => exchange(wiring, name, asked, more, afterLoss));
+  const { during, close } = untilClosed();
+  const exchanged: Ask = (name, asked, more, afterLoss) => exchange(wiring, name, asked, more, afterLoss);
+  const ask: Ask = (...given) => during(() => exchanged(...given));
+  const ended = waitsWith(wiring, exchanged);
   return {
     url: address.base,
     close,
     [Symbol.asyncDispose]: close,
-    ...taskMethods(ask),
+    ...taskMethods(ask, (...given) => during(() => ended(...given))),
     ...groupMethods(ask),
     ...schedulerMethods(ask),
     ...fleetMethods(ask),
@@ -206,7 +210,7 @@ export function createClient(given: ClientOptions = {}): Client {
 }
 
 /** Calls are made until it is closed; closed it is when the last of them has its answer. */
-function untilClosed(ask: Ask): { readonly ask: Ask; close(): Promise<void> } {
+function untilClosed(): { during<Value>(call: () => Promise<Value>): Promise<Value>; close(): Promise<void> } {
   const closed = Promise.withResolvers<void>();
   let isClosing = false;
   let underWay = 0;
@@ -214,11 +218,11 @@ function untilClosed(ask: Ask): { readonly ask: Ask; close(): Promise<void> } {
     if (underWay === 0 && isClosing) closed.resolve();
   };
   return {
-    async ask(...given) {
+    async during(call) {
       if (isClosing) throw new ClientError("closed", "this client is closed; make another one");
       underWay++;
       try {
-        return await ask(...given);
+        return await call();
       } finally {
         underWay--;
         isOver();
@@ -284,13 +288,32 @@ async function waited<Found>(
   withinMs: number | undefined,
   look: (timeoutMs: number) => Promise<Found>,
   isOver: (found: Found) => boolean,
-): Promise<{ readonly found: Found; readonly isOver: boolean }> {
+): Promise<Waited<Found>> {
   const until = withinMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + withinMs;
   for (;;) {
     const left = Math.max(0, until - performance.now());
     const found = await look(Math.ceil(Math.min(left, WAIT_MS_DEFAULT)));
     if (isOver(found) || performance.now() >= until) return { found, isOver: isOver(found) };
   }
+}
+
+/** A wait that is alone is a call as any other. The rest is loaded when waits first meet. */
+function waitsWith(wiring: Wiring, ask: Ask): WaitForEnd {
+  let underWay = 0;
+  let loading: Promise<Watch> | undefined;
+  return async (id, withinMs, options) => {
+    const look = (timeoutMs: number): Reply<"wait"> => ask("wait", { params: { id }, query: { timeoutMs } }, options);
+    underWay++;
+    try {
+      // What has a time of its own for each try goes by itself.
+      if (options.timeoutMs !== undefined || (underWay === 1 && loading === undefined))
+        return await waited(withinMs, look, ({ state }) => isEnded(state));
+      loading ??= import("./watch.ts").then(({ createWatch }) => createWatch(wiring));
+      return await (await loading)({ id, withinMs, options, look });
+    } finally {
+      underWay--;
+    }
+  };
 }
 
 function groupMethods(ask: Ask): Pick<Client, keyof calls.GroupCalls> {
@@ -330,13 +353,14 @@ function planMethods(ask: Ask): ClientPlans {
   };
 }
 
-function taskMethods(ask: Ask): Pick<Client, keyof calls.TaskCalls> {
+type WaitForEnd = (id: string, withinMs: number | undefined, options: Options) => Promise<Waited<wire.TaskView>>;
+
+function taskMethods(ask: Ask, ended: WaitForEnd): Pick<Client, keyof calls.TaskCalls> {
   async function wait<Result, Params extends object>(
     id: string,
     { withinMs, ...options }: WaitOptions = {},
   ): Promise<wire.TaskView<Params, Result>> {
-    const look = (timeoutMs: number): Reply<"wait"> => ask("wait", { params: { id }, query: { timeoutMs } }, options);
-    const { found: task, isOver } = await waited(withinMs, look, ({ state }) => isEnded(state));
+    const { found: task, isOver } = await ended(id, withinMs, options);
     if (isOver) return task as wire.TaskView<Params, Result>;
     throw new ClientError("timeout", `task ${id} is ${task.state} after ${withinMs} ms`, {
       retryable: true,

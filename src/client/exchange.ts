@@ -170,8 +170,8 @@ export function headersFor({ token }: Address, more: Readonly<Record<string, str
 function heldBackMs({ waits }: Endpoint, { query, body }: Parts): number {
   if (!waits) return 0;
   const { timeoutMs = 0 } = (query ?? {}) as { timeoutMs?: number };
-  const { waitMs = 0 } = (body ?? {}) as { waitMs?: number };
-  return timeoutMs + waitMs;
+  const { waitMs = 0, timeoutMs: bodyMs = 0 } = (body ?? {}) as { waitMs?: number; timeoutMs?: number };
+  return timeoutMs + waitMs + bodyMs;
 }
 
 export async function fetchOnce(wiring: Wiring, call: Endpoint, asked: Told, options: CallOptions): Promise<Answer> {

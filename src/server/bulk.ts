@@ -9,13 +9,14 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { isRecord } from "../core/base/index.ts";
 import { refused } from "../engine/base/index.ts";
 import { isScoped, type Problem } from "../http/index.ts";
+import type { BulkCalls } from "../protocol/calls/index.ts";
 import { type BulkItem, bulkCall, CALLS, type Call, type CallName, readShape } from "../protocol/index.ts";
 import { bodyOf, checkCaller, orThrow, withAgent } from "./answer-call.ts";
 import type { Exchange, Handlers } from "./handlers/handler.ts";
 import type { ServerPhase } from "./life/phase.ts";
 
 export type BulkParts = {
-  readonly handlers: Omit<Handlers, "bulk">;
+  readonly handlers: Omit<Handlers, keyof BulkCalls>;
   readonly phase: Pick<ServerPhase, "check">;
   readonly problemOf: (error: unknown) => Problem;
   readonly onBug: (error: unknown, route: string) => void;
@@ -92,7 +93,11 @@ function refuseGiven(given: unknown, field: string, { params, query, body }: Cal
   throw refused({ type: "unknown-field", field, known: ["call", ...known] });
 }
 
-function refusalOf({ problemOf, onBug }: BulkParts, error: unknown, name: CallName): BulkItem {
+export function refusalOf(
+  { problemOf, onBug }: Pick<BulkParts, "problemOf" | "onBug">,
+  error: unknown,
+  name: CallName,
+): BulkItem {
   const { status, body, retryAfterS, isBug } = problemOf(error);
   if (isBug) onBug(error, `/bulk ${name}`);
   return { status, body, ...(retryAfterS === undefined ? {} : { retryAfterS }) };

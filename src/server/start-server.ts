@@ -48,6 +48,7 @@ import { createSpans, type Spans } from "./observe/spans.ts";
 import { problemOf } from "./problem.ts";
 import { createPushDriver } from "./push/drivers.ts";
 import { createRoutes } from "./routes.ts";
+import { waitAnyHandler } from "./wait-any.ts";
 import { startWebhooks, type Webhooks } from "./webhooks/dispatcher.ts";
 
 type ServerLimits = ConnectionLimits &
@@ -237,7 +238,12 @@ function handlersOf(
     ...schedulerHandlers(deps),
     ...serverHandlers(deps, { streams, metrics }),
   };
-  return { ...handlers, ...bulkHandler({ ...parts, handlers, phase: deps.phase, problemOf }) };
+  const { onBug } = parts;
+  return {
+    ...handlers,
+    ...bulkHandler({ ...parts, handlers, phase: deps.phase, problemOf }),
+    ...waitAnyHandler(deps, { problemOf, onBug }),
+  };
 }
 
 function checkHost(host: string, settings: Settings): void {

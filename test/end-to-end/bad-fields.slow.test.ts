@@ -37,6 +37,7 @@ const usage = { inputTokens: 1 };
 /** A good body for each call that takes one, with something in every list and object, so that all of it is walked. */
 const GOOD: Partial<Record<CallName, unknown>> = {
   bulk: { calls: [{ call: "cancel", id: "x" }] },
+  waitAny: { ids: ["a"], timeoutMs: 1 },
   submit: task,
   submitBatch: { agentId: "ann", project: "p", tasks: [{ action: "x" }] },
   patch: { priority: 1, deadline: "2099-01-01T00:00:00Z" },

@@ -84,6 +84,7 @@ const asked: { [Name in CallName]: Asked<Name> } = {
       ],
     },
   },
+  waitAny: { body: { ids: ["t1", "nobody"], timeoutMs: 1 } },
   submit: { body: { agentId: "ann", action: "build", params: { a: [1, { b: null }] }, needs: ["t1"], locks: ["l"] } },
   submitBatch: {
     body: {

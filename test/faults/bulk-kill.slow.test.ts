@@ -1,6 +1,6 @@
 /**
- * The server is killed while calls of one client travel together: whatever a caller was told is there is there, and
- * nothing is there twice.
+ * The server is killed while calls of one client travel together: whatever a caller was told is there is there, nothing
+ * is there twice, and whoever waits for the end of a task hears of it.
  */
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -35,6 +35,9 @@ test(`a server killed ${KILLS} times under calls that travel together keeps what
       const { taskId } = await client.submit({ id, agentId: `agent-${caller % 5}`, action: "x" });
       assert.equal(taskId, id);
       server.acknowledge(id);
+      const ended = client.wait(id);
+      await client.cancel(id);
+      assert.deepEqual([(await ended).taskId, (await ended).state], [id, "cancelled"]);
     }
   }
 
@@ -43,7 +46,8 @@ test(`a server killed ${KILLS} times under calls that travel together keeps what
     await within("the end of all calls", Promise.all(callers));
     await client.close();
   });
-  assert.ok(paths.filter((path) => path === "/bulk").length >= KILLS, "they have travelled together");
+  for (const shared of ["/bulk", "/tasks/wait"])
+    assert.ok(paths.filter((path) => path === shared).length >= KILLS, `they have travelled together by ${shared}`);
   await checkLog(directory, server.acknowledged);
   await rm(directory, { recursive: true });
 });
@@ -52,8 +56,13 @@ async function checkLog(directory: string, acknowledged: ReadonlySet<string>): P
   await using drover = await openDrover({ data: directory });
   assert.equal((await drover.verify()).ok, true);
   const submitted: string[] = [];
-  for await (const { kind, task } of drover.events()) if (kind === "task-submitted") submitted.push(String(task));
+  const cancelled: string[] = [];
+  for await (const { kind, task } of drover.events()) {
+    if (kind === "task-submitted") submitted.push(String(task));
+    if (kind === "task-cancelled") cancelled.push(String(task));
+  }
   assert.equal(new Set(submitted).size, submitted.length, "a task is in the log twice");
+  assert.equal(new Set(cancelled).size, cancelled.length, "a task has ended twice");
   const there = new Set(submitted);
   assert.deepEqual(
     [...acknowledged].filter((id) => !there.has(id)),

@@ -66,3 +66,42 @@ test("too many waiters are refused, and there is room again when one gives up", 
   await assert.rejects(hasty, { message: "enough" });
   void watch.wait("v", undefined);
 });
+
+test("the first end of many is told, and leaves nothing behind for the others", async () => {
+  const { drover } = await createTestDrover();
+  for (const id of ["a", "b", "c"]) await drover.submit(task(id));
+  const controller = new AbortController();
+  const [first, hasty, other] = [
+    drover.firstEnded(["a", "b", "b"]),
+    drover.firstEnded(["a", "c"], { signal: controller.signal }),
+    drover.firstEnded(["b", "c"]),
+  ];
+  controller.abort(new Error("enough"));
+  await assert.rejects(hasty, { message: "enough" });
+  assert.ok(await isPending(first));
+  await drover.cancel("b");
+  assert.deepEqual([await first, await other], ["b", "b"]);
+  assert.equal(await drover.firstEnded(["a", "b"]), "b", "what has ended needs no waiting");
+  await assert.rejects(drover.firstEnded(["a", "nobody"]), { code: "not_found" });
+  for (const wrong of [[], "a", Array.from({ length: 1001 }, () => "a")])
+    await assert.rejects(drover.firstEnded(wrong as string[]), { code: "bad_request", message: /^tasks is / });
+  const closed = assert.rejects(drover.firstEnded(["a", "c"]), { code: "closed" });
+  await drover.close();
+  await closed;
+});
+
+test("who waits for many takes the room of many, and gives all of it back", async () => {
+  const watch = createEndWatch(3);
+  const controller = new AbortController();
+  const { signal } = controller;
+  const gone = assert.rejects(watch.first(["a", "b"], signal), { message: "enough" });
+  assert.throws(() => watch.first(["b", "c"], undefined), { code: "limit" });
+  controller.abort(new Error("enough"));
+  await gone;
+  assert.ok(watch.isIdle());
+  const first = watch.first(["a", "b", "c"], undefined);
+  watch.onCommitted([{ event: { kind: "task-cancelled", task: "c" } }] as never);
+  assert.equal(await first, "c");
+  assert.ok(watch.isIdle());
+  void watch.first(["a", "b", "c"], undefined);
+});

@@ -38,6 +38,7 @@ import { answerFor, type BatchInput, lookForArtifact, type SubmitParts, submitAl
 import { instantField, readTaskBody, type TaskInput } from "./task-body.ts";
 
 const CANCELLED_AT_ONCE_MAX = 10_000;
+const AWAITED_MAX = 1000;
 
 export type TaskApi = Pick<SharedCalls, "approve" | "cancel" | "retry" | "task" | "wait"> &
   GroupApi &
@@ -68,6 +69,14 @@ export type TaskApi = Pick<SharedCalls, "approve" | "cancel" | "retry" | "task" 
         signal?: AbortSignal;
       },
     ): Promise<TaskState>;
+    /** Resolves with the first of these tasks that has ended; each of them must be known. */
+    firstEnded(
+      tasks: readonly string[],
+      options?: {
+        /** Stops the waiting. */
+        signal?: AbortSignal;
+      },
+    ): Promise<string>;
     /** The id of a task, checked. */
     idOf(task: unknown): TaskId;
   };
@@ -80,7 +89,7 @@ const readName = name();
 type TaskApiParts = SubmitParts & { readonly ends: EndWatch };
 
 export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; readonly submitNow: SubmitNow } {
-  const { writer, ends } = parts;
+  const { writer } = parts;
   const { state } = writer;
 
   /** Not an async function, which would cost as much again as all it does here. */
@@ -183,6 +192,33 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
     return readTask(parts, idOf(given));
   }
 
+  const tasks = async (filter: PageFilter = {}): Promise<TaskPage> => readPage(parts, filter);
+  const api = {
+    ...createGroupApi(parts),
+    ...createChildApi(parts),
+    ...createEndApi(parts, isRejected),
+    submit,
+    submitBatch,
+    approve,
+    cancel,
+    cancelWhere,
+    retry,
+    patch,
+    task,
+    tasks,
+    idOf,
+  } as TaskApi;
+  return { api, submitNow };
+}
+
+/** Waiting for the end of tasks. */
+function createEndApi(
+  parts: TaskApiParts,
+  isRejected: (id: TaskId) => boolean,
+): Pick<TaskApi, "ended" | "firstEnded" | "wait"> {
+  const { writer, ends } = parts;
+  const { state } = writer;
+
   /** Not an async function: all callers that wait for a task that runs are given the same promise. */
   function ended(given: string, options?: { signal?: AbortSignal }): Promise<TaskState> {
     try {
@@ -203,29 +239,26 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
     return found.phase;
   }
 
-  async function wait(given: string, options?: { signal?: AbortSignal }): Promise<TaskView> {
-    await ended(given, options);
-    return task(given);
+  async function firstEnded(given: readonly string[], options?: { signal?: AbortSignal }): Promise<string> {
+    if (!Array.isArray(given) || given.length === 0 || given.length > AWAITED_MAX)
+      throw badInput("tasks", given, `a list of 1 to ${AWAITED_MAX} ids`);
+    const ids = given.map(idOf);
+    const { signal } = readOptions<{ signal?: AbortSignal }>(SIGNAL, options);
+    const over = ids.find((id) => {
+      const known = state.tasks.get(id);
+      return known === undefined || hasEnded(known);
+    });
+    if (over === undefined) return ends.first(ids, signal);
+    await endOf(over);
+    return over;
   }
 
-  const tasks = async (filter: PageFilter = {}): Promise<TaskPage> => readPage(parts, filter);
-  const api = {
-    ...createGroupApi(parts),
-    ...createChildApi(parts),
-    submit,
-    submitBatch,
-    approve,
-    cancel,
-    cancelWhere,
-    retry,
-    patch,
-    task,
-    tasks,
-    ended,
-    wait,
-    idOf,
-  } as TaskApi;
-  return { api, submitNow };
+  async function wait(given: string, options?: { signal?: AbortSignal }): Promise<TaskView> {
+    await ended(given, options);
+    return readTask(parts, idOf(given));
+  }
+
+  return { ended, firstEnded, wait: wait as TaskApi["wait"] };
 }
 
 const isAll = (filter: unknown): filter is { readonly all: true } =>

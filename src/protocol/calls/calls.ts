@@ -25,7 +25,10 @@ import { ADMIN, AGENTS, CALLERS, EVERYBODY, idOf, READERS, WATCHERS, WORKERS } f
 export type { PlanCalls } from "./plan-calls.ts";
 
 type Nothing = Record<never, never>;
-export type BulkCalls = { readonly bulk: Call<{ body: wire.BulkBody }, wire.BulkAnswer> };
+export type BulkCalls = {
+  readonly bulk: Call<{ body: wire.BulkBody }, wire.BulkAnswer>;
+  readonly waitAny: Call<{ body: wire.WaitAnyBody }, wire.WaitAnyAnswer>;
+};
 export type TaskCalls = {
   readonly submit: Call<{ body: wire.TaskBody }, wire.Submitted>;
   readonly submitBatch: Call<{ body: wire.BatchBody }, wire.BatchAnswer>;
@@ -125,6 +128,18 @@ const bulkCalls = callsOf<BulkCalls>("bulk", {
       "The answer comes when all of them have theirs, and is 200 whatever became of each. Every call of a bulk is " +
       "safe to repeat if what it makes has an id.",
     answers: { 200: bulk.bulkAnswer },
+  },
+  waitAny: {
+    roles: READERS,
+    body: bulk.waitAnyBody,
+    needsBody: true,
+    summary: "Wait until any of many tasks has ended",
+    description:
+      "Answers those that have by then, each as a wait for it alone would: ask again for the others. A task that is " +
+      "not there, or not the token's own, counts as ended and is refused by itself. Where all of them are more than " +
+      "1 MiB some are left for the next time. While many are waited for the answer is held back a moment longer, 1 " +
+      "ms for each hundred of them, for those that end just after the first.",
+    answers: { 200: bulk.waitAnyAnswer },
   },
 });
 

@@ -28,11 +28,37 @@ export type BulkCall = {
   readonly body?: unknown;
 };
 
+/** What has ended of the tasks that are waited for. */
+export type WaitAnyAnswer = {
+  /** One for each task that has ended, or that is refused; none when the time is over. */
+  readonly answers: readonly WaitAnyItem[];
+};
+
+/** Tasks that are waited for together. */
+export type WaitAnyBody = {
+  /** The tasks. */
+  readonly ids: readonly string[];
+  /** How long to wait for the first at most. Default: 30000. */
+  readonly timeoutMs?: number;
+};
+
 /** What a call of a bulk is answered. */
 export type BulkItem = {
   /** The status that the call would have alone. */
   readonly status: number;
   /** The body that it would have: its answer, or an error. */
+  readonly body: unknown;
+  /** When the same call may succeed, in seconds; as Retry-After says it. */
+  readonly retryAfterS?: number;
+};
+
+/** What a wait for one of many tasks is answered. */
+export type WaitAnyItem = {
+  /** The task. */
+  readonly id: string;
+  /** The status that a wait for it alone would have. */
+  readonly status: number;
+  /** The task as it has ended, or an error. */
   readonly body: unknown;
   /** When the same call may succeed, in seconds; as Retry-After says it. */
   readonly retryAfterS?: number;

@@ -4,6 +4,7 @@
 import type * as wire from "../generated/bulk.ts";
 import * as s from "../schema/schema.ts";
 import { BULK_CALLS, BULK_MAX } from "../wire/endpoints.ts";
+import { WAIT_MS_DEFAULT, WAIT_MS_MAX } from "../wire/task-state.ts";
 
 export const bulkCall: s.Schema<wire.BulkCall> = s.namedObject("BulkCall", {
   call: s.described(s.oneOf(...BULK_CALLS), "Which call, by its operationId."),
@@ -22,15 +23,31 @@ export const bulkBody: s.Schema<wire.BulkBody> = s.namedObject("BulkBody", {
     "They are begun in their order. What is wrong with one does not fail the others.",
   ),
 });
+const item = {
+  status: s.described(s.whole(200, 599), "The status that the call would have alone."),
+  body: s.described(s.anything(), "The body that it would have: its answer, or an error."),
+  retryAfterS: s.optional(s.whole(0), "When the same call may succeed, in seconds; as Retry-After says it."),
+};
 export const bulkAnswer: s.Schema<wire.BulkAnswer> = s.namedAnswer("BulkAnswer", {
+  answers: s.described(s.list(s.answer<wire.BulkItem>(item)), "One for each call, in their order."),
+});
+
+export const waitAnyBody: s.Schema<wire.WaitAnyBody> = s.namedObject("WaitAnyBody", {
+  ids: s.described(s.list(s.name(), { min: 1, max: BULK_MAX }), "The tasks."),
+  timeoutMs: s.optional(s.whole(0, WAIT_MS_MAX), "How long to wait for the first at most.", {
+    default: WAIT_MS_DEFAULT,
+  }),
+});
+export const waitAnyAnswer: s.Schema<wire.WaitAnyAnswer> = s.namedAnswer("WaitAnyAnswer", {
   answers: s.described(
     s.list(
-      s.answer<wire.BulkItem>({
-        status: s.described(s.whole(200, 599), "The status that the call would have alone."),
-        body: s.described(s.anything(), "The body that it would have: its answer, or an error."),
-        retryAfterS: s.optional(s.whole(0), "When the same call may succeed, in seconds; as Retry-After says it."),
+      s.answer<wire.WaitAnyItem>({
+        id: s.described(s.name(), "The task."),
+        status: s.described(s.whole(200, 599), "The status that a wait for it alone would have."),
+        body: s.described(s.anything(), "The task as it has ended, or an error."),
+        retryAfterS: item.retryAfterS,
       }),
     ),
-    "One for each call, in their order.",
+    "One for each task that has ended, or that is refused; none when the time is over.",
   ),
 });

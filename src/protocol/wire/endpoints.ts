@@ -23,7 +23,7 @@ export const BULK_MAX = 1000;
 
 /** Every call of the wire, by name. */
 export type CallName =
-  | "bulk"
+  | ("bulk" | "waitAny")
   | ("submit" | "submitBatch" | "tasks" | "task" | "patch" | "cancel" | "cancelWhere" | "retry" | "why" | "wait")
   | ("logs" | "putFile" | "file" | "approve")
   | ("group" | "waitGroup" | "cancelGroup" | "retryGroup")
@@ -65,6 +65,7 @@ const endpoint = (method: Method, path: string, more: Partial<Endpoint> = {}): E
 /** Tasks, permits and workers are safe to ask for twice if they have an id, and the client sees to that. */
 export const ENDPOINTS: Readonly<Record<CallName, Endpoint>> = {
   bulk: endpoint("POST", "/bulk", { repeatable: true }),
+  waitAny: endpoint("POST", "/tasks/wait", { repeatable: true, waits: true }),
   submit: endpoint("POST", "/tasks", { repeatable: true }),
   submitBatch: endpoint("POST", "/tasks/batch", { repeatable: true }),
   tasks: endpoint("GET", "/tasks"),

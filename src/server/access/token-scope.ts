@@ -22,6 +22,7 @@ import type { CallName } from "../../protocol/index.ts";
 
 const FOR_SCOPED: Readonly<Record<CallName, "own" | "common" | "refused">> = {
   bulk: "own",
+  waitAny: "own",
   submit: "own",
   submitBatch: "own",
   tasks: "own",
@@ -106,6 +107,7 @@ const FOR_ATTEMPT: ReadonlySet<CallName> = new Set<CallName>([
   "submitBatch",
   "task",
   "wait",
+  "waitAny",
   "logs",
   "putFile",
   "file",

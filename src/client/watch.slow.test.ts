@@ -1,0 +1,311 @@
+import assert from "node:assert/strict";
+import type { ServerResponse } from "node:http";
+import { test } from "node:test";
+import { answers, type Heard, type Step, startScript } from "../../test/kits/script-server.ts";
+import { fewTurns, isPending, until } from "../../test/kits/waits.ts";
+import type { WaitAnyItem } from "../protocol/index.ts";
+import { type Client, createClient } from "./client.ts";
+import type { ClientError } from "./client-error.ts";
+
+/** A request that waits, with the tasks it waits for. */
+type Held = { readonly ids: readonly string[]; readonly response: ServerResponse; readonly heard: Heard };
+type Story = {
+  readonly client: Client;
+  readonly heard: readonly Heard[];
+  readonly rests: number[];
+  /** Those that wait for an answer now. */
+  held(): readonly Held[];
+  /** Answers whoever waits for these tasks, all that have ended at once; as a server does. */
+  end(...ids: readonly string[]): void;
+  readonly knows: { waitAny: boolean };
+};
+
+const isAny = ({ url }: Pick<Heard, "url">): boolean => url === "/tasks/wait";
+const idsOf = (heard: Heard): readonly string[] =>
+  isAny(heard)
+    ? (heard.body as { ids: readonly string[] }).ids
+    : [decodeURIComponent(/^\/tasks\/(.*)\/wait/.exec(heard.url)?.[1] ?? "")];
+const done = (id: string): object => ({ taskId: id, state: "done", result: id });
+const item = (id: string): WaitAnyItem => ({ id, status: 200, body: done(id) });
+const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `t${index}`);
+const failed = (promise: Promise<unknown>): Promise<ClientError> =>
+  promise.then(
+    () => assert.fail("it did not fail"),
+    (error: ClientError) => error,
+  );
+
+async function story(told: (story: Story) => Promise<void>, first: readonly Step[] = []): Promise<void> {
+  const all: Held[] = [];
+  const knows = { waitAny: true };
+  const hold: Step = (response, heard) => {
+    if (isAny(heard) && !knows.waitAny) return answers(404, { error: "nothing is there", code: "x" })(response, heard);
+    if (heard.url.endsWith("timeoutMs=0")) return answers(200, { state: "running" })(response, heard);
+    all.push({ ids: idsOf(heard), response, heard });
+  };
+  await using server = await startScript(...first, hold);
+  const rests: number[] = [];
+  const rest = async (ms: number): Promise<void> => void rests.push(ms);
+  const client = createClient({ url: server.url, rest });
+  const held = (): readonly Held[] =>
+    all.filter(({ response: { writableEnded, destroyed } }) => !writableEnded && !destroyed);
+  const end = (...ids: readonly string[]): void => {
+    for (const one of held()) {
+      const over = one.ids.filter((id) => ids.includes(id));
+      if (over.length === 0) continue;
+      answers(200, isAny(one.heard) ? { answers: over.map(item) } : done(over[0] as string))(one.response, one.heard);
+    }
+  };
+  await told({ client, heard: server.heard, rests, held, end, knows });
+}
+const heldAre = (held: Story["held"], count: number): Promise<void> =>
+  until(`${count} requests that wait`, () => held().length === count);
+/** The first of a client is alone and goes by itself; from then on they share. */
+async function met({ client, held, end }: Story): Promise<void> {
+  const two = [client.wait("m1"), client.wait("m2")];
+  await heldAre(held, 2);
+  end("m1", "m2");
+  await Promise.all(two);
+}
+
+test("a wait alone is the request it was, and those that come meanwhile share one", () =>
+  story(async ({ client, heard, held, end }) => {
+    const ids = names(50);
+    const waits = ids.map((id) => client.wait(id));
+    await heldAre(held, 2);
+    assert.deepEqual(heard.map(idsOf), [["t0"], ids.slice(1)]);
+    end("t3");
+    assert.equal((await (waits[3] as Promise<{ result?: unknown }>)).result, "t3");
+    await heldAre(held, 2);
+    assert.deepEqual(heard.slice(2).map(idsOf), [ids.filter((id) => !["t0", "t3"].includes(id))]);
+    end(...ids);
+    assert.deepEqual(
+      (await Promise.all(waits)).map(({ taskId }) => taskId),
+      ids,
+    );
+    const last = client.wait("alone");
+    await heldAre(held, 1);
+    assert.equal(heard.at(-1)?.url, "/tasks/alone/wait?timeoutMs=30000");
+    end("alone");
+    await last;
+  }));
+
+test("what is waited for while a request is out is asked for at once, and goes with what is left of another", () =>
+  story(async (told) => {
+    const { client, held, end } = told;
+    await met(told);
+    const early = ["a", "b"].map((id) => client.wait(id));
+    await heldAre(held, 1);
+    const late = ["c", "d"].map((id) => client.wait(id));
+    await heldAre(held, 2);
+    assert.deepEqual(
+      held().map(({ ids }) => ids),
+      [
+        ["a", "b"],
+        ["c", "d"],
+      ],
+    );
+    end("a", "c");
+    await Promise.all([early[0], late[0]]);
+    await until("what is left", () => held().flatMap(({ ids }) => ids).length === 2);
+    end("b", "d");
+    await Promise.all([...early, ...late]);
+  }));
+
+test("however they come there are few requests, and none is lost when they are put together", () =>
+  story(async (told) => {
+    const { client, held, end } = told;
+    await met(told);
+    const ids = names(40);
+    const waits: Promise<unknown>[] = [];
+    for (const id of ids) {
+      waits.push(client.wait(id));
+      await until("it is asked for", () => held().some((one) => one.ids.includes(id)));
+    }
+    await until("few", () => held().length <= 8);
+    assert.deepEqual(
+      held()
+        .flatMap((one) => one.ids)
+        .toSorted(),
+      ids.toSorted(),
+    );
+    end(...ids);
+    assert.equal((await Promise.all(waits)).length, 40);
+  }));
+
+test("more than a thousand are several requests", () =>
+  story(async (told) => {
+    const { client, held, end } = told;
+    await met(told);
+    const ids = names(2100);
+    const waits = ids.map((id) => client.wait(id));
+    await heldAre(held, 3);
+    assert.deepEqual(
+      held().map((one) => one.ids.length),
+      [1000, 1000, 100],
+    );
+    end(...ids);
+    assert.equal((await Promise.all(waits)).length, 2100);
+  }));
+
+test("one that is refused is refused alone, and two that wait for the same task are told both", () =>
+  story(async (told) => {
+    const { client, held, end } = told;
+    await met(told);
+    const [good, bad, same] = [client.wait("good"), client.wait("bad"), client.wait("good")];
+    await heldAre(held, 1);
+    const [{ response, heard, ids }] = held() as [Held];
+    assert.deepEqual(ids, ["good", "bad"]);
+    const body = { error: "no such task", code: "not_found" };
+    answers(200, { answers: [{ id: "bad", status: 404, body }] })(response, heard);
+    const refusal = await failed(bad);
+    assert.deepEqual([refusal.status, refusal.code, refusal.message], [404, "not_found", "no such task"]);
+    await heldAre(held, 1);
+    end("good");
+    assert.deepEqual([(await good).state, (await same).state], ["done", "done"]);
+  }));
+
+test("a caller's time and signal end its own wait; a request that nobody waits for any more is given up", () =>
+  story(async (told) => {
+    const { client, held, end, heard } = told;
+    await met(told);
+    const controller = new AbortController();
+    const reason = new Error("enough");
+    const [patient, hasty, given] = [
+      client.wait("patient"),
+      client.wait("hasty", { withinMs: 1 }),
+      client.wait("given", { signal: controller.signal }),
+    ];
+    const late = await failed(hasty);
+    assert.deepEqual([late.code, late.message], ["timeout", "task hasty is running after 1 ms"]);
+    await heldAre(held, 1);
+    controller.abort(reason);
+    await assert.rejects(given, reason);
+    await assert.rejects(client.wait("given", { signal: controller.signal }), reason);
+    assert.ok(await isPending(patient));
+    const before = heard.length;
+    end("given", "patient");
+    await patient;
+    assert.equal(heard.length, before, "nothing is asked for again");
+
+    const both = ["x", "y"].map((id) => client.wait(id, { signal: AbortSignal.any([soon.signal]) }));
+    const gone = Promise.all(both.map(failed));
+    await heldAre(held, 1);
+    soon.abort(reason);
+    await gone;
+    await heldAre(held, 0);
+  }));
+const soon = new AbortController();
+
+test("an answer that was lost is asked for again, at once if one was heard before, and then after a rest", () =>
+  story(async (told) => {
+    const { client, held, end, rests } = told;
+    await met(told);
+    const ids = names(4);
+    const waits = ids.map((id) => client.wait(id));
+    await heldAre(held, 1);
+    end("t0");
+    await waits[0];
+    await heldAre(held, 1);
+    held()[0]?.response.destroy();
+    await until("it is asked again", () => held().flatMap((one) => one.ids).length === 3);
+    assert.deepEqual(rests, []);
+    held()[0]?.response.destroy();
+    await until("it is asked again", () => held().flatMap((one) => one.ids).length === 3);
+    assert.equal(rests.length, 3);
+    end(...ids);
+    assert.equal((await Promise.all(waits)).length, 4);
+  }));
+
+test("a time that is over is no end: they are asked for again", () =>
+  story(async (told) => {
+    const { client, held, end } = told;
+    await met(told);
+    const waits = ["a", "b"].map((id) => client.wait(id));
+    await heldAre(held, 1);
+    const [{ response, heard }] = held() as [Held];
+    answers(200, { answers: [] })(response, heard);
+    await until("it is asked again", () => held().some((one) => one.response !== response));
+    end("a", "b");
+    await Promise.all(waits);
+  }));
+
+test("a server that does not know it is asked for each task, and not for it again", () =>
+  story(async ({ client, held, end, heard, knows }) => {
+    knows.waitAny = false;
+    const ids = names(5);
+    for (let round = 0; round < 2; round++) {
+      const waits = ids.map((id) => client.wait(id));
+      await heldAre(held, 5);
+      end(...ids);
+      await Promise.all(waits);
+    }
+    assert.equal(heard.filter(isAny).length, 1);
+  }));
+
+test("what is refused or broken as a whole is told to each", () =>
+  story(
+    async (told) => {
+      const { client } = told;
+      const [first, ...others] = ["a", "b", "c"].map((id) => client.wait(id));
+      await first;
+      for (const other of others) assert.equal((await failed(other)).code, "unauthorized");
+      for (const wait of ["a", "b"].map((id) => client.wait(id))) assert.equal((await failed(wait)).code, "bad_answer");
+      for (const wait of ["a", "b"].map((id) => client.wait(id))) assert.equal((await failed(wait)).code, "bad_answer");
+    },
+    [
+      answers(200, done("a")),
+      answers(401, { error: "no", code: "unauthorized" }),
+      answers(200, { answers: null }),
+      answers(200, { answers: ["a", "b"].map((id) => ({ id, status: 200, body: null })) }),
+    ],
+  ));
+
+test("an id that no task can have is refused by itself, as it is alone", () =>
+  story(async (told) => {
+    const { client, held, end } = told;
+    await met(told);
+    const [good, bad] = [client.wait("good"), client.wait("b d")];
+    await heldAre(held, 1);
+    const [{ response, heard }] = held() as [Held];
+    answers(400, { error: "ids[1] is wrong", code: "bad_request" })(response, heard);
+    await heldAre(held, 2);
+    const alone = held().find(({ ids }) => ids[0] === "b d") as Held;
+    answers(400, { error: "id is wrong", code: "bad_request" })(alone.response, alone.heard);
+    assert.equal((await failed(bad)).message, "id is wrong");
+    end("good");
+    await good;
+  }));
+
+test("a client that is closed waits on for what it was asked, and takes no more", () =>
+  story(async (told) => {
+    const { client, held, end } = told;
+    await met(told);
+    const waits = ["a", "b"].map((id) => client.wait(id));
+    const closed = client.close();
+    assert.equal((await failed(client.wait("c"))).code, "closed");
+    await heldAre(held, 1);
+    end("a");
+    await waits[0];
+    await fewTurns();
+    assert.ok(await isPending(closed));
+    await heldAre(held, 1);
+    end("b");
+    await closed;
+    assert.equal((await Promise.all(waits)).length, 2);
+  }));
+
+test("a program's own fetch carries what waits together", async () => {
+  const paths: string[] = [];
+  await using server = await startScript((response, heard) =>
+    answers(200, isAny(heard) ? { answers: idsOf(heard).map(item) } : done("x"))(response, heard),
+  );
+  const client = createClient({
+    url: server.url,
+    fetch: (url, request) => {
+      paths.push(new URL(url).pathname);
+      return globalThis.fetch(url, request);
+    },
+  });
+  await Promise.all(["x", "y", "z"].map((id) => client.wait(id)));
+  assert.deepEqual(paths, ["/tasks/x/wait", "/tasks/wait"]);
+});

@@ -1,0 +1,74 @@
+/**
+ * One wait for any of many tasks, so that whoever waits for a thousand of them holds one connection.
+ *
+ * Each is answered as a wait for it alone would be: read when it has ended, or refused where it is not there or not the
+ * caller's. Whoever waits for many asks again for those that are left, and asking costs by the number of them; so the
+ * answer is held back a moment for others that end just after the first, the longer the more there are.
+ */
+import { setTimeout as elapse } from "node:timers/promises";
+import type { TaskId } from "../core/base/index.ts";
+import { hasEnded } from "../core/model/index.ts";
+import { isScoped } from "../http/index.ts";
+import { type BulkItem, WAIT_MS_DEFAULT } from "../protocol/index.ts";
+import { checkTask } from "./access/token-scope.ts";
+import { type BulkParts, refusalOf } from "./bulk.ts";
+import type { Deps, Exchange, Handlers } from "./handlers/handler.ts";
+import { untilOver } from "./handlers/tasks.ts";
+
+/** Characters: what would take an answer beyond this is left for the next time. */
+const ANSWER_MAX = 1024 * 1024;
+const HELD_BACK_MS_EACH = 0.01;
+type Parts = Pick<BulkParts, "problemOf" | "onBug">;
+
+export function waitAnyHandler(deps: Deps, parts: Parts): Handlers<"waitAny"> {
+  const { drover } = deps;
+  const isOver = (id: string): boolean => {
+    const task = drover.state.tasks.get(id as TaskId);
+    return task === undefined || hasEnded(task);
+  };
+  return {
+    async waitAny({ body: { ids: given, timeoutMs = WAIT_MS_DEFAULT } }, exchange) {
+      const { own, refused } = await sorted(deps, parts, [...new Set(given)], exchange);
+      if (refused.size === 0 && timeoutMs > 0 && !own.some(isOver)) {
+        const first = await untilOver(deps, exchange, timeoutMs, (signal) => drover.firstEnded(own, { signal }));
+        if (first !== null) await elapse(own.length * HELD_BACK_MS_EACH);
+      }
+      const texts = [...refused].map(([id, item]) => JSON.stringify({ id, ...item }));
+      let size = 0;
+      for (const id of own) {
+        if (!isOver(id)) continue;
+        const text = JSON.stringify({ id, ...(await endOf(deps, parts, id)) });
+        size += text.length;
+        if (size > ANSWER_MAX && texts.length > 0) break;
+        texts.push(text);
+      }
+      return Buffer.from(`{"answers":[${texts.join(",")}]}`) as never;
+    },
+  };
+}
+
+/** Those the caller may wait for, and why not the others. */
+async function sorted(
+  { drover }: Deps,
+  parts: Parts,
+  ids: readonly string[],
+  { caller }: Exchange,
+): Promise<{ readonly own: readonly string[]; readonly refused: ReadonlyMap<string, BulkItem> }> {
+  const refused = new Map<string, BulkItem>();
+  if (!isScoped(caller)) return { own: ids, refused };
+  for (const id of ids)
+    try {
+      await checkTask(drover, caller, id);
+    } catch (error) {
+      refused.set(id, refusalOf(parts, error, "waitAny"));
+    }
+  return { own: ids.filter((id) => !refused.has(id)), refused };
+}
+
+async function endOf({ drover }: Deps, parts: Parts, id: string): Promise<BulkItem> {
+  try {
+    return { status: 200, body: await drover.task(id) };
+  } catch (error) {
+    return refusalOf(parts, error, "waitAny");
+  }
+}
