@@ -2,16 +2,20 @@
  * A log read without an engine: what its tasks were and why one does not run, as of its last event.
  *
  * Nothing is written and nothing is locked, so the log of a run that is over, or was killed, is as it was afterwards.
+ * What ran when its writer was killed runs no more: without a writer, a reader sees what the next one will find.
  */
-import { seq, taskId, whole } from "../core/base/index.ts";
-import type { State } from "../core/model/index.ts";
+import { CORE_VERSION, seq, taskId, whole } from "../core/base/index.ts";
+import { decide, evolve } from "../core/index.ts";
+import type { MutableState, State } from "../core/model/index.ts";
 import { why } from "../core/why/index.ts";
 import { openSqliteLog } from "../log/sqlite/index.ts";
+import type { PlanView } from "../protocol/index.ts";
 import { readOptions } from "./base/call-options.ts";
 import { refused } from "./base/drover-error.ts";
 import type { Drover } from "./drover.ts";
 import { createFeed, readFeedOptions } from "./feed.ts";
 import { readContent } from "./files/files.ts";
+import { planView } from "./plans/plan-view.ts";
 import { createPast } from "./snapshots/past.ts";
 import { createBodyStore } from "./tasks/body-store.ts";
 import { readPage, readTask } from "./tasks/read-tasks.ts";
@@ -21,16 +25,22 @@ import { recover } from "./writer/recovery.ts";
 export type LogReader = AsyncDisposable &
   Pick<Drover, "task" | "tasks" | "why" | "events"> & {
     readonly state: State;
+    /** How far a plan is; null if there is none of this name. */
+    plan(id: string): PlanView | null;
     /** The content of a file that a task has left. */
     content(hash: string): Promise<AsyncIterable<Uint8Array>>;
   };
 
-/** Throws a `LogFailure` where there is no log, or it is damaged. */
-export async function openReader(directory: string): Promise<LogReader> {
+/** Throws a `LogFailure` where there is no log, or it is damaged. `isOver`: nobody writes it any more. */
+export async function openReader(
+  directory: string,
+  { isOver = false }: { readonly isOver?: boolean } = {},
+): Promise<LogReader> {
   const log = await openSqliteLog({ directory, readOnly: true });
   try {
     const { state } = await recover(log);
     const head = seq(state.seq);
+    if (isOver) giveUpWorkers(state);
     const writer = { state, now: () => state.at, settled: async () => {} };
     const bodies = createBodyStore(log);
     const feed = createFeed({ log, head: () => head, state });
@@ -39,6 +49,10 @@ export async function openReader(directory: string): Promise<LogReader> {
     return {
       state,
       task: (id) => readTask(sources, taskId(id)) as never,
+      plan(id) {
+        const plan = state.plans.get(id);
+        return plan === undefined ? null : planView(state, plan);
+      },
       tasks: (filter = {}) => readPage(sources, filter),
       content: (hash) => readContent(directory, hash),
       async why(task, options) {
@@ -56,4 +70,10 @@ export async function openReader(directory: string): Promise<LogReader> {
     await log.close();
     throw error;
   }
+}
+
+/** As the next writer does when it begins. */
+function giveUpWorkers(state: MutableState): void {
+  const decided = decide(state, { type: "start-engine", coreVersion: CORE_VERSION, policyHash: "" }, state.at);
+  if (decided.ok) for (const event of decided.value.events) evolve(state, event);
 }

@@ -9,11 +9,12 @@ import { existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { addressFromEnv, type Client, ClientError, DEFAULT_URL } from "../../client/index.ts";
 import { nearest } from "../../core/base/index.ts";
+import type { PlanView } from "../../protocol/index.ts";
 import { clientFor, clientProblem } from "../shell/connection.ts";
 import { listOf, noSuchTask } from "../shell/meant.ts";
 import { CliProblem, EXIT } from "../shell/problem.ts";
 import { liveServer, OWN_DATA } from "../shell/server-file.ts";
-import { asWord, shortPath } from "../shell/text.ts";
+import { asWord, plainLines, shortPath } from "../shell/text.ts";
 import type { Call } from "../shell/verb.ts";
 import type { ServerChoice } from "./find-server.ts";
 import { clientAt } from "./link.ts";
@@ -33,7 +34,15 @@ export async function namedTask(call: Asking, word: string): Promise<NamedTask> 
   if (server !== null) return await onServer(call, server, word);
   const { readRun } = await import("./past-run.ts");
   const data = runDirectory(plan, call.terminal.cwd) as string; // Without one there is a server to ask.
-  return await readRun(data, plan, (tasks) => taskNamed(tasks, plan, name));
+  const noted = (text: string): void => call.terminal.err(`note: ${plainLines(text)}\n`);
+  return await readRun(data, plan, (tasks) => taskNamed(tasks, plan, name), noted);
+}
+
+/** How a plan has ended, or stands, that has run alone; null if nothing says. */
+export async function pastPlan({ terminal }: Asking, plan: string): Promise<PlanView | null> {
+  const { readPlanOf } = await import("./past-run.ts");
+  const data = runDirectory(plan, terminal.cwd);
+  return data === null ? null : await readPlanOf(data, plan);
 }
 
 /** The same where a server or a run at work is needed. */

@@ -9,10 +9,10 @@ import { type Client, ClientError } from "../../client/index.ts";
 import { DroverError, openDrover } from "../../engine/index.ts";
 import { openReader } from "../../engine/reader.ts";
 import { whyJson } from "../../engine/views/index.ts";
-import type { EventJson } from "../../protocol/index.ts";
+import type { EventJson, PlanView } from "../../protocol/index.ts";
 import { isoTime, present } from "../../std/index.ts";
-import { CliProblem, EXIT } from "../shell/problem.ts";
-import { rethrown } from "./log.ts";
+import { asTyped, CliProblem, EXIT } from "../shell/problem.ts";
+import { isInUse, rethrown } from "./log.ts";
 import { logsIn } from "./task-logs.ts";
 
 /** What may be asked about a task, wherever it is. */
@@ -26,16 +26,29 @@ export type NamedTask<Calls = TaskCalls> = { readonly calls: Calls; readonly id:
 
 type Named = { readonly name: string; readonly id: string };
 
-/** `pick` finds the task among those of the plan, or throws. */
+/** `pick` finds the task among those of the plan, or throws. `noted` hears that nothing of it goes on by itself. */
 export async function readRun(
   data: string,
   plan: string,
   pick: (tasks: readonly Named[]) => Named,
+  noted: (text: string) => void,
 ): Promise<NamedTask> {
-  const reader = await openReader(data).catch(rethrown(data));
-  await using _ = reader;
+  const isOver = !(await isInUse(data));
+  await using reader = await openReader(data, { isOver }).catch(rethrown(data));
   const { id } = pick(namesIn(reader.state, plan));
-  return { calls: callsOn(data), id };
+  const goesOn = asTyped("drover run FILE goes on with it");
+  const isCut = isOver && (reader.state.plans.get(plan)?.open ?? 0) > 0;
+  if (isCut) noted(`the run of the plan ${plan} is not alive since ${isoTime(reader.state.at)}: ${goesOn}`);
+  const written = (): void => {
+    if (!isCut) noted(`nothing of the plan ${plan} runs: ${goesOn}`);
+  };
+  return { calls: callsOn(data, isOver, written), id };
+}
+
+/** The plan of a run that is over, as it is in its log; null if that has none. */
+export async function readPlanOf(data: string, plan: string): Promise<PlanView | null> {
+  await using reader = await openReader(data, { isOver: !(await isInUse(data)) }).catch(rethrown(data));
+  return reader.plan(plan);
 }
 
 type State = Awaited<ReturnType<typeof openReader>>["state"];
@@ -67,14 +80,17 @@ function asAnswered(error: unknown): never {
 /** As of any refusal: the other tasks of the same command have their turn. */
 const STATUS_REFUSED = 409;
 
-function callsOn(data: string): TaskCalls {
+/** `written` hears of every change. */
+function callsOn(data: string, isOver: boolean, written: () => void): TaskCalls {
   const reading = async <Value>(ask: (reader: Awaited<ReturnType<typeof openReader>>) => Promise<Value>) => {
-    await using reader = await openReader(data).catch(rethrown(data));
+    await using reader = await openReader(data, { isOver }).catch(rethrown(data));
     return await ask(reader).catch(asAnswered);
   };
   const writing = async <Value>(ask: (drover: Awaited<ReturnType<typeof openDrover>>) => Promise<Value>) => {
     await using drover = await openDrover({ data }).catch(rethrown(data));
-    return await ask(drover).catch(asAnswered);
+    const answer = await ask(drover).catch(asAnswered);
+    written();
+    return answer;
   };
   const logsOf = logsIn(data);
   return {

@@ -2,10 +2,13 @@
  * Other commands reach into a plan that runs alone, while it runs and when it is over.
  */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, readFileSync, statSync, watch } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { type PlanDirectory, planDirectory } from "../../../test/kits/cli/plan-directory.ts";
+import { MAIN } from "../../../test/kits/serve-process.ts";
 import { openDrover } from "../../engine/index.ts";
 import { matchTasks } from "../../plan/index.ts";
 import { readPlan } from "../plan/plan-file.ts";
@@ -68,10 +71,15 @@ test("when it is over: from its log, which stays as it is; an answer is kept for
   const typo = await place.drover(["task", "plan/hled"]);
   assert.deepEqual([typo.code, /did you mean plan\/held\?/.test(typo.err)], [4, true], typo.err);
   assert.equal((await place.drover(["task", "other/held"])).code, 3, "no such run here, and no server to ask");
-  const attach = await place.drover(["plan", "plan"]);
-  assert.deepEqual([attach.code, /has run alone, and nothing of it runs now/.test(attach.err)], [4, true], attach.err);
-  assert.equal((await place.drover(["approve", "plan/ship"])).code, 0);
+  const shown = await place.drover(["plan", "plan"]);
+  assert.match(shown.out, /state +running.*held +done.*ship +parked.*Ship it\?/s);
+  assert.match(shown.err, /has run alone, and nothing of it runs now: (npx )?drover run FILE goes on with it/);
+  assert.deepEqual([shown.code, (await place.drover(["plan", "plan", "--pause"])).code], [1, 4]);
+  const approved = await place.drover(["approve", "plan/ship"]);
+  assert.equal(approved.code, 0);
+  assert.match(approved.err, /not alive since 20.*Z: (npx )?drover run FILE goes on with it/);
   assert.equal((await place.run()).code, 0);
+  assert.equal((await place.drover(["plan", "plan"])).code, 0);
   assert.deepEqual(place.ran(), ["held", "ship", "last"]);
   // What its log refuses is refused as on a server.
   for (const [args, code, said] of [
@@ -85,6 +93,30 @@ test("when it is over: from its log, which stays as it is; an answer is kept for
     assert.equal(refused.code, code, args.join(" "));
     assert.match(refused.err, said);
   }
+});
+
+test("after a kill: nothing is said to run, and what is said to do is to run it again", LIMIT, async () => {
+  using place = planDirectory(`tasks:
+  held: echo up > up; read line < never
+  other: { run: "false", attempts: 1 }`);
+  for (const name of ["up", "never"]) place.pipe(name);
+  const child = spawn(process.execPath, [MAIN, "run", "plan.yml", "--slots", "1"], {
+    cwd: place.directory,
+    stdio: "ignore",
+  });
+  const killed = once(child, "close");
+  await place.hear("up");
+  child.kill("SIGKILL");
+  await killed;
+  const task = await place.drover(["task", "plan/held"]);
+  assert.match(task.out, /state +queued/);
+  assert.match(task.err, /the run of the plan plan is not alive since 20.*Z: (npx )?drover run FILE goes on with it/);
+  assert.match((await place.drover(["why", "plan/held"])).out, / is queued\. /);
+  assert.match((await place.drover(["plan", "plan"])).out, /held +queued/);
+  assert.match((await place.drover(["cancel", "plan/held", "plan/other"])).out, /held cancelled\n.*other cancelled/);
+  const again = await place.drover(["retry", "plan/other"]);
+  assert.equal(again.code, 0);
+  assert.match(again.err, /^note: nothing of the plan plan runs: (npx )?drover run FILE goes on with it\n$/);
 });
 
 test("two plans that run alone at once are told that they share nothing", LIMIT, async () => {

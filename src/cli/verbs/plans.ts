@@ -8,7 +8,7 @@ import { reasonIn, roundOf } from "../run/rows.ts";
 import { ON_INTERRUPT } from "../run/verb.ts";
 import { answering, idOf } from "../shell/connection.ts";
 import type { Output } from "../shell/output.ts";
-import { CliProblem, EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
+import { asTyped, CliProblem, EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
 import { asWord, plain, type Tint } from "../shell/text.ts";
 import type { Call, VerbBody } from "../shell/verb.ts";
 import { tintOf, tokensOf, usageOf } from "../show/task-view.ts";
@@ -93,7 +93,8 @@ const ACTS = ["cancel", "retry", "pause", "resume", "remove"] as const;
 export const planVerb: VerbBody<PlanFlags> = {
   about:
     "Attach to a plan on a server: what happens to its tasks, live, until all have ended; then the summary, as " +
-    "drover run shows it, with the same exit codes. Ctrl-C ends the watching and not the plan, unless it is cancelled.",
+    "drover run shows it, with the same exit codes. Ctrl-C ends the watching and not the plan, unless it is " +
+    "cancelled. Of a plan that has run alone its log tells how it ended, or stands.",
   takes: [{ name: "<name>", about: "the plan" }],
   flags: [
     { flags: "--no-follow", about: "how it stands now, task by task, and no more" },
@@ -121,12 +122,16 @@ async function act(call: Call<PlanFlags>): Promise<ExitCode> {
   const [first, second] = acts;
   if (second !== undefined) throw usageProblem(`--${first} and --${second} are two things`, "say one of them");
   const name = idOf(call);
-  const [{ serverWith, overText }, { clientAt }] = await Promise.all([
+  const [{ serverWith, overText, pastPlan }, { clientAt }] = await Promise.all([
     import("../run/named-task.ts"),
     import("../run/link.ts"),
   ]);
   const server = await serverWith(call, name);
-  if (server === null) throw overText(name);
+  if (server === null) {
+    const view = first === undefined ? await pastPlan(call, name) : null;
+    if (view === null) throw overText(name);
+    return showPast(call, view);
+  }
   const client = clientAt(call, server);
   if (first !== undefined) {
     await checkState(client, name, first);
@@ -176,6 +181,14 @@ async function show({ output }: Call<PlanFlags>, client: Client, name: string): 
   const view = await client.plans.get(name);
   output.answer(view, () => planDetails(view, output));
   return EXIT.ok;
+}
+
+/** What has run alone, from its log. Nothing can be watched any more, so the exit code says how it went. */
+function showPast({ flags, output, terminal }: Call<PlanFlags>, view: PlanView): ExitCode {
+  output.answer(view, () => planDetails(view, output));
+  if (view.endedAt === undefined)
+    terminal.err(`note: it has run alone, and nothing of it runs now: ${asTyped("drover run FILE goes on with it")}\n`);
+  return flags.follow === false || view.state === "done" ? EXIT.ok : EXIT.failed;
 }
 
 function planDetails(view: PlanView, output: Output): string {
