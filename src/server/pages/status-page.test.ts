@@ -24,8 +24,8 @@ function element(): Element {
 /** Looks once, and again whenever it is told to; `asked` are the paths of its last look. */
 async function openPage(url: string): Promise<{
   ids(): string[];
-  /** The cells of a task. */
-  row(id: string): Element[];
+  /** The cells of a task, or of a plan. */
+  row(id: string, table?: string): Element[];
   said(): string;
   asked(): string[];
   look(): Promise<void>;
@@ -44,12 +44,14 @@ async function openPage(url: string): Promise<{
       return fetch(`${url}${path}`, { ...init, headers: { ...init.headers, origin: url } });
     },
     prompt: () => "not today",
+    confirm: () => true,
     setTimeout: (next: () => void) => again.resolve(next),
   });
   await again.promise;
   return {
     ids: () => byId("tasks").children.map((row) => row.children[0]?.textContent ?? ""),
-    row: (id) => byId("tasks").children.find(({ children }) => children[0]?.textContent === id)?.children ?? [],
+    row: (id, table = "tasks") =>
+      byId(table).children.find(({ children }) => children[0]?.textContent === id)?.children ?? [],
     said: () => byId("said").textContent,
     asked: () => asked,
     look: async () => {
@@ -60,6 +62,11 @@ async function openPage(url: string): Promise<{
       await again.promise;
     },
   };
+}
+
+function press(button: Element | undefined): Promise<void> {
+  assert.ok(typeof button?.onclick === "function");
+  return button.onclick();
 }
 
 test("what was submitted last is shown, however many pages that takes", async () => {
@@ -98,10 +105,6 @@ test("why a task failed is shown, numbers have thousands, and what parked tasks 
   const page = await openPage(at.url);
   const texts = (id: string): string[] => page.row(id).map(({ textContent }) => textContent);
   assert.deepEqual(texts("bad").slice(3, 7), ["failed", "<b>no such file</b>", "", "1\u202f234\u202f568"]);
-  const press = (button: Element | undefined): Promise<void> => {
-    assert.ok(typeof button?.onclick === "function");
-    return button.onclick();
-  };
   const buttons = (id: string): Element[] => page.row(id)[4]?.children ?? [];
   assert.deepEqual(
     [texts("yes")[4], buttons("yes").map(({ textContent }) => textContent)],
@@ -116,4 +119,34 @@ test("why a task failed is shown, numbers have thousands, and what parked tasks 
   assert.deepEqual([denied.state, denied.error], ["failed", "denied: not today"]);
   assert.equal((await at.drover.task("yes")).state, "queued");
   assert.deepEqual([texts("yes")[3], texts("no/t")[3], texts("no/t")[4]], ["queued", "failed", "denied: not today"]);
+});
+
+test("plans show how far they are, and are paused, resumed and cancelled", async () => {
+  await using at = await openServer();
+  const worker = await at.drover.worker({}, (_, { usage }) =>
+    usage({ inputTokens: 900, outputTokens: 100, cost: 0.3 }),
+  );
+  const name = "day";
+  await at.drover.plans.put(name, {
+    tasks: { a: "true", b: { run: "true", approval: true }, c: { run: "x", needs: "b" } },
+  });
+  await at.drover.wait((await at.drover.plans.get(name)).tasks[0]?.taskId ?? "");
+  const page = await openPage(at.url);
+  assert.equal(page.asked().filter((path) => path.startsWith("/plans")).length, 1, "one call, of a bounded page");
+  const texts = (): string[] => page.row(name, "plans").map(({ textContent }) => textContent);
+  const buttons = (): Element[] => page.row(name, "plans").at(-1)?.children ?? [];
+  const words = (): string[] => buttons().map(({ textContent }) => textContent);
+  assert.deepEqual(texts(), [name, "running", "1 of 3", "", "", "1", "1\u202f000", "0.3", ""]);
+  assert.deepEqual(words(), ["Pause", "Cancel"]);
+  await press(buttons()[0]);
+  assert.deepEqual(
+    [page.said(), texts()[1], words()[0]],
+    [`${name} is paused: what runs may end.`, "paused", "Resume"],
+  );
+  await press(buttons()[0]);
+  assert.deepEqual([page.said(), texts()[1], words()[0]], [`${name} goes on.`, "running", "Pause"]);
+  await press(buttons()[1]);
+  assert.deepEqual([page.said(), texts()[1], words()], [`${name} is cancelled.`, "cancelled", []]);
+  assert.equal((await at.drover.plans.get(name)).state, "cancelled");
+  await worker.close();
 });

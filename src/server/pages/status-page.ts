@@ -1,6 +1,6 @@
 /**
- * The page at `/`: what waits, who works, what has happened last, by the same calls anybody may make. What parked tasks
- * ask can be answered there.
+ * The page at `/`: what waits, who works, how far plans are, what has happened last, by the same calls anybody may
+ * make. What parked tasks ask can be answered there, and plans are paused, resumed and cancelled.
  *
  * It is one text without anything from elsewhere. Its policy lets run exactly the script and the style that stand here,
  * by their hashes, and lets it call nothing but this server. Whatever a task is called is put in as text and never
@@ -17,8 +17,9 @@ th, td { text-align: left; padding: .25rem .75rem .25rem 0; border-bottom: 1px s
 td { font-variant-numeric: tabular-nums; overflow-wrap: anywhere; vertical-align: top; }
 td.number, th.number { text-align: right; }
 td.number, td.whole { white-space: nowrap; }
-td.failed { color: #c33; } td.parked { color: #a70; }
-button { font: inherit; margin-left: .5rem; padding: 0 .6rem; }
+td.failed { color: #c33; } td.parked, td.paused { color: #a70; }
+button { font: inherit; margin-left: .5rem; padding: 0 .6rem; white-space: nowrap; }
+@media (max-width: 60rem) { table { display: block; overflow-x: auto; } td { min-width: 4rem; } }
 .quiet { opacity: .7; }
 [hidden] { display: none; }
 `;
@@ -51,17 +52,18 @@ function cellOf(given) {
   return cell;
 }
 const count = (value) => String(value).replace(/\\B(?=(\\d{3})+$)/g, "\\u202f");
-async function answer(id, said) {
+async function tell(what, id, act, body, done) {
   try {
     const headers = { "content-type": "application/json" };
-    const path = "/tasks/" + encodeURIComponent(id) + "/approve";
-    await get(path, { method: "POST", headers, body: JSON.stringify(said) });
-    $("said").textContent = id + (said.deny ? " is denied." : " is approved.");
+    const path = "/" + what + "/" + encodeURIComponent(id) + "/" + act;
+    await get(path, { method: "POST", headers, body: JSON.stringify(body) });
+    $("said").textContent = id + done;
   } catch (error) {
     $("said").textContent = error.message;
   }
   await look();
 }
+const answer = (id, said) => tell("tasks", id, "approve", said, said.deny ? " is denied." : " is approved.");
 function deny(id) {
   const note = prompt("Why is " + id + " denied? It fails with this.", "");
   return note === null ? undefined : answer(id, note === "" ? { deny: true } : { deny: true, note });
@@ -74,12 +76,33 @@ function noteOf({ taskId, state, error, approval = {} }) {
   ];
   return { text: approval.question ?? "Somebody must approve it.", buttons };
 }
+function cancel(id) {
+  const isMeant = confirm("Cancel all of " + id + " that has not ended? What runs is stopped.");
+  return isMeant ? tell("plans", id, "cancel", {}, " is cancelled.") : undefined;
+}
+function buttonsOf({ id, state, endedAt }) {
+  if (endedAt !== undefined) return [];
+  const [word, done] = state === "paused" ? ["Resume", " goes on."] : ["Pause", " is paused: what runs may end."];
+  return [
+    { textContent: word, onclick: () => tell("plans", id, word.toLowerCase(), {}, done) },
+    { textContent: "Cancel", onclick: () => cancel(id) },
+  ];
+}
+const numberCell = (text, more = "") => ({ text, className: "number " + more });
+const some = (value = 0, more) => numberCell(value === 0 ? "" : count(value), more);
+function planRow(plan) {
+  const { id, total, usage, counts: { done = 0, assigned = 0, running = 0, failed, parked } } = plan;
+  const cost = usage?.cost === undefined ? "" : String(Math.round(usage.cost * 10000) / 10000);
+  return [id, stateOf(plan), numberCell(count(done) + " of " + count(total)), some(assigned + running),
+    some(failed, "failed"), some(parked, "parked"), tokensOf(plan), numberCell(cost),
+    { className: "whole", buttons: buttonsOf(plan) }];
+}
 const stateOf = ({ state }) => ({ text: state, className: "whole " + state });
 const labelsOf = ({ labels = {} }) => Object.entries(labels).map(([key, value]) => key + "=" + value).join(" ");
 const tokensOf = ({ usage }) => usage ? usage.inputTokens + usage.outputTokens : "";
 // Pages carry bodies, which may be large, so a page may end early; and nothing is read while nothing has happened.
 let shownAt = -1;
-async function fillTasks(seq) {
+async function fillLast(seq) {
   if (seq === shownAt) return;
   const rows = [];
   let cursor = "";
@@ -91,12 +114,13 @@ async function fillTasks(seq) {
     cursor = page.nextCursor;
   } while (cursor && rows.length < 20);
   fill("tasks", rows, "No task yet.");
+  fill("plans", (await get("/plans?limit=10")).plans.map(planRow), "No plan yet.");
   shownAt = seq;
 }
 async function look() {
   try {
     const { seq } = await get("/readyz");
-    const [queue, workers] = await Promise.all([get("/scheduler/queue"), get("/workers"), fillTasks(seq)]);
+    const [queue, workers] = await Promise.all([get("/scheduler/queue"), get("/workers"), fillLast(seq)]);
     $("sum").textContent = count(queue.inFlight) + " running, " + count(queue.queued) + " queued, " +
       count(queue.waiting) + " waiting" + (queue.paused ? "; paused" : "");
     fill("queue", queue.projects.map((one) => [one.project, one.queued, one.inFlight, one.status]),
@@ -134,7 +158,7 @@ export const STATUS_PAGE_POLICY: string = policyOf(
   "img-src 'self'",
 );
 
-const NUMBERS: readonly string[] = ["Queued", "Running", "Tokens"];
+const NUMBERS: readonly string[] = ["Queued", "Running", "Tokens", "Done", "Failed", "Parked", "Cost"];
 const heading = (title: string): string => `<th${NUMBERS.includes(title) ? ' class="number"' : ""}>${title}</th>`;
 const table = (id: string, title: string, columns: readonly string[]): string =>
   `<h2>${title}</h2><table id="${id}"><thead><tr>${columns.map(heading).join("")}</tr></thead>` +
@@ -155,6 +179,7 @@ export const STATUS_PAGE: string = `<!doctype html>
 </form>
 ${table("queue", "Queue", ["Project", "Queued", "Running", "Status"])}
 ${table("workers", "Workers", ["Worker", "Kind", "Status", "Busy"])}
+${table("plans", "Plans put last", ["Plan", "State", "Done", "Running", "Failed", "Parked", "Tokens", "Cost", ""])}
 ${table("tasks", "Last submitted", ["Task", "Agent", "Action", "State", "Note", "Labels", "Tokens", "Submitted"])}
 <p class="quiet"><a href="/docs/">The API</a> · <a href="/openapi.json">openapi.json</a></p>
 <script>${SCRIPT}</script>
