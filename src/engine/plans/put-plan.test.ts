@@ -240,3 +240,28 @@ test("a task that asks for more urgency than its project may have is told of, th
   assert.deepEqual(warnings, [`task one asks for priority -200 and has -100, ${most}, and so for 1 more`]);
   assert.deepEqual((await kit.drover.plans.put("hurry", { tasks })).warnings, [], "nothing was submitted");
 });
+
+test("a run of a plan and a plan that is called like it share no task", async () => {
+  await using kit = await createTestDrover();
+  const { plans, state } = kit.drover;
+  await working(kit, () => null);
+  const tasks = { a: "true", b: { run: "true", needs: "a" } };
+  for (const [run, alike] of [
+    ["c", "c.2"],
+    ["d.2", "d"],
+  ] as const) {
+    for (const name of [run, alike]) await plans.put(name, { tasks: { a: "true" } });
+    for (const name of [run, alike]) await plans.put(name, { tasks: { a: "true" } }, { fresh: true });
+    for (const name of [run, alike]) await plans.put(name, { tasks });
+    await kit.settle();
+    const views = await Promise.all([run, alike].map((name) => plans.get(name)));
+    const ids = views.flatMap((view) => view.tasks.map(({ taskId }) => taskId));
+    assert.equal(new Set(ids).size, 4, ids.join(", "));
+    for (const view of views) {
+      assert.equal(view.state, "done");
+      for (const { taskId } of view.tasks)
+        assert.equal(state.tasks.get(taskId as TaskId)?.extra?.group?.group.id, view.groupId);
+    }
+  }
+  sound(kit);
+});

@@ -122,6 +122,20 @@ test("work on a branch that the child made itself is found there", async (t) => 
   assert.equal(said(await run(world, "review", "cat n", { from: "impl" }, { impl })), "x");
 });
 
+test("what a person has checked out and not committed is not begun from, whatever a result says", async (t) => {
+  const repo = createRepo(t);
+  const world = worldIn(t, repo);
+  const impl = await run(world, "impl", "echo x > n");
+  writeFileSync(join(repo.repo, "secret"), "mine");
+  const forged = (more: object): Needs => ({
+    impl: { ...impl, result: { workspace: { ...workspaceOf(impl), branch: "main", ...more } } },
+  });
+  const clean = await run(world, "review", "ls", { from: "impl" }, forged({ uncommitted: 0 }));
+  assert.equal(String(said(clean)).includes("secret"), false);
+  const dirty = await run(world, "review", "ls", { from: "impl" }, forged({}));
+  assert.match(dirty.error ?? "", /had not committed all of its work on main, and its tree is gone/);
+});
+
 test("works are merged in the order that is given, into the base that is given", async (t) => {
   const repo = createRepo(t);
   const world = worldIn(t, repo);

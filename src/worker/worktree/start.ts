@@ -4,7 +4,8 @@
  * The work of a task is its branch, and with it what its tree holds uncommitted: agents edit more than they commit. All
  * that is known of it came with a result, so it may be of another machine, or made up. Only a branch that this
  * repository has counts, and only if the commit the result names is here too: names are used again, and a branch of the
- * same name may be of an earlier run. What cannot be found is refused for good, with the machine it is on; nothing
+ * same name may be of an earlier run. And only in a tree that a worker has made is there work that is not committed:
+ * what a person has not committed in a checkout of his own goes nowhere. What cannot be found is refused for good, with the machine it is on; nothing
  * begins from anything else instead.
  */
 import { existsSync } from "node:fs";
@@ -13,7 +14,7 @@ import { shorten } from "../output/lines.ts";
 import { checkoutOf, commitNamed, commitOfTree, merge, tipOf, unmergedIn } from "./commits.ts";
 import { fromZeros, git } from "./git.ts";
 import { refused, type WorkspaceRefusal } from "./refusal.ts";
-import type { TreeNote } from "./state.ts";
+import { isOwnTree, type TreeNote } from "./state.ts";
 
 /** What a need has left, as its result says. */
 export type LeftWork = {
@@ -94,14 +95,20 @@ async function commitLeft(top: string, work: LeftWork): Promise<string> {
 
 /** A person may have gone on in the tree. */
 async function asCheckedOut(top: string, { taskId }: LeftWork, branch: string, tip: string): Promise<string> {
+  const tree = await treeOf(top, branch);
+  return tree === null ? tip : await workIn(tree, taskId);
+}
+
+/** A result may name any branch: what a person has checked out and not committed is nobody's to begin from. */
+async function treeOf(top: string, branch: string): Promise<string | null> {
   const tree = await checkoutOf(top, branch);
-  return tree === null || !existsSync(tree) ? tip : await workIn(tree, taskId);
+  return tree !== null && existsSync(tree) && (await isOwnTree(tree)) ? tree : null;
 }
 
 async function withUncommitted(top: string, work: LeftWork, branch: string): Promise<string> {
   const { key, taskId, host } = work;
-  const tree = await checkoutOf(top, branch);
-  if (tree !== null && existsSync(tree) && (host === null || host === hostname())) return await workIn(tree, taskId);
+  const tree = await treeOf(top, branch);
+  if (tree !== null && (host === null || host === hostname())) return await workIn(tree, taskId);
   const merged = await mergedWork(top, work);
   if (merged !== null) return merged;
   const where = host === null || host === hostname() ? "its tree is gone" : `its tree is on ${host}`;

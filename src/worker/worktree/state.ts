@@ -49,6 +49,9 @@ export async function readNotes(root: string): Promise<TreeNote[]> {
   return notes.filter((note) => note !== null);
 }
 
+/** Whether a worker has made the tree at this path, whichever one: its note lies beside it. */
+export const isOwnTree = async (path: string): Promise<boolean> => (await readNote(`${path}.json`)) !== null;
+
 const pathOf = (root: string, name: string): string => join(root, `${name}.json`);
 
 async function readNote(path: string): Promise<TreeNote | null> {
