@@ -82,3 +82,16 @@ test("every mistake of a document is in details, with its path, and nothing is p
   assert.equal((await at.ask("putPlan", { params, query: { only: ["deploy"] }, body })).status, 400);
   assert.equal((await at.ask("plan", { params })).status, 404);
 });
+
+test("the metrics tell how plans stand, and how many tasks they hold", async () => {
+  await using at = await openServer({ settings: { server: { tokens } } });
+  await at.ask("putPlan", { params, query: {}, body }, admin);
+  await at.ask("putPlan", { params: { id: "over" }, query: {}, body }, admin);
+  await at.ask("cancelPlan", { params: { id: "over" }, body: {} }, admin);
+  const { text } = await at.call("GET", "/metrics", { headers: { authorization: `Bearer ${admin.token}` } });
+  const lines = text.split("\n").filter((line) => line.startsWith("drover_plan"));
+  assert.deepEqual(lines, [
+    ...['drover_plans{state="running"} 1', 'drover_plans{state="paused"} 0', 'drover_plans{state="done"} 0'],
+    ...['drover_plans{state="failed"} 0', 'drover_plans{state="cancelled"} 1', "drover_plan_tasks 4"],
+  ]);
+});

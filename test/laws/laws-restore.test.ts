@@ -9,6 +9,7 @@ import { decide } from "../../src/core/decide.ts";
 import { emptyState } from "../../src/core/empty-state.ts";
 import { evolve } from "../../src/core/evolve.ts";
 import { checkInvariants } from "../../src/core/invariants/invariants.ts";
+import type { Plan } from "../../src/core/model/plan.ts";
 import type { State } from "../../src/core/model/state.ts";
 import {
   capturedLines,
@@ -17,6 +18,7 @@ import {
   SnapshotUnreadable,
   snapshotLines,
 } from "../../src/core/snapshot/snapshot.ts";
+import { putPlan } from "../kits/conformance/world.ts";
 import { holds } from "../kits/laws/cases.ts";
 import { diceFrom, history, PLAIN, STARTED_AT } from "../kits/laws/histories.ts";
 import { bytesOf, type Life, live, pumpDry, step } from "../kits/laws/live.ts";
@@ -199,4 +201,30 @@ test("a snapshot of format 3, which does not say what becomes of what was lost, 
   const copy = restore(older);
   assert.equal(copy.tasks.get("t" as TaskId)?.requirements.onLoss, "retry");
   assert.deepEqual(checkInvariants(copy), []);
+});
+
+test("a snapshot from before there were plans is read, and one whose plans say less", () => {
+  const life: Life = { state: emptyState(), log: [], story: [] };
+  const now = STARTED_AT as Instant;
+  step(life, { type: "submit-task", submission: { ...PLAIN, id: "t" as TaskId } }, now, {});
+  const older = (change: (row: unknown[]) => unknown[]): State =>
+    restore([...snapshotLines(life.state)].map((line) => JSON.stringify(change(JSON.parse(line) as unknown[]))));
+  const before = older((row) => {
+    if (row[0] === "drover") row[1] = 4;
+    const base = row[1] as { scheduler: Record<string, unknown> };
+    if (row[0] === "config") for (const knob of ["planTtl", "plansMax"]) delete base.scheduler[knob];
+    return row;
+  });
+  const { planTtl, plansMax } = before.config.scheduler;
+  assert.deepEqual([before.plans.size, planTtl, plansMax], [0, 7 * 86_400_000, 1000]);
+  assert.deepEqual(checkInvariants(before), []);
+  const put = putPlan("p", ["p.a"]);
+  step(life, put, now, {});
+  step(life, { type: "submit-task", submission: { ...PLAIN, id: "p.a" as TaskId }, group: "plan:p" }, now, {});
+  step(life, { type: "cancel-task", task: "p.a" as TaskId, reason: null }, now, {});
+  const less = older((row) => (row[0] === "plan" ? row.slice(0, 14) : row));
+  const { agent, documentHash, endedAt, keptSince, others } = less.plans.get("p") as Plan;
+  assert.deepEqual([agent, documentHash, endedAt, keptSince, others.size], [null, "", now, now, 0]);
+  assert.deepEqual(checkInvariants(less), []);
+  assert.equal(bytesOf(restore(snapshotLines(life.state))), bytesOf(life.state));
 });

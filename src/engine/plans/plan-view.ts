@@ -43,7 +43,7 @@ export function planSummary(state: State, plan: Plan): PlanSummary {
   };
 }
 
-function stateOf({ open, paused, counts, dropped }: Plan): PlanState {
+export function stateOf({ open, paused, counts, dropped }: Plan): PlanState {
   if (open > 0) return paused === null ? "running" : "paused";
   if (counts.failed > 0) return "failed";
   return counts.cancelled + dropped > 0 ? "cancelled" : "done";

@@ -10,6 +10,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry
 import { gateStanding } from "../../core/gate/index.ts";
 import type { State } from "../../core/model/index.ts";
 import type { Drover } from "../../engine/index.ts";
+import { planStateOf } from "../../engine/plans/index.ts";
 import { workerView } from "../../engine/views/index.ts";
 import type { Applied, Commit } from "../../engine/writer/index.ts";
 import type { WebhookOutcome } from "../webhooks/dispatcher.ts";
@@ -23,6 +24,7 @@ const LONG_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_4
 const EVENTS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 20_000];
 /** Gauges of the library that are called like counters; their parts are there under names of their own. */
 const MISNAMED = ["nodejs_active_handles_total", "nodejs_active_requests_total", "nodejs_active_resources_total"];
+const PLAN_STATES = ["running", "paused", "done", "failed", "cancelled"] as const;
 const WORKER_STATUSES = ["idle", "busy", "overloaded", "draining", "unreachable"] as const;
 
 export type MetricsParts = {
@@ -115,6 +117,17 @@ function addStanding(register: Registry, { drover, webhooksDue, streams, polls }
       for (const status of WORKER_STATUSES) this.set({ status }, byStatus.get(status)?.length ?? 0);
     },
   });
+  new Gauge({
+    name: "drover_plans",
+    help: "Plans that are known, by how they stand.",
+    labelNames: ["state"] as const,
+    registers: [register],
+    collect() {
+      const byState = Map.groupBy(state.plans.values(), planStateOf);
+      for (const one of PLAN_STATES) this.set({ state: one }, byState.get(one)?.length ?? 0);
+    },
+  });
+  gauge(register, "drover_plan_tasks", "Tasks that plans hold, live or ended.", () => state.heldByPlans);
   gauge(register, "drover_event_streams", "Readers that follow the events.", streams);
   gauge(register, "drover_long_polls", "Calls that wait for an answer.", polls);
   gauge(register, "drover_webhooks_due", "Webhooks not delivered yet.", webhooksDue);
