@@ -4,8 +4,8 @@
  * The work of a task is its branch, and with it what its tree holds uncommitted: agents edit more than they commit. All
  * that is known of it came with a result, so it may be of another machine, or made up. Only a branch that this
  * repository has counts, and only if the commit the result names is here too: names are used again, and a branch of the
- * same name may be of an earlier run. And only in a tree that a worker has made is there work that is not committed:
- * what a person has not committed in a checkout of his own goes nowhere. What cannot be found is refused for good, with the machine it is on; nothing
+ * same name may be of an earlier run. Work that is not committed counts only in a tree that a worker made: a person's
+ * own checkout is nobody's to begin from. What cannot be found is refused for good, with the machine it is on; nothing
  * begins from anything else instead.
  */
 import { existsSync } from "node:fs";
