@@ -118,13 +118,17 @@ function readingOf(now: () => number): number | null {
   }
 }
 
-const shownLast = { at: 0, text: "1970-01-01T00:00:00.000Z" };
+const SHOWN_MAX = 256;
+/** Each in the one place that its last digits have. */
+const shownAt: number[] = new Array(SHOWN_MAX).fill(Number.NaN);
+const shownText: string[] = new Array(SHOWN_MAX).fill("");
 
-/** An instant as people read it, by RFC 3339. The last one is remembered: answers of one turn share their instant. */
+/** An instant as people read it, by RFC 3339. The last ones are remembered: tasks of one turn share their instants. */
 export function isoTime(at: number): string {
-  if (at !== shownLast.at) {
-    shownLast.text = new Date(at).toISOString();
-    shownLast.at = at;
+  const place = at & (SHOWN_MAX - 1);
+  if (shownAt[place] !== at) {
+    shownText[place] = new Date(at).toISOString();
+    shownAt[place] = at;
   }
-  return shownLast.text;
+  return shownText[place] as string;
 }

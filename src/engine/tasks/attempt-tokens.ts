@@ -29,6 +29,8 @@ type TokenHolder = {
 export type AttemptTokens = {
   /** The token of an attempt that runs; null if it is over. */
   of(task: string, attempt: number): string | null;
+  /** The same of one that is known to be live. */
+  ofLive(task: Task, attempt: number): string;
   /** Whose it is; null if it is none, or its attempt is over. */
   read(token: string): TokenHolder | null;
 };
@@ -43,13 +45,16 @@ export function createAttemptTokens(state: State, data: string | undefined): Att
     const isLive = task?.attempt?.number === attempt && task.attempt.state !== "stopping";
     return isLive ? task : null;
   };
+  const ofLive = (task: Task, attempt: number): string => {
+    const name = Buffer.from(task.id).toString("base64url");
+    return `${ATTEMPT_TOKEN}${name}.${attempt}.${codeOf(task, attempt).toString("base64url")}`;
+  };
   return {
     of(id, attempt) {
       const task = live(id, attempt);
-      if (task === null) return null;
-      const name = Buffer.from(id).toString("base64url");
-      return `${ATTEMPT_TOKEN}${name}.${attempt}.${codeOf(task, attempt).toString("base64url")}`;
+      return task === null ? null : ofLive(task, attempt);
     },
+    ofLive,
     read(token) {
       const [, name = "", number, code = ""] = FORM.exec(token) ?? [];
       const attempt = Number(number);

@@ -50,3 +50,20 @@ test("P2 a result that came too late does not count, however often it is said", 
   assert.equal((await drover.task("t")).state, "cancelled");
   await drover.close();
 });
+
+test("a report that says no more than done is the same as one that says so in full, when it comes again", async () => {
+  const { drover, report } = await holding("a", "b");
+  const full = { usage: { inputTokens: 1 }, error: "", permanent: false } as const;
+  const plain: ResultReport[] = [
+    { ...of("a"), outcome: "done" },
+    { ...of("b"), outcome: "done", result: { n: 1 } },
+  ];
+  assert.deepEqual(
+    await report(...plain),
+    plain.map(({ taskId }) => ({ ...of(taskId), accepted: true })),
+  );
+  const again = await report(...plain, ...plain.map((one) => ({ ...one, ...full })));
+  assert.ok(again.every(({ accepted, code }) => accepted && code === "duplicate"));
+  assert.deepEqual((await drover.task("b")).result, { n: 1 });
+  await drover.close();
+});

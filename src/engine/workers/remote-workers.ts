@@ -273,7 +273,11 @@ function dropOld(over: Map<WorkerId, Map<string, number>>, worker: WorkerId, bef
 /** Wakes the poll of the worker that an event concerns, and forgets progress that is no longer true. */
 function noteEvent(parts: SyncParts, event: Event, now: number): void {
   const { writer, polls, progress, lostTabs, over } = parts;
-  if (event.kind === "task-assigned") {
+  // Of every task, and of no concern here.
+  if (event.kind === "task-submitted" || event.kind === "attempt-started") return;
+  if (event.kind === "task-done") {
+    progress.delete(event.task);
+  } else if (event.kind === "task-assigned") {
     // What a former attempt said of itself is not true of this one.
     progress.delete(event.task);
     polls.wake(event.worker);

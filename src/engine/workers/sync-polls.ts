@@ -10,12 +10,14 @@ import type { WorkerId } from "../../core/base/index.ts";
 import type { Clock } from "../../std/index.ts";
 import type { DroverError } from "../base/drover-error.ts";
 
-/** A poll looks again by itself this often, so that what a lost answer said is said again. */
+/** A poll of a worker that was told something looks again after so long: what a lost answer said is said again. */
 const LOOK_MS = 1000;
 
 /** When an answer said it first, and last. */
 type Notified = { readonly first: number; readonly last: number };
-type Channel = { last: number; notified: ReadonlyMap<string, Notified>; wake: (() => void) | null; rounds: number };
+/** What an answer says: an attempt, or a text that stands for it. */
+export type NoticeKey = string | object;
+type Channel = { last: number; notified: ReadonlyMap<NoticeKey, Notified>; wake: (() => void) | null; rounds: number };
 type Wait = {
   readonly waitMs: number;
   readonly signal: AbortSignal | undefined;
@@ -29,16 +31,18 @@ export type SyncPolls = {
   wait(worker: WorkerId, wait: Wait): Promise<void>;
   wake(worker: WorkerId): void;
   /** Takes down what an answer says, by a key each. */
-  markNotified(worker: WorkerId, keys: readonly string[]): void;
+  markNotified(worker: WorkerId, keys: readonly NoticeKey[]): void;
   /** Whether the last answer said this, and no longer ago than so. */
-  wasNotified(worker: WorkerId, key: string, withinMs?: number): boolean;
+  wasNotified(worker: WorkerId, key: NoticeKey, withinMs?: number): boolean;
   /** For how long every answer has said this; null if the last one did not. */
-  notifiedForMs(worker: WorkerId, key: string): number | null;
+  notifiedForMs(worker: WorkerId, key: NoticeKey): number | null;
   forget(worker: WorkerId): void;
   /** Whether no worker has synced yet. */
   isEmpty(): boolean;
   stop(error: DroverError): void;
 };
+
+const NOTHING: ReadonlyMap<NoticeKey, Notified> = new Map();
 
 export function createSyncPolls(clock: Clock): SyncPolls {
   const channels = new Map<WorkerId, Channel>();
@@ -47,7 +51,7 @@ export function createSyncPolls(clock: Clock): SyncPolls {
   function channelOf(worker: WorkerId): Channel {
     let channel = channels.get(worker);
     if (channel === undefined) {
-      channel = { last: 0, notified: new Map(), wake: null, rounds: 0 };
+      channel = { last: 0, notified: NOTHING, wake: null, rounds: 0 };
       channels.set(worker, channel);
     }
     return channel;
@@ -78,12 +82,14 @@ export function createSyncPolls(clock: Clock): SyncPolls {
   function nextLook(channel: Channel, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve) => {
       const over = (): void => {
-        cancel();
+        cancel?.();
         signal?.removeEventListener("abort", over);
         if (channel.wake === over) channel.wake = null;
         resolve();
       };
-      const cancel = clock.ringAt(clock.elapsed() + LOOK_MS, over, { keepAlive: false });
+      // One that was told nothing has nothing to be told again: it waits without a thought for it.
+      const isTold = channel.notified.size > 0;
+      const cancel = isTold ? clock.ringAt(clock.elapsed() + LOOK_MS, over, { keepAlive: false }) : null;
       signal?.addEventListener("abort", over, { once: true });
       channel.wake = over;
     });
@@ -100,11 +106,19 @@ export function createSyncPolls(clock: Clock): SyncPolls {
     wait,
     wake: (worker) => channels.get(worker)?.wake?.(),
     markNotified(worker, keys) {
-      const now = clock.elapsed();
       const channel = channelOf(worker);
-      channel.notified = new Map(
-        keys.map((key) => [key, { first: channel.notified.get(key)?.first ?? now, last: now }]),
-      );
+      if (keys.length === 0) {
+        channel.notified = NOTHING;
+        return;
+      }
+      const now = clock.elapsed();
+      const said = new Map<NoticeKey, Notified>();
+      const fresh = { first: now, last: now };
+      for (const key of keys) {
+        const before = channel.notified.get(key);
+        said.set(key, before === undefined ? fresh : { first: before.first, last: now });
+      }
+      channel.notified = said;
     },
     notifiedForMs(worker, key) {
       const first = channels.get(worker)?.notified.get(key)?.first;

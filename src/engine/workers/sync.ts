@@ -18,6 +18,7 @@ import type {
   RunningReport,
   SyncAnswer,
   SyncBody,
+  TaskBody,
   WorkerOptions,
 } from "../../protocol/index.ts";
 import { joinBody, syncBody, workerOptions } from "../../protocol/shapes/index.ts";
@@ -32,7 +33,7 @@ import { called, hasInputs, type ReadInputs } from "../tasks/inputs.ts";
 import { parseStored } from "../tasks/task-body.ts";
 import { currentRound, viewOf } from "../tasks/task-view.ts";
 import type { Writer } from "../writer/writer.ts";
-import type { SyncPolls } from "./sync-polls.ts";
+import type { NoticeKey, SyncPolls } from "./sync-polls.ts";
 
 const PROGRESS_BYTES_MAX = 16 * 1024;
 
@@ -122,7 +123,11 @@ export async function answerFor(
   const over = [...(parts.over.get(worker.id)?.keys() ?? [])];
   parts.polls.markNotified(worker.id, [...keysFor(worker, due, stray), ...lost.map(lossOf), ...over.map(endOf)]);
   const given = due.filter(({ state }) => state === "assigned");
-  const assignments = await Promise.all(given.map((attempt) => assignmentOf(parts, attempt, leaseUntil)));
+  const known = given.map((attempt) => assignmentAtHand(parts, attempt, leaseUntil));
+  const isWhole = known.every((assignment) => assignment !== null);
+  const assignments = isWhole
+    ? known
+    : await Promise.all(known.map((one, index) => one ?? assignmentOf(parts, given[index] as Attempt, leaseUntil)));
   const stopping = due.filter(({ state }) => state === "stopping").map(nameOf);
   return {
     assignments: assignments.filter((assignment) => assignment !== null),
@@ -139,21 +144,24 @@ function dueFor(writer: Writer, worker: Worker): Attempt[] {
   return [...worker.attempts].filter(({ state, task }) => state !== "running" && task.lastSeq <= committed);
 }
 
+/** Null if its body or what it needs has to be read first. */
+function assignmentAtHand(parts: SyncParts, attempt: Attempt, leaseUntil: string): Assignment | null {
+  const { task } = attempt;
+  const text = hasInputs(task) ? undefined : parts.bodies.peek(task.seq as Seq)?.text;
+  if (text === undefined) return null;
+  const token = parts.tokens.ofLive(task, attempt.number);
+  return { ...nameOf(attempt), task: assignedView(parts.writer, task, parseStored(text)), leaseUntil, token };
+}
+
 /** Null if its body is damaged, or nothing is to be done: the attempt is over then. */
-async function assignmentOf(
-  { writer, bodies, inputs, tokens }: SyncParts,
-  attempt: Attempt,
-  leaseUntil: string,
-): Promise<Assignment | null> {
+async function assignmentOf(parts: SyncParts, attempt: Attempt, leaseUntil: string): Promise<Assignment | null> {
+  const { writer, bodies, inputs, tokens } = parts;
   const { task, number } = attempt;
   const text = await soundText(bodies, task.seq as Seq);
   const ended = { task: task.id, attempt: number, tokens: 0 };
   if (text !== null) {
     const body = parseStored(text);
-    // What came of earlier rounds is in the note of the last.
-    const { position: _, rounds: _rounds, ...view } = viewOf(writer.state, task, body, writer.now());
-    const round = currentRound(task);
-    const now = round === null ? view : { ...view, round };
+    const now = assignedView(writer, task, body);
     const found = hasInputs(task) ? await inputs(task, body.needs) : null;
     const token = tokens.of(task.id, number);
     try {
@@ -169,6 +177,13 @@ async function assignmentOf(
   return null;
 }
 
+/** A task as its worker sees it. What came of earlier rounds is in the note of the last. */
+function assignedView(writer: Writer, task: Task, body: TaskBody): Assignment["task"] {
+  const { position: _, rounds: _rounds, ...view } = viewOf(writer.state, task, body, writer.now());
+  const round = currentRound(task);
+  return round === null ? view : { ...view, round };
+}
+
 /** The text of a body; null if it is damaged. */
 async function soundText(bodies: BodyStore, seq: Seq): Promise<string | null> {
   try {
@@ -182,9 +197,11 @@ async function soundText(bodies: BodyStore, seq: Seq): Promise<string | null> {
 const lossOf = (tab: string): string => `${tab} lost`;
 const endOf = (task: string): string => `${task} over`;
 const nameOf = ({ task, number }: Attempt): AttemptRef => ({ taskId: task.id, attempt: number });
-const keyOf = ({ task, number, state }: Attempt): string => `${task.id}#${number} ${state}`;
+/** An attempt that it should run is its own key: nearly all are of that kind. */
+const keyOf = (attempt: Attempt): NoticeKey =>
+  attempt.state === "assigned" ? attempt : `${attempt.task.id}#${attempt.number} ${attempt.state}`;
 
-const keysFor = (worker: Worker, due: readonly Attempt[], stray: readonly AttemptRef[]): string[] => [
+const keysFor = (worker: Worker, due: readonly Attempt[], stray: readonly AttemptRef[]): NoticeKey[] => [
   ...due.map(keyOf),
   ...stray.map(({ taskId, attempt }) => `${taskId}#${attempt} stray`),
   ...(worker.status === "draining" ? [DRAIN] : []),
