@@ -29,7 +29,7 @@ import { createOutputDirectory, readTail } from "../../worker/output/index.ts";
 import { ownName } from "../shell/problem.ts";
 import type { Terminal } from "../shell/terminal.ts";
 import type { GlobalFlags } from "../shell/verb.ts";
-import { commandsFrom, handlerFrom } from "../worker/preflight.ts";
+import { commandsFrom, handlerFrom, whyNoTree } from "../worker/preflight.ts";
 import { type QuietFlag, taskLines } from "../worker/task-lines.ts";
 import { COMMAND_ACTION } from "../worker/verb.ts";
 import type { ExecFlags } from "../worker/worker.ts";
@@ -197,16 +197,22 @@ type Presence = {
 
 /** Joins, and, without --exec, makes room for other workers. */
 async function keepPresent(options: LocalWorkerOptions, exec: ExecHandler): Promise<Presence> {
-  const { drover, flags, complain } = options;
-  const lines = taskLines(options.terminal, flags);
+  const { drover, flags, complain, terminal } = options;
+  const lines = taskLines(terminal, flags);
   const slots = flags.slots ?? Math.min(SLOTS_MAX, availableParallelism());
   const over = new AbortController();
   let here: (JoinedWorker & { readonly name: string }) | null = null;
 
+  /** Outside a repository there are none. That is no trouble unless a task wants one, and then `why` says it. */
+  let outside: string | null = null;
+  async function room(): Promise<Awaited<ReturnType<ExecHandler["room"]>>> {
+    outside = flags.exec === undefined ? await whyNoTree(terminal.cwd) : null;
+    return outside === null ? await exec.room() : { count: 0, note: outside };
+  }
   const trees = watchRoom({
-    room: exec.room,
+    room,
     slots,
-    warn: complain,
+    warn: (text) => (outside === null ? complain(text) : undefined),
     clock: realClock,
     // It may have left.
     limit: (count, note) => void here?.limitWorktrees(count, note).catch(() => {}),

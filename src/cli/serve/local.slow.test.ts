@@ -217,6 +217,20 @@ test(
   },
 );
 
+test("outside a repository the local worker takes no task with a worktree, and why says so", LIMIT, async () => {
+  await using server = await served(["--log", "memory:"]);
+  const client = createClient({ url: server.url });
+  const submit = (id: string, params: object): Promise<unknown> =>
+    client.submit({ id, agentId: "ann", action: "exec", params: { command: "true", ...params } });
+  await submit("tree", { worktree: true });
+  await submit("plain", {});
+  assert.equal((await client.wait("plain")).state, "done");
+  assert.deepEqual(await stateOf(server, "tree"), ["queued", 0]);
+  assert.deepEqual(await unmet(server, "tree"), ["worker-room"]);
+  assert.match((await server.drover(["why", "tree"])).out, /worker local: .* is not inside a git repository/);
+  assert.doesNotMatch(server.terminal.complained(), /worktree/);
+});
+
 test("at the limit of worktrees a task of the local worker waits, until the limit is raised", LIMIT, async (t) => {
   const { repo } = createRepo(t);
   const config = join(repo, "drover.yml");
