@@ -218,6 +218,28 @@ describe("Ctrl-C on a plan on a server", LIMIT, () => {
   });
 });
 
+test("who watches a plan that another edits follows it as it is now, and ends as it does", LIMIT, async () => {
+  using place = planDirectory(`tasks:
+  held: echo held >> ran; read line < gate
+  bad: { run: "exit 3", needs: held, attempts: 1 }`);
+  place.pipe("gate");
+  await using server = await served([], { directory: place.directory });
+  const first = place.start();
+  await first.terminal.saw("start     held");
+  place.write(
+    "plan.yml",
+    "tasks:\n  held: echo held >> ran; read line < gate\n  good: { run: echo good >> ran, needs: held }",
+  );
+  const second = place.start();
+  await first.terminal.saw("the plan was put again: 1 task is no longer part of it, 1 is new");
+  await place.letGo("gate");
+  const { code, out } = await first.ended;
+  assert.equal(code, 0, out);
+  assert.match(out, /done +good/);
+  assert.deepEqual([(await second.ended).code, place.ran()], [0, ["held", "good"]]);
+  await server.stop();
+});
+
 test("a server that is killed and comes back elsewhere: the run says so, waits, and goes on", LIMIT, async () => {
   using place = planDirectory(`tasks:
   one: echo one >> ran

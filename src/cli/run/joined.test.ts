@@ -16,15 +16,19 @@ type Watched = {
   /** The next event of the server; resolves when it was taken. */
   readonly event: (payload: Readonly<Record<string, unknown>>) => Promise<void>;
   readonly pass: (ms: number) => Promise<void>;
+  /** The plan has these tasks from now on. */
+  readonly put: (tasks: readonly Task[], why?: string) => void;
   readonly notes: readonly string[];
   readonly happened: readonly string[];
   readonly approved: readonly string[];
   readonly end: () => RunEnd | null;
 };
 
+type Task = Partial<PlanTaskView> & Pick<PlanTaskView, "name" | "state">;
+
 /** A server that has one plan and answers as it is told. */
 async function watched(
-  tasks: readonly (Partial<PlanTaskView> & Pick<PlanTaskView, "name" | "state">)[],
+  tasks: readonly Task[],
   more: { readonly why?: string; readonly approves?: string; readonly readsEvents?: boolean } = {},
 ): Promise<Watched> {
   const clock = createHandClock({ at: Date.parse(AT) });
@@ -33,14 +37,18 @@ async function watched(
   let wake = (): void => {};
   let seq = 1;
   let end: RunEnd | null = null;
-  const view = {
-    id: "p",
-    seq,
-    tasks: tasks.map((task) => ({ taskId: task.name, needs: [], attempt: 0, ...task })),
-  } as unknown as PlanView;
+  const viewOf = (given: readonly Task[]): PlanView =>
+    ({
+      id: "p",
+      seq,
+      tasks: given.map((task) => ({ taskId: task.name, needs: [], attempt: 0, ...task })),
+    }) as unknown as PlanView;
+  const view = viewOf(tasks);
+  let now = view;
+  let { why = "worker" } = more;
   const client = {
-    plans: { get: async () => view },
-    why: async () => ({ summary: "no worker is there.", conditions: [{ code: more.why ?? "worker", ok: false }] }),
+    plans: { get: async () => now },
+    why: async () => ({ summary: "no worker is there.", conditions: [{ code: why, ok: false }] }),
     approve: async (id: string) => void approved?.push(id),
     async *events() {
       if (more.readsEvents === false) throw new ClientError("forbidden", "no", { status: 403 });
@@ -85,6 +93,10 @@ async function watched(
       await clock.advance(ms);
       await settle();
     },
+    put(given, because = why) {
+      now = viewOf(given);
+      why = because;
+    },
     notes: notes ?? [],
     happened: happened ?? [],
     approved: approved ?? [],
@@ -125,3 +137,52 @@ for (const readsEvents of [true, false])
     }
     assert.deepEqual(notes, ["nothing runs. a: no worker is there."]);
   });
+
+test("a plan that another puts with other tasks is followed as it is now", async () => {
+  const { event, put, notes, happened, end } = await watched([
+    { name: "a", state: "running" },
+    { name: "b", state: "queued" },
+    { name: "c", state: "queued" },
+  ]);
+  put([
+    { name: "a", state: "running" },
+    { name: "d", state: "running", attempt: 1, startedAt: AT },
+  ]);
+  await event({ kind: "plan-put", plan: "of-others" });
+  assert.deepEqual(notes, []);
+  await event({ kind: "plan-put", plan: "p" });
+  assert.deepEqual(notes, ["the plan was put again: 2 tasks are no longer part of it, 1 is new"]);
+  for (const task of ["c", "b"]) await event({ kind: "task-cancelled", task, reason: "no part any more" });
+  await event({ kind: "task-done", task: "a" });
+  assert.equal(end(), null, "d runs");
+  await event({ kind: "task-done", task: "d" });
+  assert.deepEqual([end(), happened], [{ kind: "over" }, ["done a", "done d"]]);
+});
+
+test("without events: a retry, children and another put are seen when the plan is looked at", async () => {
+  const { pass, put, notes, happened, approved, end } = await watched(
+    [
+      { name: "a", state: "failed", attempt: 1, endedAt: AT },
+      { name: "b", state: "running", attempt: 1, startedAt: AT },
+    ],
+    { readsEvents: false, approves: "b" },
+  );
+  const retried = { name: "a", state: "queued", attempt: 1 } as const;
+  put([retried, { name: "b", state: "parked", attempt: 1 }], "children");
+  await pass(1000);
+  assert.deepEqual([happened, approved], [["retried a", "awaiting b"], []]);
+  put([
+    { name: "a", state: "done", attempt: 2, startedAt: AT, endedAt: AT },
+    { name: "e", state: "running", attempt: 1, startedAt: AT },
+  ]);
+  await pass(1000);
+  assert.deepEqual(notes, ["the plan was put again: 1 task is no longer part of it, 1 is new"]);
+  assert.equal(end(), null, "e runs");
+  put([
+    { name: "a", state: "done", attempt: 2, startedAt: AT, endedAt: AT },
+    { name: "e", state: "done", attempt: 1, startedAt: AT, endedAt: AT },
+  ]);
+  await pass(1000);
+  assert.deepEqual(end(), { kind: "over" });
+  assert.deepEqual(happened.slice(2), ["started a", "done a", "done e"]);
+});

@@ -53,6 +53,8 @@ async function watch(request: JoinRequest, runState: RunState): Promise<RunEnd> 
   const until = AbortSignal.any([signal, over.signal]);
   let pausedBy: PausedBy = view.pausedBy ?? null;
   let seen = view.seq;
+  /** Of tasks that came with a later put, the event up to which they were shown. */
+  const since = new Map<string, number>();
   let cancelQuiet = (): void => {};
   const tellWhy = createQuietNote(request, runState);
 
@@ -87,9 +89,25 @@ async function watch(request: JoinRequest, runState: RunState): Promise<RunEnd> 
     pausedBy = pauseAfter(event, plan, pausedBy, observer.noted);
     const grown = grownIn(event);
     if (grown !== null && runState.row(grown.parent ?? "") !== undefined) runState.grow(grown);
+    const isPut = payload.kind === "plan-put" && payload.plan === plan;
+    if (isPut) follow(await link.call((client) => client.plans.get(plan, { signal: until })));
     const fact = factOf({ at: Date.parse(event.at), payload });
-    const isOurs = fact !== null && (await apply(fact));
-    if (isOurs || pausedBy !== pausedBefore) lookAround();
+    const isNews = fact !== null && event.seq > (since.get(fact.id) ?? 0);
+    const isOurs = isNews && (await apply(fact));
+    if (isOurs || isPut || pausedBy !== pausedBefore) lookAround();
+  }
+
+  /** Somebody has put it with other tasks: from now on it is these that are watched. True if they are others. */
+  function follow(now: PlanView): boolean {
+    const { added, gone } = runState.replan(rowsOf(now, null));
+    for (const { id } of added) since.set(id, now.seq);
+    if (added.length + gone === 0) return false;
+    const words = [
+      ...(gone === 0 ? [] : [`${gone} ${gone === 1 ? "task is" : "tasks are"} no longer part of it`]),
+      ...(added.length === 0 ? [] : [`${added.length} ${added.length === 1 ? "is" : "are"} new`]),
+    ];
+    observer.noted(`the plan was put again: ${words.join(", ")}`);
+    return true;
   }
 
   /** Whether it has changed something. */
@@ -106,7 +124,7 @@ async function watch(request: JoinRequest, runState: RunState): Promise<RunEnd> 
   async function poll(): Promise<void> {
     while (!until.aborted) {
       const now = await link.call((client) => client.plans.get(plan, { signal: until }));
-      let hasChanged = pausedBy !== (now.pausedBy ?? null);
+      let hasChanged = follow(now) || pausedBy !== (now.pausedBy ?? null);
       pausedBy = now.pausedBy ?? null;
       for (const task of now.tasks) {
         const row = runState.row(task.taskId);
@@ -121,7 +139,7 @@ async function watch(request: JoinRequest, runState: RunState): Promise<RunEnd> 
     }
   }
 
-  async function follow(): Promise<void> {
+  async function followEvents(): Promise<void> {
     while (!until.aborted) {
       try {
         for await (const event of link.client().events({ after: seen, signal: until, reconnects: 0 }))
@@ -143,7 +161,7 @@ async function watch(request: JoinRequest, runState: RunState): Promise<RunEnd> 
       if (await awaitsChildren(row.id)) await apply({ kind: "awaiting", id: row.id, at: Date.now() });
       else await approve(row);
     lookAround();
-    follow().catch(fail);
+    followEvents().catch(fail);
     tails.follow(() => runState.rows).catch(fail);
     return await Promise.race([ended.promise, detached]);
   } finally {

@@ -71,6 +71,8 @@ export type RunState = {
   apply(fact: Fact): Row | null;
   /** A running task has submitted another. */
   grow(row: Row): void;
+  /** The plan has these tasks now: those that it had stay as they are. Answers which are new, and how many are gone. */
+  replan(rows: readonly Row[]): { readonly added: readonly Row[]; readonly gone: number };
   /** Of the tasks of the plan, and of their children apart. */
   counts(): Counts;
   /** Whether all tasks of the plan have ended. */
@@ -135,7 +137,6 @@ export function createRunState(given: readonly Row[]): RunState {
     counts.all += 1;
   }
   for (const row of given) add(row);
-  const planned = rows.length;
   return {
     rows,
     row: (id) => byId.get(id),
@@ -149,9 +150,20 @@ export function createRunState(given: readonly Row[]): RunState {
       return changed;
     },
     grow: add,
+    replan(next) {
+      const added = next.filter(({ id }) => !byId.has(id));
+      const all = [...next.map((row) => byId.get(row.id) ?? row), ...rows.filter(({ parent }) => parent !== null)];
+      const gone = rows.length + added.length - all.length;
+      if (added.length + gone === 0) return { added, gone };
+      rows.length = 0;
+      byId.clear();
+      for (const counts of [own, children]) Object.assign(counts, noCounts());
+      for (const row of all) add(row);
+      return { added, gone };
+    },
     counts: () => ({
       ...own,
-      before: rows.slice(0, planned).filter(({ isBefore }) => isBefore).length,
+      before: rows.slice(0, own.all).filter(({ isBefore }) => isBefore).length,
       children: { ...children },
     }),
     isOver: () => openIn(own) === 0,
