@@ -16,7 +16,9 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { fleetRows, serve } from "./http.ts";
+import { openLine, requestOf } from "./http-load.ts";
 import { installPeers, peerVersion } from "./load-peer.ts";
 import { GRAPHILE_CALLS } from "./peers/graphile-worker.ts";
 import { PG_BOSS_CALLS } from "./peers/pg-boss.ts";
@@ -31,6 +33,9 @@ const WORKERS = 2;
 /** Long enough for several snapshots; its rate is looked at stretch by stretch. */
 const SUSTAINED_S = 60;
 const STRETCH_S = 5;
+/** What somebody else waits for an answer under that load, and how long he rests before he asks again. */
+const BYSTANDER_MS = 20;
+const BYSTANDER_REST_MS = 5;
 const LONE = { full: 1000, quick: 50 };
 const MODES: readonly Mode[] = ["singles", "batches"];
 
@@ -65,6 +70,7 @@ async function startDrover(): Promise<Backend> {
 type Micros = { readonly submitter: number; readonly server: number; readonly workers: number };
 type Round = { readonly perSecond: number; readonly micros: Micros };
 type Arrangement = AsyncDisposable & {
+  readonly port: number;
   readonly calls: Calls;
   readonly about: string;
   play(jobs: number): Promise<Round>;
@@ -147,6 +153,7 @@ function arrangementOf(parts: Parts, calls: Calls, owned: AsyncDisposableStack):
     return (await looked).isDone;
   }
   return {
+    port: backend.port,
     calls,
     about: backend.about,
     ran: () => ran,
@@ -317,12 +324,42 @@ async function sustainedRows(mode: Mode, seconds: number): Promise<Row[]> {
     rates.push(((ranNow - ran) * 1000) / (now - at));
     [ran, at] = [ranNow, now];
   }, stretchS * 1000);
+  const bystander = await startBystander(ours.port);
   const round = await ours.play(jobs).finally(() => clearInterval(watch));
+  const otherP99Ms = await bystander.stop();
   const what = `Drover, ${mode}, sustained for ${seconds} s, with snapshots`;
   return [
     rateRow(what, "tasks/s", [round]),
     { what: `${what}: the slowest of ${rates.length} stretches`, value: Math.min(...rates), unit: "tasks/s" },
+    {
+      ...{ what: `p99 of an unrelated request meanwhile, ${mode}`, value: otherP99Ms, unit: "ms" },
+      ...{ target: `≤ ${BYSTANDER_MS}`, met: otherP99Ms <= BYSTANDER_MS },
+    },
   ];
+}
+
+/** Asks for the stats again and again, with a short rest, until it is stopped; answers the 99th percentile. */
+async function startBystander(port: number): Promise<{ stop(): Promise<number> }> {
+  const line = await openLine(port);
+  const request = requestOf("GET", "/stats");
+  const waits: number[] = [];
+  let isOver = false;
+  const watching = (async (): Promise<void> => {
+    while (!isOver) {
+      const askedAt = performance.now();
+      await line.ask(request);
+      waits.push(performance.now() - askedAt);
+      await setTimeout(BYSTANDER_REST_MS);
+    }
+  })();
+  return {
+    async stop() {
+      isOver = true;
+      await watching;
+      line.close();
+      return waits.sort((left, right) => left - right)[Math.floor(waits.length * 0.99)] ?? Number.NaN;
+    },
+  };
 }
 
 async function loneRows(count: number): Promise<Row[]> {
