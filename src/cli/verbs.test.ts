@@ -225,6 +225,45 @@ describe("submit", () => {
     });
 });
 
+describe("submit --batch", () => {
+  const input = '{"action":"a","id":"a"}\n\n{"action":7,"id":"b"}\n';
+  const batch = {
+    ...{ groupId: "grp_7", submitted: 2, accepted: 1, rejected: 1 },
+    tasks: [
+      { taskId: "a", state: "queued" },
+      { state: "rejected", error: "tasks[1].action is 7, and must be text" },
+    ],
+  };
+  const answers = { "POST /tasks/batch": batch };
+  test("prints the ids, says by its line what was turned away, and names the group", async () => {
+    const { code, out, err, asked } = await drover(["submit", "--batch", "-", "-p", "web"], answers, { input });
+    assert.deepEqual([code, out], [4, "a\n"]);
+    assert.match(
+      err,
+      /^error: standard input:3: action is 7, and must be text\n1 of 2 accepted; .* group grp_7 --wait /,
+    );
+    assert.deepEqual(asked[0]?.body, {
+      agentId: "ann",
+      project: "web",
+      tasks: [
+        { action: "a", id: "a" },
+        { action: 7, id: "b" },
+      ],
+    });
+  });
+  test("with --json answers as the server does", async () => {
+    const { out, err } = await drover(["submit", "--batch", "-", "--json"], answers, { input });
+    assert.deepEqual([JSON.parse(out), err], [batch, ""]);
+  });
+  test("refuses what is said of one task, and asks nothing", async () => {
+    for (const args of [["build"], ["--max-attempts", "2"], ["--wait"]]) {
+      const { code, err, asked } = await drover(["submit", ...args, "--batch", "-"], answers, { input });
+      assert.deepEqual([code, asked.length], [2, 0]);
+      assert.ok(err.startsWith(`error: ${args[0]} is of one task, and --batch has many\n`), err);
+    }
+  });
+});
+
 describe("the server says no", () => {
   const rows: [refusal: Refusal, code: number, err: string][] = [
     [new Refusal(400, "bad_request", "priority is 1.5, and must be …"), 2, "error: priority is 1.5, and must be …\n"],

@@ -137,7 +137,7 @@ export async function taskBodyFrom(
   const resources = given({ cpuMillicores: flags.cpu, memoryBytes: flags.memory });
   const same = [...ABOUT, ...TRIES].map((field) => [field, flags[field]]);
   const others: { readonly [Key in Exclude<keyof TaskBody, Field>]-?: TaskBody[Key] | undefined } = {
-    agentId: flags.agent ?? (terminal.env.DROVER_AGENT || userName(terminal)),
+    agentId: agentFrom(flags, terminal),
     action: chosen,
     id: flags.id,
     params,
@@ -161,6 +161,10 @@ export async function taskBodyFrom(
   };
   return given({ ...others, ...Object.fromEntries(same) }) as TaskBody;
 }
+
+/** Of the person who calls, unless it is said. */
+export const agentFrom = ({ agent }: { readonly agent?: string }, terminal: Terminal): string =>
+  agent ?? (terminal.env.DROVER_AGENT || userName(terminal));
 
 const approvalFrom = (given: string | true | undefined): TaskBody["approval"] =>
   given === undefined || given === true ? given : { question: given };
@@ -254,7 +258,7 @@ async function readJsonObject(flag: string, given: string, terminal: Terminal): 
   throw usageProblem(`${flag} must be a JSON object, such as '{"path": "src"}'`);
 }
 
-async function textOf(flag: string, given: string, terminal: Terminal): Promise<{ text: string; from: string }> {
+export async function textOf(flag: string, given: string, terminal: Terminal): Promise<{ text: string; from: string }> {
   if (given === "-") return { text: await terminal.readInput(BYTES_MAX), from: "standard input" };
   if (!given.startsWith("@")) return { text: given, from: "its value" };
   const file = given.slice(1);
