@@ -50,6 +50,8 @@ const WORK_DIGITS = 12;
 const RULE_DIGITS = 8;
 const NAME_MAX = 100;
 const HASHED_AT_ONCE = 250;
+/** Among so many ids it is looked for one that a task has got because those before it were taken. */
+const STEPS_BACK_MAX = 4;
 const ENDS: ReadonlySet<string> = new Set(["done", "failed", "cancelled", "skipped", "rejected"]);
 
 export const hasEnded = (phase: string): boolean => ENDS.has(phase);
@@ -73,8 +75,10 @@ export function matchHashed(hashed: readonly Hashed[], known: Iterable<Known>, r
   const plain = (id: string): string => (id.startsWith(prefix) ? id.slice(prefix.length) : id);
   const found = new Map<string, Known>();
   const done = new Map<string, string>();
+  const begun = new Set<string>();
   for (const one of known) {
     found.set(one.id, one);
+    begun.add(workOf(plain(one.id)));
     if (one.phase === "done") done.set(workOf(plain(one.id)), one.id);
   }
   const byName = new Map<string, Matched>();
@@ -94,12 +98,19 @@ export function matchHashed(hashed: readonly Hashed[], known: Iterable<Known>, r
   }
   return [...byName.values()];
 
-  /** The id that its rules give it. Where that is another's, or that of what is stale, the next one after it. */
+  /**
+   * The id that its rules give it. Where that is another's, or that of what is stale, the next one after it; and what has
+   * got such an id keeps it, also when the one before is free again.
+   */
   function freeId({ task, work, ...base }: Hashed, needs: readonly string[], isStale: boolean): string {
     const own = needs.map(plain);
     const isAsHashed = own.every((need, index) => need === base.needs[index]);
-    let id = isStale ? idOf(work, task, own, done.get(work)) : isAsHashed ? base.id : idOf(work, task, own);
-    while (!found.has(prefix + id) && isTaken(prefix + id)) id = idOf(work, task, own, prefix + id);
+    const first = isStale ? idOf(work, task, own, done.get(work)) : isAsHashed ? base.id : idOf(work, task, own);
+    const after = (id: string): string => idOf(work, task, own, prefix + id);
+    for (let id = first, steps = 0; begun.has(work) && steps < STEPS_BACK_MAX; id = after(id), steps++)
+      if (found.has(prefix + id)) return prefix + id;
+    let id = first;
+    while (!found.has(prefix + id) && isTaken(prefix + id)) id = after(id);
     return prefix + id;
   }
 }

@@ -101,8 +101,9 @@ export function createPlans(writer: Writer): Plans {
       ...(agentId === undefined ? {} : { agent: agentId }),
       ...(project === undefined ? {} : { project }),
     };
-    const counts = await putPlan(writer, id, document, { ...rest, unsaid });
-    return onceDurable(writer, () => ({ ...planView(state, find(id)), ...counts }));
+    const answer = await putPlan(writer, id, document, { ...rest, unsaid });
+    await writer.settled();
+    return answer;
   }
 
   async function cancel(id: string, options?: { reason?: string }): Promise<PlanChanged> {

@@ -65,6 +65,38 @@ test("a plan that is begun anew while it runs ends what is left of the run befor
   sound(kit);
 });
 
+test("a task that has got another id keeps it when the first one is free again", async () => {
+  await using kit = await createTestDrover({
+    config: { scheduler: { resultTtl: 1000, failedTtl: 1000, remember: 60_000 } },
+  });
+  const { plans } = kit.drover;
+  const putBy = async (agent: string) => plans.put("p", { defaults: { agent }, tasks: { a: "true" } });
+  const first = await putBy("ann");
+  await putBy("bob");
+  await kit.clock.advance(10_000);
+  const other = await putBy("ann");
+  assert.notEqual(other.tasks[0]?.taskId, first.tasks[0]?.taskId);
+  await kit.clock.advance(120_000);
+  const { submitted, cancelled, tasks } = await putBy("ann");
+  assert.deepEqual([submitted, cancelled, tasks[0]?.taskId], [0, 0, other.tasks[0]?.taskId]);
+  sound(kit);
+});
+
+test("a put is answered also where another call has the plan forgotten at once", async () => {
+  await using kit = await createTestDrover({ config: { scheduler: { plansMax: 1 } } });
+  const { plans } = kit.drover;
+  await working(kit, () => null);
+  await plans.put("p", { tasks: { a: "true" } });
+  await kit.settle();
+  const [again] = await Promise.all([
+    plans.put("p", { tasks: { a: "true" } }),
+    plans.put("q", { tasks: { a: "true" } }),
+  ]);
+  assert.deepEqual([again.id, again.state, again.kept], ["p", "done", 1]);
+  assert.deepEqual([...kit.drover.state.plans.keys()], ["q"]);
+  sound(kit);
+});
+
 test("a task whose id a forgotten one had is run under another", async () => {
   await using kit = await createTestDrover({ config: { scheduler: { resultTtl: 1000, failedTtl: 1000 } } });
   const { plans } = kit.drover;

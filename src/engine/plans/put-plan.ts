@@ -23,13 +23,14 @@ import {
   shownPath,
   withNeeds,
 } from "../../plan/index.ts";
+import type { PlanPut } from "../../protocol/index.ts";
 import { nextTurn } from "../../std/index.ts";
 import { canonical, hashOfText } from "../base/canonical-json.ts";
 import { accepted, badInput, DroverError, reading, refused } from "../base/drover-error.ts";
 import { type ReadTask, readTaskBody } from "../tasks/task-body.ts";
 import type { Writer } from "../writer/writer.ts";
 import { planTaskBody } from "./plan-body.ts";
-import { tasksOf } from "./plan-view.ts";
+import { planView, tasksOf } from "./plan-view.ts";
 
 export type PutOptions = {
   readonly only?: readonly string[];
@@ -40,14 +41,8 @@ export type PutOptions = {
   readonly unsaid?: PlanDefaults;
   readonly adopt?: boolean;
 };
-/** What putting it came to, in numbers of tasks; and what the caller should know. */
-export type PutCounts = {
-  readonly submitted: number;
-  readonly retried: number;
-  readonly kept: number;
-  readonly cancelled: number;
-  readonly warnings: readonly string[];
-};
+/** What putting it came to, in numbers of tasks. */
+type PutCounts = Pick<PlanPut, "submitted" | "retried" | "kept" | "cancelled">;
 
 const PROBLEMS_MAX = 50;
 /** A run of a plan takes ids that no task has; so often is another number tried. */
@@ -56,7 +51,7 @@ const READ_AT_ONCE = 250;
 const NO_PART = "it is no part of the plan any more";
 
 /** Decided and applied when it resolves; durable later. What a large plan takes is done in slices before. */
-export async function putPlan(writer: Writer, id: string, document: unknown, options: PutOptions): Promise<PutCounts> {
+export async function putPlan(writer: Writer, id: string, document: unknown, options: PutOptions): Promise<PlanPut> {
   const { state } = writer;
   const { directory = null } = options;
   if (directory !== null && !isAbsolute(directory)) throw badInput("directory", directory, "an absolute path");
@@ -88,7 +83,9 @@ export async function putPlan(writer: Writer, id: string, document: unknown, opt
     { document, directory, plan, bodyOf, ...match(state, id, hashed, only, options) },
     options,
   );
+  // Another call may have it forgotten before the answer leaves.
   return {
+    ...planView(state, state.plans.get(id) as Plan),
     ...counts,
     warnings: [
       ...(options.adopt === true ? [] : warningsFor(plan)),
@@ -111,7 +108,7 @@ function bringAbout(
   id: string,
   { document, directory, plan, bodyOf, run, matched, others, strays }: Prepared,
   { failFast: failsFast = false }: PutOptions,
-): Omit<PutCounts, "warnings"> & { readonly clamped: readonly string[] } {
+): PutCounts & { readonly clamped: readonly string[] } {
   const { state } = writer;
   const withFate = (fate: Matched["fate"]): Matched[] => matched.filter((one) => one.fate === fate);
   const [retries, submits] = [withFate("retry"), withFate("submit")];
