@@ -99,8 +99,8 @@ export function matchHashed(hashed: readonly Hashed[], known: Iterable<Known>, r
   return [...byName.values()];
 
   /**
-   * The id that its rules give it. Where that is another's, or that of what is stale, the next one after it; and what has
-   * got such an id keeps it, also when the one before is free again.
+   * The id that its rules give it. Where that is another's, or that of what is stale, the next one after it; and what
+   * has got such an id keeps it, also when the one before is free again.
    */
   function freeId({ task, work, ...base }: Hashed, needs: readonly string[], isStale: boolean): string {
     const own = needs.map(plain);

@@ -6,7 +6,9 @@ import type { Event, State } from "../core/model/index.ts";
 import {
   type Complain,
   type EventOf,
+  isPlanDue,
   openOf,
+  plansOf,
   type Shadow,
   type ShadowPlan,
   type ShadowTask,
@@ -25,7 +27,10 @@ export function auditPlans(shadow: Shadow, event: Event, complain: Complain): vo
   if (event.kind === "engine-started") auditRestored(shadow, complain);
   if (!("plan" in event)) return;
   const plan = shadow.plans.get(event.plan);
-  if (event.kind === "plan-put") return plan === undefined ? undefined : auditAgain(plan, event, complain);
+  if (event.kind === "plan-put") {
+    auditShare(shadow, event, complain);
+    return plan === undefined ? undefined : auditAgain(plan, event, complain);
+  }
   if (plan === undefined) return complain("plan-lost", `${event.kind} tells of ${event.plan}, which is not known`);
   if (event.kind === "plan-paused" && event.cause === "failed" && !plan.hasFailed)
     complain("plan-fail-fast", `${event.plan} is paused by a failure, and there was none`);
@@ -64,13 +69,31 @@ function auditAgain(plan: ShadowPlan, event: EventOf<"plan-put">, complain: Comp
       complain("plan-again", `${event.plan} is put again as it was, and ${name} is another task now: ${id}`);
 }
 
+/** There is room for it, the last tenth is kept for who has none, and nobody has lost a plan to one who has as many. */
+function auditShare(shadow: Shadow, { plan, agent }: EventOf<"plan-put">, complain: Complain): void {
+  const say = (claim: string): void => complain("plan-share", `${plan} is put by ${agent}, ${claim}`);
+  const { evicted, plans, config } = shadow;
+  const { plansMax } = config.scheduler;
+  const mine = plansOf(shadow, agent);
+  for (const { had, ...gone } of evicted)
+    if (gone.agent !== agent && had <= mine) say(`who has ${mine}, and ${gone.agent} loses ${gone.plan} of ${had}`);
+  if (plans.has(plan)) return;
+  if (plans.size >= plansMax) say(`and there are ${plans.size} of ${plansMax}`);
+  const isKept = evicted.length === 0 && plans.size >= plansMax - Math.floor(plansMax / 10);
+  if (isKept && mine >= plansMax / 100) say(`who has ${mine}, and the last tenth is kept`);
+}
+
 function auditRemoval(shadow: Shadow, plan: ShadowPlan, event: EventOf<"plan-removed">, complain: Complain): void {
   const say = (claim: string): void => complain("plan-removed", `${event.plan} is removed ${claim}`);
   const open = openOf(shadow, plan);
   if (open.length > 0) return say(`and ${open.join(", ")} have not ended`);
-  const endedAt = Math.max(...plan.tasks.map(({ id }) => shadow.tasks.get(id)?.endedAt ?? 0));
-  const { planTtl, plansMax } = shadow.config.scheduler;
-  if (event.expired && event.at < endedAt + planTtl && shadow.plans.size < plansMax) say("before its time");
+  if (!event.expired || isPlanDue(shadow, plan, event.at)) return;
+  const { plansMax } = shadow.config.scheduler;
+  if (shadow.plans.size < plansMax - Math.floor(plansMax / 10)) say("before its time");
+  const had = plansOf(shadow, plan.agent);
+  for (const other of shadow.plans.values())
+    if (openOf(shadow, other).length === 0 && plansOf(shadow, other.agent) > had)
+      complain("plan-share", `${event.plan} goes, of ${plan.agent}, who has ${had}: ${other.agent} has more`);
 }
 
 /** The plans of the engine are those of the log, and the records that they hold are there. */

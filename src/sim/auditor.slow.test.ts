@@ -379,6 +379,7 @@ const rows: Row[] = [
     name: "a plan that is put again as it was has other tasks",
     rule: "plan-again",
     plant: shown("plan-put", (event) => [
+      event,
       { ...event, tasks: event.tasks.map(({ name, id }) => ({ name, id: `${id}${event.at}` })) },
     ]),
   },
@@ -402,6 +403,16 @@ const rows: Row[] = [
     name: "a plan is forgotten before its time",
     rule: "plan-removed",
     plant: shown("config-changed", (event) => [withScheduler(event, { planTtl: 9e9, plansMax: 1000 })]),
+  },
+  {
+    name: "an agent loses a plan to one who has as many",
+    rule: "plan-share",
+    plant: shown("plan-put", (event) => [{ ...event, agent: `${event.agent}${event.at % 2}` }]),
+  },
+  {
+    name: "the limit of plans and the tenth that is kept are ignored",
+    rule: "plan-share",
+    plant: believing(() => ({ plansMax: 1000 })),
   },
   {
     name: "a worker has more worktrees than it has room for",

@@ -8,7 +8,7 @@
 import { STRATEGIES } from "../core/config/index.ts";
 import type { Takes } from "../core/model/index.ts";
 import type { Act, Call, Fault, History, Step } from "./history.ts";
-import { withPlans } from "./plan-script.ts";
+import { plansMaxOf, withPlans } from "./plan-script.ts";
 import { createRandom, type Random } from "./random.ts";
 
 const PROJECTS = ["red", "green", "blue"];
@@ -43,7 +43,8 @@ export function writeHistory(options: {
   const { seed, faults } = options;
   const random = createRandom(seed);
   const remote = faults.has("workers") && random.percent(50);
-  const config = writeConfig(random);
+  const written = writeConfig(random);
+  const config = { ...written, scheduler: { ...(written.scheduler as object), plansMax: plansMaxOf(seed) } };
   const script: Script = { random, faults, remote, config, tasks: 0, workers: 0, artifacts: 0, ids: [] };
   const steps: Step[] = [];
   for (const id of PROJECTS) steps.push({ do: "project", id, settings: writeProject(random) });
@@ -127,7 +128,6 @@ function writeConfig(random: Random): History["config"] {
       failedTtl: 10 * MINUTE,
       failedMax: 20,
       planTtl: 15 * MINUTE,
-      plansMax: 2,
       remember: random.pick([2 * MINUTE, 1440 * MINUTE]),
       perType: { plan: 1, code: random.between(1, 6), spec: null },
       critical: { maxInFlight: random.between(1, 3) },
@@ -175,11 +175,12 @@ const writeProject = (random: Random): Readonly<Record<string, unknown>> => ({
 });
 
 /** The same rules with some limits moved; how long ids are remembered stays, so that the auditor knows it. */
-function reloadStep({ random, config }: Script): Step {
+function reloadStep({ random, config, tasks }: Script): Step {
   const next = writeConfig(random);
   const scheduler = next.scheduler as Record<string, unknown>;
-  const { remember } = config.scheduler as Record<string, unknown>;
-  return { do: "reload", config: { ...next, scheduler: { ...scheduler, remember } } };
+  const { remember, plansMax } = config.scheduler as { remember: number; plansMax: number };
+  const fewer = tasks % 3 === 0 ? plansMax / 2 : plansMax;
+  return { do: "reload", config: { ...next, scheduler: { ...scheduler, remember, plansMax: fewer } } };
 }
 
 function writeCall(random: Random): Call {

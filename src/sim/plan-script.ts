@@ -3,6 +3,7 @@
  *
  * Chance of its own draws them, and only where the seed is even: the other seeds keep the histories they had. What a
  * task of a plan does is in its name, word by word for each attempt, because its id is not known before it is put.
+ * Where the seed is a multiple of four many agents put small plans besides, and one of them more than the others.
  */
 import type { Act, PlanPutStep, PlanVerb, Step } from "./history.ts";
 import { createRandom, type Random } from "./random.ts";
@@ -18,12 +19,17 @@ const ACTS: Readonly<Record<string, Act>> = {
   ask: { does: "ask", ms: 10 },
   none: { does: "skip", ms: 10 },
 };
+/** Some agents of a crowd, of which one wants more than the others. */
+const CROWD = ["eve", "eve", "eve", "eve", "ann", "bob", "cat", "dan"];
+const isCrowded = (seed: number): boolean => seed % 4 === 0;
+/** How many plans there may be: of ten one is kept for agents that have none. */
+export const plansMaxOf = (seed: number): number => (isCrowded(seed) ? 10 : 2);
 /** Where the first plan may be put: workers have joined by then. */
 const FIRST = 5;
 
 /** What the task of a plan with this id does, one act for each attempt. */
 export const actsInName = (id: string): readonly Act[] =>
-  (/^p\d\.(?:\d+\.)?([\w-]+)\./.exec(id)?.[1] ?? "").split("-").flatMap((word) => ACTS[word] ?? []);
+  (/^[pc]\d+\.(?:\d+\.)?([\w-]+)\./.exec(id)?.[1] ?? "").split("-").flatMap((word) => ACTS[word] ?? []);
 
 /** A plan as it was last written: how often each task was edited, in what it does and in its rules. */
 type Draft = { readonly edits: Map<string, { work: number; rules: number }> };
@@ -34,10 +40,27 @@ export function withPlans(seed: number, steps: readonly Step[]): Step[] {
   const drafts = new Map(PLANS.map((plan) => [plan, newDraft(random)]));
   return steps.flatMap((step, index) => {
     if (index < FIRST || !random.percent(25)) return [step];
+    if (isCrowded(seed) && random.percent(30)) return [step, ...crowdSteps(random)];
     const more = random.percent(20) ? treeStep(index) : planStep(random, drafts);
     return [step, random.percent(30) ? { ...more, together: true } : more];
   });
 }
+
+/** Several small plans at once. */
+const crowdSteps = (random: Random): Step[] =>
+  Array.from({ length: random.between(3, 7) }, () => {
+    const defaults = { agent: random.pick(CROWD), project: "blue" };
+    const tasks = { [random.pick(["a-ok", "a-ok", "b-slow"])]: { run: "make", attempts: 2 } };
+    const plan = `c${random.below(16)}`;
+    return {
+      do: "plan-put",
+      plan,
+      document: { defaults, tasks },
+      options: {},
+      twice: random.percent(20),
+      together: true,
+    };
+  });
 
 const newDraft = (random: Random): Draft => ({
   edits: new Map(TASKS.filter(() => random.percent(60)).map((name) => [name, { work: 0, rules: 0 }])),

@@ -17,8 +17,10 @@ import {
   gateSettingsOf,
   isIn,
   isOfPausedPlan,
+  isPlanDue,
   noteUsage,
   OUTCOMES,
+  plansOf,
   projectOf,
   type Shadow,
   type ShadowGate,
@@ -43,6 +45,7 @@ const UNTRIED = {
 /** Applies an event that has been checked. */
 export function note(shadow: Shadow, event: Event): void {
   shadow.seq++;
+  if (event.kind !== "plan-removed") shadow.evicted = [];
   if (event.kind === "task-assigned") noteStart(shadow, event);
   else if (event.kind === "task-submitted") noteSubmitted(shadow, event);
   else if (event.kind.startsWith("permit-") || event.kind.startsWith("gate-") || event.kind === "engine-started")
@@ -270,12 +273,13 @@ function noteWorld(shadow: Shadow, event: Event): void {
     case "plan-resumed":
     case "plan-removed":
     case "plan-cut":
+    case "plan-renewed":
       return notePlan(shadow, event);
     default:
   }
 }
 
-type PlanEvent = EventOf<"plan-put" | "plan-paused" | "plan-resumed" | "plan-removed" | "plan-cut">;
+type PlanEvent = EventOf<"plan-put" | "plan-paused" | "plan-resumed" | "plan-removed" | "plan-cut" | "plan-renewed">;
 
 function notePlan(shadow: Shadow, event: PlanEvent): void {
   const { plans, tasks, holds } = shadow;
@@ -289,14 +293,21 @@ function notePlan(shadow: Shadow, event: PlanEvent): void {
   if (known !== undefined && known.paused !== null && goesOn)
     for (const { spec } of queued) comeBack(shadow, spec.project);
   if (event.kind === "plan-put") {
-    const { run, failsFast, tasks: entries, documentHash } = event;
+    const { run, failsFast, tasks: entries, documentHash, agent } = event;
     // One that somebody has paused stays so; one that a failure has paused goes on.
     const paused = known?.paused === "asked" ? "asked" : null;
     const held = new Set<string>([...entries.map((entry) => entry.id), ...event.others]);
-    const kept = { isCut: false, held, heldBefore: known?.held ?? new Set<string>() };
-    plans.set(event.plan, { run, failsFast, tasks: entries, ...kept, documentHash, paused, hasFailed: false });
-  } else if (event.kind === "plan-removed") plans.delete(event.plan);
-  else if (event.kind === "plan-cut") plans.set(event.plan, { ...(known as NonNullable<typeof known>), isCut: true });
+    const kept = { isCut: false, keptFrom: event.at, held, heldBefore: known?.held ?? new Set<string>() };
+    plans.set(event.plan, { run, agent, failsFast, tasks: entries, ...kept, documentHash, paused, hasFailed: false });
+  } else if (event.kind === "plan-removed") {
+    const isFor = event.expired && known !== undefined && !isPlanDue(shadow, known, event.at);
+    // Beyond the limit they go by themselves, for no other.
+    if (isFor && plans.size <= shadow.config.scheduler.plansMax)
+      shadow.evicted.push({ plan: event.plan, agent: known.agent, had: plansOf(shadow, known.agent) });
+    plans.delete(event.plan);
+  } else if (event.kind === "plan-cut") plans.set(event.plan, { ...(known as NonNullable<typeof known>), isCut: true });
+  else if (event.kind === "plan-renewed")
+    plans.set(event.plan, { ...(known as NonNullable<typeof known>), keptFrom: event.at });
   else if (known !== undefined) {
     const paused = event.kind === "plan-paused" ? event.cause : null;
     plans.set(event.plan, { ...known, paused, hasFailed: known.hasFailed && paused !== "failed" });

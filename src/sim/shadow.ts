@@ -86,11 +86,13 @@ export type ShadowWorker = {
   /** Said when it joined; null: it takes whatever there is. */
   readonly takes: Takes | null;
 };
-export type ShadowPlan = Pick<EventOf<"plan-put">, "run" | "failsFast" | "tasks" | "documentHash"> & {
+export type ShadowPlan = Pick<EventOf<"plan-put">, "run" | "failsFast" | "tasks" | "documentHash" | "agent"> & {
   /** The tasks whose records it keeps, and those that it kept until it was put last. */
   readonly held: ReadonlySet<string>;
   readonly heldBefore: ReadonlySet<string>;
   readonly paused: string | null;
+  /** When it was put or renewed. */
+  readonly keptFrom: number;
   /** It was cancelled: what is not there will not come. */
   readonly isCut: boolean;
   /** It fails fast, and a task of it has failed since it was put; it is paused for that when nobody else has it so. */
@@ -127,6 +129,8 @@ export type Shadow = {
   readonly workers: Map<string, ShadowWorker>;
   readonly gates: Map<string, ShadowGate>;
   readonly plans: Map<string, ShadowPlan>;
+  /** Plans that have just gone for another: whose they were, and how many that one had with it. */
+  evicted: { readonly plan: string; readonly agent: string | null; readonly had: number }[];
   /** Worker by the task it is kept free for. */
   readonly holds: Map<string, string>;
   spent: Bookings;
@@ -147,6 +151,7 @@ export const newShadow = (): Shadow => ({
   workers: new Map(),
   gates: new Map(),
   plans: new Map(),
+  evicted: [],
   holds: new Map(),
   spent: [],
   booked: [],
@@ -190,6 +195,13 @@ export const openOf = (shadow: Shadow, { tasks, isCut }: ShadowPlan): string[] =
   tasks
     .map(({ id }) => id as string)
     .filter((id) => (shadow.tasks.get(id)?.phase ?? (isCut ? "ended" : "missing")) !== "ended");
+export const plansOf = ({ plans }: Shadow, agent: string | null): number =>
+  [...plans.values()].filter((plan) => plan.agent === agent).length;
+/** Whether a plan that has ended has had its time. */
+export function isPlanDue({ tasks, config }: Shadow, plan: ShadowPlan, at: number): boolean {
+  const keptFrom = Math.max(plan.keptFrom, ...plan.tasks.map(({ id }) => tasks.get(id)?.endedAt ?? 0));
+  return at >= keptFrom + config.scheduler.planTtl;
+}
 export const liveTasks = (shadow: Shadow): ShadowTask[] =>
   [...shadow.tasks.values()].filter(({ attempt }) => attempt !== null);
 export const usedBy = (attempt: ShadowAttempt): number =>
