@@ -6,7 +6,7 @@
  * are labels only as far as they are bounded: the busiest few by name, all others together as `other`, so that no
  * caller can make a dashboard's memory grow. Where there is no `other`, all labels are in use at once anyway.
  */
-import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from "prom-client";
 import { gateStanding } from "../../core/gate/index.ts";
 import type { State } from "../../core/model/index.ts";
 import type { Drover } from "../../engine/index.ts";
@@ -14,13 +14,15 @@ import { planStateOf } from "../../engine/plans/index.ts";
 import { workerView } from "../../engine/views/index.ts";
 import type { Applied, Commit } from "../../engine/writer/index.ts";
 import type { WebhookOutcome } from "../webhooks/dispatcher.ts";
-import { type AnswerTimes, createAnswerTimes } from "./response-times.ts";
+import { createHistogram, type Histogram } from "./histogram.ts";
+import { createAnswerTimes } from "./response-times.ts";
 
 /** So many projects and gates have a label of their own. */
 const NAMED_MAX = 50;
 const OTHER = "other";
-const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
-const LONG_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14_400];
+/** In milliseconds. */
+const SHORT_MS = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000];
+const LONG_MS = [5, 25, 100, 500, 1000, 5000, 15_000, 60_000, 300_000, 900_000, 3_600_000, 14_400_000];
 const EVENTS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 20_000];
 /** Gauges of the library that are called like counters; their parts are there under names of their own. */
 const MISNAMED = ["nodejs_active_handles_total", "nodejs_active_requests_total", "nodejs_active_resources_total"];
@@ -37,7 +39,7 @@ type Metrics = {
   text(): Promise<string>;
   onCommitted(batch: readonly Applied[], commit: Commit): void;
   onWebhook(outcome: WebhookOutcome): void;
-  readonly answers: AnswerTimes;
+  readonly answers: Pick<ReturnType<typeof createAnswerTimes>, "of">;
   onRejected(): void;
 };
 
@@ -62,7 +64,7 @@ export function createMetrics(parts: MetricsParts): Metrics {
     registers: [register],
   });
   const answers = createAnswerTimes();
-  register.registerMetric(answers as unknown as Metric);
+  add(register, answers.histogram);
   return {
     text: () => register.metrics(),
     onCommitted(batch, commit) {
@@ -73,6 +75,11 @@ export function createMetrics(parts: MetricsParts): Metrics {
     answers,
     onRejected: () => rejected.inc(),
   };
+}
+
+function add(register: Registry, histogram: Histogram): Histogram {
+  register.registerMetric(histogram as unknown as Metric);
+  return histogram;
 }
 
 /** A gauge without labels that is read when somebody looks. */
@@ -209,24 +216,37 @@ const OUTCOME: ReadonlyMap<string, string> = new Map([
 
 /** How long tasks waited and ran. A task that has moved on since is not counted rather than counted wrong. */
 function taskHistograms(register: Registry): (state: State, event: Applied["event"]) => void {
-  const registers = [register];
-  const wait = new Histogram({
-    name: "drover_task_wait_seconds",
-    help: "From runnable to given to a worker.",
-    buckets: LONG_SECONDS,
-    registers,
-  });
-  const run = new Histogram({
-    name: "drover_task_run_seconds",
-    help: "From given to a worker to the end of the attempt, by how it ended.",
-    labelNames: ["outcome"] as const,
-    buckets: LONG_SECONDS,
-    registers,
-  });
+  const wait = add(
+    register,
+    createHistogram({
+      name: "drover_task_wait_seconds",
+      help: "From runnable to given to a worker.",
+      bounds: LONG_MS,
+      perUnit: 1000,
+    }),
+  ).of({});
+  const run = add(
+    register,
+    createHistogram({
+      name: "drover_task_run_seconds",
+      help: "From given to a worker to the end of the attempt, by how it ended.",
+      bounds: LONG_MS,
+      perUnit: 1000,
+    }),
+  );
+  const byOutcome = new Map<string, (ms: number) => void>();
+  function ran(outcome: string, ms: number): void {
+    let count = byOutcome.get(outcome);
+    if (count === undefined) {
+      count = run.of({ outcome });
+      byOutcome.set(outcome, count);
+    }
+    count(ms);
+  }
   return (state, event) => {
     if (event.kind === "task-assigned") {
       const since = state.tasks.get(event.task)?.runnableAt ?? -1;
-      if (since >= 0 && since <= event.at) wait.observe((event.at - since) / 1000);
+      if (since >= 0 && since <= event.at) wait(event.at - since);
       return;
     }
     // Of one that waited for its children, the attempt was counted when it was done.
@@ -234,24 +254,25 @@ function taskHistograms(register: Registry): (state: State, event: Applied["even
     const outcome = OUTCOME.get(event.kind);
     if (outcome === undefined || !("task" in event) || event.task === null) return;
     const since = state.tasks.get(event.task)?.startedAt ?? -1;
-    if (since >= 0 && since <= event.at) run.observe({ outcome }, (event.at - since) / 1000);
+    if (since >= 0 && since <= event.at) ran(outcome, event.at - since);
   };
 }
 
 function logMetrics(register: Registry, drover: Drover): (events: number, commit: Commit) => void {
   const registers = [register];
-  const append = new Histogram({
-    name: "drover_log_append_seconds",
-    help: "How long the log took to make a batch durable.",
-    registers,
-    buckets: SECONDS,
-  });
-  const size = new Histogram({
-    name: "drover_log_batch_events",
-    help: "Events in one batch.",
-    buckets: EVENTS,
-    registers,
-  });
+  const append = add(
+    register,
+    createHistogram({
+      name: "drover_log_append_seconds",
+      help: "How long the log took to make a batch durable.",
+      bounds: SHORT_MS,
+      perUnit: 1000,
+    }),
+  ).of({});
+  const size = add(
+    register,
+    createHistogram({ name: "drover_log_batch_events", help: "Events in one batch.", bounds: EVENTS }),
+  ).of({});
   const seqOfHead = async (): Promise<number> => (await headOf(drover))?.seq ?? drover.state.seq;
   gauge(register, "drover_chain_head_seq", "The number of the last durable event.", seqOfHead);
   new Gauge({
@@ -268,8 +289,8 @@ function logMetrics(register: Registry, drover: Drover): (events: number, commit
   const secondsAhead = (): number => drover.logTime().aheadMs / 1000;
   gauge(register, "drover_log_time_ahead_seconds", "How far log time is ahead of the wall clock.", secondsAhead);
   return (events, { appendMs }) => {
-    append.observe(appendMs / 1000);
-    size.observe(events);
+    append(appendMs);
+    size(events);
   };
 }
 
