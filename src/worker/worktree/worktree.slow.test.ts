@@ -214,6 +214,20 @@ test("more worktrees than allowed are refused for now, and the limit is named", 
   assert.equal((await world.run({ taskId: "d" })).outcome, "done");
 });
 
+test("a task that waits to go on takes no room from others, unless more wait than there may be trees", async (t) => {
+  const repo = createRepo(t);
+  const world = stageIn(t, repo, { script: "case $DROVER_TASK_ID in ask*) exit 76;; esac", maxWorktrees: 1 });
+  assert.equal((await world.run({ taskId: "ask-1" })).outcome, "ask");
+  assert.equal((await world.handler.room())?.count, 1);
+  assert.equal((await world.run({ taskId: "other" })).outcome, "done");
+  assert.equal((await world.run({ taskId: "ask-2" })).outcome, "ask");
+  // One of them may go on at any time, so it is not shut; but there is no tree for another.
+  assert.equal((await world.handler.room())?.count, 1);
+  const refused = await world.run({ taskId: "other-2" });
+  assert.equal(refused.outcome, "requeue");
+  assert.match(refused.error ?? "", /1 worktree exists, and at most 1 may/);
+});
+
 test("a tree that an attempt works in leaves room for that attempt", async (t) => {
   const repo = createRepo(t);
   const world = stageIn(t, repo, { script: `say ready; while [ ! -e '${repo.home}/go' ]; do sleep 0.01; done` });

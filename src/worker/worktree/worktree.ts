@@ -58,7 +58,8 @@ export type Worktrees = {
   letGo(taskId: string): Promise<boolean>;
   /**
    * How many attempts may have a tree at the same time, and in words what keeps others from it. A task that goes on
-   * needs no further tree; but where every task has one, it cannot be told from others, and needs room to be taken.
+   * needs no further tree; but where every task has one, it cannot be told from others, and needs room to be taken. So
+   * there the trees of tasks that wait take none, up to as many again.
    */
   room(how?: { readonly isForAll: boolean }): Promise<TreeRoom>;
   /** So many trees there may be from now on; those that are there stay. */
@@ -142,18 +143,25 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
 
   const present = async (): Promise<TreeNote[]> => (await readNotes(root)).filter(({ path }) => existsSync(path));
 
+  /** Those whose tasks wait to go on take no room, as long as they are no more than the others may be. */
+  function withoutWaiting(trees: readonly TreeNote[]): readonly TreeNote[] {
+    const isWaiting = ({ state, owner: whose }: TreeNote): boolean => state === "going-on" && isSame(whose, owner);
+    return [...trees.filter((note) => !isWaiting(note)), ...trees.filter(isWaiting).slice(countMax)];
+  }
+
   async function refuseTooMany(): Promise<void> {
-    const trees = await present();
+    const trees = withoutWaiting(await present());
     if (trees.length >= countMax) throw new WorkspaceRefusal("requeue", crowded(trees));
   }
 
   /** Trees that its own attempts work in go or stay when those end; all others are in the way. */
   async function room({ isForAll } = { isForAll: false }): Promise<TreeRoom> {
-    const trees = await present();
+    const all = await present();
+    const trees = isForAll ? withoutWaiting(all) : all;
     const inTheWay = trees.filter(
       ({ state, owner: whose }) => state === "kept" || state === "going-on" || !isSame(whose, owner),
     );
-    const least = isForAll && trees.some(({ state }) => state === "going-on") ? 1 : 0;
+    const least = isForAll && all.some(({ state }) => state === "going-on") ? 1 : 0;
     return { count: Math.max(least, countMax - inTheWay.length), note: crowded(inTheWay) };
   }
 
