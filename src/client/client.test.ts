@@ -245,6 +245,7 @@ test("ids and queries are spelled so that nothing in them is taken for something
     await client.tasks({ state: ["queued", "running"], label: ["a=b,c", "d="], agentId: "a&b=c", limit: 5 });
     await client.why("t1", { at: 12 });
     await client.logs("t1", { tail: 3 });
+    await client.task("..");
     assert.deepEqual(
       server.heard.map(({ url }) => url),
       [
@@ -252,6 +253,7 @@ test("ids and queries are spelled so that nothing in them is taken for something
         "/tasks?state=queued&state=running&label=a%3Db%2Cc&label=d%3D&agentId=a%26b%3Dc&limit=5",
         "/tasks/t1/why?at=12",
         "/tasks/t1/logs?tail=3",
+        "/tasks/..",
       ],
     );
   }));

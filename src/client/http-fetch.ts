@@ -4,6 +4,7 @@
  * are. A program that has put a `fetch` of its own in the place of the global one, or has told it to go through a
  * proxy, is served by that one.
  */
+import type http from "node:http";
 import type { ClientRequest, IncomingMessage } from "node:http";
 import type { Fetch, Fetched } from "./exchange.ts";
 
@@ -22,16 +23,45 @@ function isUsual(): boolean {
 }
 
 const httpFetch: Fetch = (url, { method = "GET", headers, signal, body }) => {
+  if (signal.aborted) return Promise.reject(signal.reason);
   const { promise, resolve, reject } = Promise.withResolvers<Fetched>();
-  // An import would read every name that the module has, which takes longer than a request.
-  const http = process.getBuiltinModule(url.startsWith("https:") ? "node:https" : "node:http");
-  const request = http.request(url, { method, headers, signal }, (answer) => resolve(fetchedFrom(answer)));
-  request.on("error", reject);
+  const { origin, path } = placeOf(url);
+  const { module, ...server } = serverAt(origin);
+  const request = module.request({ ...server, path, method, headers }, (answer) => resolve(fetchedFrom(answer)));
+  // What node:http does with a signal of its own takes a tenth of the time of a request.
+  const giveUp = (): void => void request.destroy(signal.reason);
+  signal.addEventListener("abort", giveUp, { once: true });
+  request.on("error", reject).once("close", () => signal.removeEventListener("abort", giveUp));
   limitConnecting(request);
   if (typeof body !== "object") request.end(body);
   else process.getBuiltinModule("node:stream").pipeline(body, request, () => {});
   return promise;
 };
+
+type Server = {
+  readonly module: typeof http;
+  readonly protocol: string;
+  readonly hostname: string;
+  readonly port: string;
+};
+
+/** The address of a client is read once, and not for each request. */
+function serverAt(origin: string): Server {
+  if (last?.origin === origin) return last.server;
+  const { protocol, hostname, port } = new URL(origin);
+  // An import would read every name that the module has, which takes longer than a request.
+  const module = process.getBuiltinModule(protocol === "https:" ? "node:https" : "node:http") as typeof http;
+  const server = { module, protocol, hostname: hostname.replace(/^\[(.*)\]$/, "$1"), port };
+  last = { origin, server };
+  return server;
+}
+let last: { readonly origin: string; readonly server: Server } | undefined;
+
+/** After the two slashes of an address that the client has read already, the first one begins the path. */
+function placeOf(url: string): { readonly origin: string; readonly path: string } {
+  const at = url.indexOf("/", "https://".length);
+  return { origin: url.slice(0, at), path: url.slice(at) };
+}
 
 function limitConnecting(request: ClientRequest): void {
   request.once("socket", (socket) => {
