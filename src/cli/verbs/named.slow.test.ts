@@ -22,6 +22,7 @@ const ROWS: readonly Row[] = [
   { args: "task TASK --logs", task: "spec", says: /seen/ },
   { args: "logs TASK", task: "spec", says: /seen/ },
   { args: "why TASK", task: "last", says: /is waiting/ },
+  { args: "why TASK", task: "ship", says: /\(npx drover approve plan\/ship\): Ship it/ },
   { args: "events TASK", task: "spec", says: /task-submitted.*task-done/s },
   { args: "events --task TASK", task: "spec", says: /task-submitted.*task-done/s },
   { args: "files TASK", task: "spec", says: /spec\.md +3 B/ },

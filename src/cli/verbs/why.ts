@@ -7,8 +7,8 @@
 import type { WhyAnswer, WhyCondition } from "../../protocol/index.ts";
 import { idOf } from "../shell/connection.ts";
 import type { Output } from "../shell/output.ts";
-import { EXIT } from "../shell/problem.ts";
-import { padEnd, plain, widthOf, wrapLine } from "../shell/text.ts";
+import { asTyped, EXIT } from "../shell/problem.ts";
+import { asWord, padEnd, plain, widthOf, wrapLine } from "../shell/text.ts";
 import { given, type VerbBody, wholeNumber } from "../shell/verb.ts";
 import { age, count } from "../show/time.ts";
 import { named, TASK_ARGUMENT } from "./named.ts";
@@ -28,7 +28,8 @@ export const whyVerb: VerbBody<Flags> = {
     const { calls, id } = await named(call, word);
     const answer = await calls.why(id, given({ at: call.flags.at }));
     // Its id alone does not say which run has it: to approve it, it is named as here.
-    const asNamed = (text: string): string => text.replaceAll(`drover approve ${id}`, () => `drover approve ${word}`);
+    const asNamed = (text: string): string =>
+      asTyped(text.replaceAll(`drover approve ${id}`, () => `drover approve ${asWord(word)}`));
     const conditions = answer.conditions.map((one) => ({ ...one, detail: asNamed(one.detail) }));
     const shown = { ...answer, summary: asNamed(answer.summary), conditions };
     call.output.answer(answer, () => whyPicture(shown, call.output));
