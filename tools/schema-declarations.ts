@@ -253,6 +253,7 @@ const ABOUT: Readonly<Record<string, string>> = {
   PlanView: "A plan as Drover shows it.",
   PlanPut: "What putting a plan came to.",
   PlanChanged: "Tasks of a plan were cancelled, or run again.",
+  PlanQuery: "What else is told of a plan.",
   PlansQuery: "Which page of plans.",
   PlanPage: "A page of plans.",
   PlanStatus: "A plan was forgotten.",

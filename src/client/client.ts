@@ -159,7 +159,9 @@ export type ClientPlans = {
   /** A page of plans, the one that was put last first. */
   list(query?: wire.PlansQuery, options?: Options): Reply<"plans">;
   /** How far a plan is, task by task. */
-  get(id: string, options?: Options): Reply<"plan">;
+  get(id: string, options?: Options & wire.PlanQuery): Reply<"plan">;
+  /** The plan, once all of its tasks have ended. */
+  wait(id: string, options?: WaitOptions): Reply<"plan">;
   /** Cancels what has not ended. */
   cancel(id: string, options?: Options & wire.CancelBody): Reply<"cancelPlan">;
   /** Runs the failed, cancelled and skipped tasks again; a plan that a failure has paused goes on. */
@@ -172,7 +174,7 @@ export type ClientPlans = {
   remove(id: string, options?: Options): Reply<"removePlan">;
 };
 
-/** How long to wait for the end of a task or a group. */
+/** How long to wait for the end of a task, a group or a plan. */
 export type WaitOptions = Options & {
   /** Fails with code `timeout` if it has not ended by then; absent: as long as it takes. */
   readonly withinMs?: number;
@@ -343,7 +345,21 @@ function planMethods(ask: Ask): ClientPlans {
       return ask("putPlan", { params: { id }, query, body }, options);
     },
     list: (query = {}, options) => ask("plans", { query }, options),
-    get: (id, options) => ask("plan", { params: { id } }, options),
+    get: (id, { document, ...options } = {}) =>
+      ask("plan", { params: { id }, query: document === undefined ? {} : { document } }, options),
+    wait: async (id, { withinMs, ...options } = {}) => {
+      const get = (): Reply<"plan"> => ask("plan", { params: { id }, query: {} }, options);
+      const { groupId } = await get();
+      const look = (timeoutMs: number): Reply<"waitGroup"> =>
+        ask("waitGroup", { params: { id: groupId }, query: { timeoutMs } }, options);
+      const { isOver } = await waited(withinMs, look, ({ endedAt }) => endedAt !== undefined);
+      const plan = await get();
+      if (isOver) return plan;
+      throw new ClientError("timeout", `plan ${id} is ${plan.state} after ${withinMs} ms`, {
+        retryable: true,
+        details: { planId: id, counts: plan.counts },
+      });
+    },
     cancel: (id, { reason, ...options } = {}) =>
       ask("cancelPlan", { params: { id }, body: reason === undefined ? {} : { reason } }, options),
     retry: (id, options) => ask("retryPlan", { params: { id } }, options),

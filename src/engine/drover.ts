@@ -300,7 +300,8 @@ async function startParts(options: OpenOptions, log: Log, config: Config | null)
   schedules.begin();
   const artifacts = watchArtifacts({ writer, clock: steady, exists: artifactSource.exists, onWarning });
   watch = artifacts;
-  const apis = { tasks, workers, remote, permits, schedules, callbacks, localPermits, files, artifacts, tokens };
+  const plans = createPlans(writer, bodies);
+  const apis = { tasks, plans, workers, remote, permits, schedules, callbacks, localPermits, files, artifacts, tokens };
   return {
     ...apis,
     writer,
@@ -321,7 +322,7 @@ const snapshotWarning = (error: unknown, every: number): string =>
 /** The parts as one thing. Reads answer when what they saw is durable. */
 function apiOf(parts: Awaited<ReturnType<typeof startParts>>): Drover {
   const { writer, log, feed, tasks, workers, localPermits, rejections, snapshots, artifacts, failed } = parts;
-  const { remote, permits, schedules, callbacks, files, tokens: attemptTokens } = parts;
+  const { plans, remote, permits, schedules, callbacks, files, tokens: attemptTokens } = parts;
   const { state } = writer;
   const lookAtPast = createPast(log);
 
@@ -402,7 +403,7 @@ function apiOf(parts: Awaited<ReturnType<typeof startParts>>): Drover {
     permits,
     files: { put: files.put, get: files.get, open: files.open, totals: files.totals },
     schedules,
-    plans: createPlans(writer),
+    plans,
     callbacks,
     queue: () => read(() => queueView(state, writer.now())),
     pause: (target = {}) => setPaused(target, true),

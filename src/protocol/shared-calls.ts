@@ -103,7 +103,7 @@ export type SharedPlans = {
   /** A page of plans, the one that was put last first. */
   list(query?: wire.PlansQuery): Promise<wire.PlanPage>;
   /** How far a plan is, task by task. */
-  get(id: string): Promise<wire.PlanView>;
+  get(id: string, options?: wire.PlanQuery): Promise<wire.PlanView>;
   /** Cancels what has not ended. */
   cancel(
     id: string,

@@ -13,7 +13,7 @@ import { type Command, type Decided, type Event, hasEnded } from "../core/model/
 import { type DroverError, refused } from "../engine/base/index.ts";
 import { type Drover, type OpenOptions, openDrover, type PauseBody, type TaskInput } from "../engine/index.ts";
 import { createPlans } from "../engine/plans/index.ts";
-import { readTaskBody } from "../engine/tasks/index.ts";
+import { createBodyStore, readTaskBody } from "../engine/tasks/index.ts";
 import { type Applied, recover, startWriter, type Writer } from "../engine/writer/index.ts";
 
 type Shared = "plans" | "reload" | "snapshot" | "lookForArtifacts" | "close" | "failed" | "state" | "logTime";
@@ -71,7 +71,7 @@ async function openByCommands(options: EngineOptions): Promise<SimEngine> {
   return {
     ...taskVerbs(writer),
     ...worldVerbs(writer),
-    plans: createPlans(writer),
+    plans: createPlans(writer, createBodyStore(log)),
     state,
     failed: failed.promise,
     logTime: () => ({ at: writer.now(), aheadMs: writer.aheadMs() }),

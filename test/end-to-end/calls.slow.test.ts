@@ -117,7 +117,7 @@ const asked: { [Name in CallName]: Asked<Name> } = {
     body: { tasks: { build: { run: "make", loop: { max: 2 } }, test: { run: "make test", needs: ["build"] } } },
   },
   plans: { query: { limit: 1 } },
-  plan: { params: { id: "release" } },
+  plan: { params: { id: "release" }, query: { document: true } },
   pausePlan: { params: { id: "release" } },
   resumePlan: { params: { id: "release" } },
   cancelPlan: { params: { id: "release" }, body: { reason: "enough" } },

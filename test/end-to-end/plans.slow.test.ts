@@ -3,6 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createClient } from "../../src/client/index.ts";
 import { projectId, type State } from "../../src/core/index.ts";
 import { groupFor } from "../../src/core/lifecycle/groups.ts";
 import { groupOfPlan, newPlan } from "../../src/core/lifecycle/plans.ts";
@@ -42,7 +43,7 @@ test("a scoped token puts what it could submit, and sees the plans that are all 
   assert.deepEqual([foreign.status, foreign.problem.details?.field], [403, "tasks.a.agentId"]);
   const mine = await at.ask("putPlan", { params: { id: "mine" }, query: {}, body }, site);
   assert.deepEqual([mine.status, mine.json.project], [202, "site"]);
-  assert.equal((await at.ask("plan", { params: { id: "mine" } }, ann)).status, 404);
+  assert.equal((await at.ask("plan", { params: { id: "mine" }, query: {} }, ann)).status, 404);
 });
 
 test("what is left of another's plan is not cancelled by one of its name", async () => {
@@ -66,7 +67,7 @@ test("a plan of which no task came into the log is put again by a scoped token",
   const plan = newPlan({ id: params.id, createdAt: state.at, ...facts, tasks: [], others: [], adopted: 0 });
   state.plans.set(plan.id, { ...plan, open: 1 });
   state.groups.set(groupOfPlan(plan.id), { ...groupFor(state, groupOfPlan(plan.id), state.at), plan });
-  assert.equal((await at.ask("plan", { params }, ann)).status, 404);
+  assert.equal((await at.ask("plan", { params, query: {} }, ann)).status, 404);
   const again = await at.ask("putPlan", { params, query: {}, body }, ann);
   assert.deepEqual([again.status, again.json.submitted], [202, 2]);
 });
@@ -80,7 +81,7 @@ test("every mistake of a document is in details, with its path, and nothing is p
   assert.deepEqual(problems.map(({ path }) => path).sort(), ["tasks.a.needs", "tasks.c.cmd"]);
   assert.equal((await at.ask("putPlan", { params, query: {}, body: { ...body, name: "other" } })).status, 400);
   assert.equal((await at.ask("putPlan", { params, query: { only: ["deploy"] }, body })).status, 400);
-  assert.equal((await at.ask("plan", { params })).status, 404);
+  assert.equal((await at.ask("plan", { params, query: {} })).status, 404);
 });
 
 test("the metrics tell how plans stand, and how many tasks they hold", async () => {
@@ -94,4 +95,31 @@ test("the metrics tell how plans stand, and how many tasks they hold", async () 
     ...['drover_plans{state="running"} 1', 'drover_plans{state="paused"} 0', 'drover_plans{state="done"} 0'],
     ...['drover_plans{state="failed"} 0', 'drover_plans{state="cancelled"} 1', "drover_plan_tasks 4"],
   ]);
+});
+
+test("the document that was put is told on demand, also after a put that changed nothing", async () => {
+  await using at = await openServer({ settings: { server: { tokens } } });
+  for (const tasks of [{ build: "cc" }, body.tasks, body.tasks])
+    await at.ask("putPlan", { params, query: {}, body: { tasks } }, ann);
+  const told = await at.ask("plan", { params, query: { document: true } }, ann);
+  assert.deepEqual(told.json.document, body);
+  assert.equal("document" in (await at.ask("plan", { params, query: {} }, ann)).json, false);
+  assert.equal((await at.ask("plan", { params, query: { document: true } }, bob)).status, 404);
+  await at.ask("cancelPlan", { params, body: {} }, ann);
+  assert.deepEqual((await at.ask("plan", { params, query: { document: true } }, ann)).json.document, body);
+});
+
+test("a client waits for the end of a plan", async () => {
+  await using at = await openServer();
+  const client = createClient({ url: at.url });
+  await client.plans.put("release", body);
+  await assert.rejects(client.plans.wait("release", { withinMs: 1 }), {
+    code: "timeout",
+    message: "plan release is running after 1 ms",
+  });
+  const waiting = client.plans.wait("release");
+  await client.plans.cancel("release");
+  const { state, tasks } = await waiting;
+  assert.deepEqual([state, tasks.length], ["cancelled", 2]);
+  await assert.rejects(client.plans.wait("other"), { code: "not_found" });
 });

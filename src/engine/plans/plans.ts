@@ -3,14 +3,15 @@
  *
  * A plan is known by its name. Whoever names an agent or projects means plans of which every task is theirs.
  */
-import { name, text } from "../../core/base/index.ts";
+import { name, type Seq, text } from "../../core/base/index.ts";
 import { groupOfPlan } from "../../core/lifecycle/index.ts";
 import { hasEnded, type Plan, type State } from "../../core/model/index.ts";
 import type { PlanChanged, PlanPage, PlanPut, PlanStatus, PlanSummary, PlanView } from "../../protocol/index.ts";
 import * as s from "../../protocol/schema/index.ts";
-import { PAGE_DEFAULT, PLAN_ID_MAX, planFilterFields, putPlanFields } from "../../protocol/shapes/index.ts";
+import { PAGE_DEFAULT, PLAN_ID_MAX, planFilterFields, planQuery, putPlanFields } from "../../protocol/shapes/index.ts";
 import { readBody, readOptions } from "../base/call-options.ts";
 import { accepted, refused } from "../base/drover-error.ts";
+import type { BodyStore } from "../tasks/body-store.ts";
 import { onceDurable, type Writer } from "../writer/writer.ts";
 import { currentTasks, planSummary, planView, tasksOf } from "./plan-view.ts";
 import { putPlan } from "./put-plan.ts";
@@ -52,7 +53,13 @@ export type Plans = {
   /** A page of plans, the one that was put last first. */
   list(filter?: PlanFilter): Promise<PlanPage>;
   /** How far a plan is, task by task. */
-  get(id: string): Promise<PlanView>;
+  get(
+    id: string,
+    options?: {
+      /** Whether the answer has the document that was put last, if the log has it still. */
+      readonly document?: boolean;
+    },
+  ): Promise<PlanView>;
   /** Cancels what has not ended. */
   cancel(
     id: string,
@@ -84,7 +91,7 @@ const filterSchema: s.Schema<PlanFilter> = s.object<PlanFilter>({
 });
 const readId = name(PLAN_ID_MAX);
 
-export function createPlans(writer: Writer): Plans {
+export function createPlans(writer: Writer, bodies: Pick<BodyStore, "read">): Plans {
   const { state } = writer;
 
   function find(given: unknown): Plan {
@@ -140,7 +147,14 @@ export function createPlans(writer: Writer): Plans {
       const before = cursor === undefined ? Number.POSITIVE_INFINITY : Number(cursor);
       return onceDurable(writer, () => pageOf(state, only, before, limit));
     },
-    get: async (id) => onceDurable(writer, () => planView(state, find(id))),
+    async get(id, options) {
+      const { document = false } = readBody(planQuery, options ?? {}, "options");
+      const plan = find(id);
+      const { seq, documentHash } = plan;
+      const view = await onceDurable(writer, () => planView(state, plan));
+      const text = document ? await bodies.read(seq as Seq, documentHash || null) : null;
+      return text === null ? view : { ...view, document: JSON.parse(text) as Record<string, unknown> };
+    },
     pause: (id) => setPaused(id, true),
     resume: (id) => setPaused(id, false),
     async remove(id) {

@@ -207,7 +207,7 @@ test("a plan of which a task never came into the log ends when it is cancelled",
       return decided;
     },
   } as unknown as Writer;
-  const plans = createPlans(writer);
+  const plans = createPlans(writer, { read: async () => null });
   const { tasks } = await plans.put("p", { tasks: { a: "true", b: { run: "true", needs: "a" } } });
   const missing = { name: "c", id: "p.c.0.0" as TaskId };
   const { project, run } = state.plans.get("p") as Plan;

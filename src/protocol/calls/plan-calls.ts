@@ -9,7 +9,7 @@ import { AGENTS, idOf, READERS } from "./roles.ts";
 
 export type PlanCalls = {
   readonly plans: Call<{ query: wire.PlansQuery }, wire.PlanPage>;
-  readonly plan: Call<{ params: Id }, wire.PlanView>;
+  readonly plan: Call<{ params: Id; query: wire.PlanQuery }, wire.PlanView>;
   readonly putPlan: Call<{ params: Id; query: wire.PutPlanQuery; body: wire.PlanDocument }, wire.PlanPut>;
   readonly cancelPlan: Call<{ params: Id; body: wire.CancelBody }, wire.PlanChanged>;
   readonly retryPlan: Call<{ params: Id }, wire.PlanChanged>;
@@ -30,6 +30,7 @@ export const planCalls: PlanCalls = callsOf<PlanCalls>("plans", {
   plan: {
     roles: READERS,
     params: planId,
+    query: plan.planQuery,
     summary: "How far a plan is, task by task",
     description: "A plan that has ended is known for scheduler.planTtl, and so are the records of its tasks.",
     answers: { 200: plan.planView },

@@ -77,6 +77,8 @@ export type PlanPut = {
   readonly seq: number;
   /** Each behind all that it needs. */
   readonly tasks: readonly PlanTaskView[];
+  /** What was put last, if it was asked for and the log has it still. */
+  readonly document?: Readonly<Record<string, unknown>>;
   /** How many tasks are new. */
   readonly submitted: number;
   /** How many had not ended well and run again. */
@@ -87,6 +89,12 @@ export type PlanPut = {
   readonly cancelled: number;
   /** What the caller should know, in sentences. */
   readonly warnings: readonly string[];
+};
+
+/** What else is told of a plan. */
+export type PlanQuery = {
+  /** Whether the answer has the document that was put. Default: false. */
+  readonly document?: boolean;
 };
 
 /** A plan was forgotten. */
@@ -184,6 +192,8 @@ export type PlanView = {
   readonly seq: number;
   /** Each behind all that it needs. */
   readonly tasks: readonly PlanTaskView[];
+  /** What was put last, if it was asked for and the log has it still. */
+  readonly document?: Readonly<Record<string, unknown>>;
 };
 
 /** Which page of plans. */

@@ -4,7 +4,7 @@ export { eventKinds } from "./events.ts";
 export { fileRefs, outputPath, outputs } from "./files.ts";
 export { labelFilter, labels } from "./labels.ts";
 export { permitBody, settleBody } from "./permits.ts";
-export { PLAN_ID_MAX, planFilterFields, putPlanFields } from "./plans.ts";
+export { PLAN_ID_MAX, planFilterFields, planQuery, putPlanFields } from "./plans.ts";
 export { SCHEDULE_ID_MAX, scheduleFields } from "./schedules.ts";
 export { PAGE_DEFAULT } from "./task-calls.ts";
 export { batchBody, taskFields } from "./tasks.ts";

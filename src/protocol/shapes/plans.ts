@@ -70,10 +70,14 @@ const summary: s.Fields<wire.PlanSummary> = {
   directory: s.optional(s.text(1, 4096), "What paths in it start from."),
 };
 export const planSummary: s.Schema<wire.PlanSummary> = s.namedAnswer("PlanSummary", summary);
+export const planQuery: s.Schema<wire.PlanQuery> = s.object<wire.PlanQuery>({
+  document: s.optional(s.flag(), "Whether the answer has the document that was put.", { default: false }),
+});
 const view: s.Fields<wire.PlanView> = {
   ...summary,
   seq: s.described(s.whole(0), "The last event that this is as of: those behind it say what has changed."),
   tasks: s.described(s.list(planTaskView), "Each behind all that it needs."),
+  document: s.optional(s.anyObject(), "What was put last, if it was asked for and the log has it still."),
 };
 export const planView: s.Schema<wire.PlanView> = s.namedAnswer("Plan", view);
 export const planPut: s.Schema<wire.PlanPut> = s.namedAnswer("PlanPut", {

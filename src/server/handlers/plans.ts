@@ -52,7 +52,7 @@ export function planHandlers({ drover }: Deps): Handlers<keyof PlanCalls> {
 
   return {
     plans: ({ query }, { caller }) => plans.list(ownFilter(caller, query as { readonly project?: string })),
-    plan: ({ params }, { caller }) => plans.get(own(caller, params.id)),
+    plan: ({ params, query }, { caller }) => plans.get(own(caller, params.id), query),
     putPlan: async ({ params, query, body }, { caller }) => {
       checkFree(caller, params.id);
       const unsaid = await checkTasks(caller, params.id, body);
