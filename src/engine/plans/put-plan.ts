@@ -58,6 +58,11 @@ export async function putPlan(writer: Writer, id: string, document: unknown, opt
   const before = state.plans.get(id);
   const plan = readDocument(id, document, options.unsaid);
   const only = options.only === undefined ? null : chosen(plan, options.only);
+  const isLarge = plan.tasks.length > READ_AT_ONCE;
+  if (isLarge) await nextTurn();
+  const text = reading(document, "", () => canonical(document, ""));
+  const stored = { text, hash: hashOfText(text) };
+  if (isLarge) await nextTurn();
   const hashing = hashTasks(plan.tasks);
   let step = hashing.next();
   for (; step.done !== true; step = hashing.next()) await nextTurn();
@@ -80,7 +85,7 @@ export async function putPlan(writer: Writer, id: string, document: unknown, opt
   const { clamped, ...counts } = bringAbout(
     writer,
     id,
-    { document, directory, plan, bodyOf, ...match(state, id, hashed, only, options) },
+    { stored, directory, plan, bodyOf, ...match(state, id, hashed, only, options) },
     options,
   );
   // Another call may have it forgotten before the answer leaves.
@@ -96,7 +101,8 @@ export async function putPlan(writer: Writer, id: string, document: unknown, opt
 }
 
 type Prepared = Match & {
-  readonly document: unknown;
+  /** Its document, as it is stored. */
+  readonly stored: { readonly text: string; readonly hash: string };
   readonly directory: string | null;
   readonly plan: PlanFile;
   readonly bodyOf: (one: Matched) => ReadTask;
@@ -106,14 +112,13 @@ type Prepared = Match & {
 function bringAbout(
   writer: Writer,
   id: string,
-  { document, directory, plan, bodyOf, run, matched, others, strays }: Prepared,
+  { stored, directory, plan, bodyOf, run, matched, others, strays }: Prepared,
   { failFast: failsFast = false }: PutOptions,
 ): PutCounts & { readonly clamped: readonly string[] } {
   const { state } = writer;
   const withFate = (fate: Matched["fate"]): Matched[] => matched.filter((one) => one.fate === fate);
   const [retries, submits] = [withFate("retry"), withFate("submit")];
   const bodies = submits.map(bodyOf);
-  const text = reading(document, "", () => canonical(document, ""));
   const put = {
     type: "put-plan",
     plan: id,
@@ -125,15 +130,15 @@ function bringAbout(
     others,
     tasks: matched.map(({ task, id: taskId }) => ({ name: task.name, id: taskId as TaskId })),
     adopted: matched.filter((one) => isAdopted(state, id, one)).length,
-    documentHash: hashOfText(text),
-    documentSize: Buffer.byteLength(text),
+    documentHash: stored.hash,
+    documentSize: Buffer.byteLength(stored.text),
     cancels: strays,
     retries: retries.map((one) => one.id as TaskId),
     submissions: bodies.map((body) => body.submission),
   } as const;
   const known = state.plans.get(id);
   const isSame = known !== undefined && isAsItWas(known, put);
-  accepted(isSame ? writer.execute({ type: "renew-plan", plan: id }) : writer.execute(put, text));
+  accepted(isSame ? writer.execute({ type: "renew-plan", plan: id }) : writer.execute(put, stored.text));
   // Those that wait for others first, or the end of one would be the end of the next before it is its turn.
   for (const task of strays) accepted(writer.execute({ type: "cancel-task", task, reason: NO_PART }));
   for (const one of retries) accepted(writer.execute({ type: "retry-task", task: one.id as TaskId }));
