@@ -155,7 +155,7 @@ async function startRows(options: Options): Promise<Row[]> {
   ];
 }
 
-/** Each worker has one slot and one connection; it says what it has done and hears what is next in one call. */
+/** Each worker has one slot and one connection; it says what it has done and waits for what is next in one call. */
 export async function fleetRows(options: Options): Promise<Row[]> {
   const workers = options.quick ? 100 : 1000;
   const count = options.quick ? 5000 : 50_000;
@@ -170,7 +170,7 @@ export async function fleetRows(options: Options): Promise<Row[]> {
   const work = syncs.map(async (sync) => {
     let results: { taskId: string; attempt: number; outcome: string }[] = [];
     while (!isOver()) {
-      const { assignments } = await sync(results.length > 0 ? { results } : { waitMs: 500 });
+      const { assignments } = await sync({ brief: true, waitMs: 500, ...(results.length > 0 ? { results } : {}) });
       ended += results.length;
       results = assignments.map(({ taskId, attempt }) => ({ taskId, attempt, outcome: "done" }));
     }

@@ -46,6 +46,38 @@ test("a result is answered with the next task", async () => {
   await kit.drover.close();
 });
 
+test("a brief sync is held with its results; its answer names what was not simply taken", async () => {
+  const kit = await kitWith();
+  const ann = await join(kit, { slots: 2 });
+  for (const id of ["t", "u"]) await submit(kit, id);
+  await ann.sync({ want: 2 });
+  const results = ["t", "u", "nobody"].map((id) => ({ ...one(id), outcome: "done" as const }));
+  const told = await ann.sync({ brief: true, waitMs: 5000, results });
+  assert.deepEqual(told.results, [{ ...one("nobody"), accepted: false, code: "not_found" }], "it is said at once");
+  const held = ann.sync({ brief: true, waitMs: 5000, results: [] });
+  await submit(kit, "v");
+  const { assignments, results: answers, leaseUntil } = await held;
+  assert.deepEqual([assignments.length, assignments[0]?.leaseUntil, answers], [1, undefined, []]);
+  assert.equal(typeof leaseUntil, "string");
+  const last = ann.sync({ brief: true, waitMs: 5000, results: [{ ...one("v"), outcome: "done" }] });
+  await kit.clock.advance(4999);
+  assert.equal((await kit.drover.task("v")).state, "done", "what is said counts while it waits");
+  const again = await ann.sync({ brief: true, results: [{ ...one("v"), outcome: "done" }] });
+  assert.deepEqual(again.results, [{ ...one("v"), accepted: true, code: "duplicate" }]);
+  assert.deepEqual((await last).results, [], "a newer one ends it");
+  await kit.drover.close();
+});
+
+test("results of a worker that does not say brief are answered at once, and each is named", async () => {
+  const kit = await kitWith();
+  const ann = await join(kit);
+  await submit(kit, "t");
+  assert.equal(typeof (await ann.sync()).assignments[0]?.leaseUntil, "string");
+  const { results } = await ann.sync({ waitMs: 5000, results: [{ ...one("t"), outcome: "done" }] });
+  assert.deepEqual(results, [{ ...one("t"), accepted: true }]);
+  await kit.drover.close();
+});
+
 test("a long poll ends when there is something to say", async () => {
   const kit = await kitWith();
   const ann = await join(kit);

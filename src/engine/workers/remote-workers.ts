@@ -12,7 +12,15 @@
  */
 import { name, type TaskId, text, type WorkerId } from "../../core/base/index.ts";
 import type { Event, Worker, WorkerSettings } from "../../core/model/index.ts";
-import type { AttemptRef, JoinBody, Joined, ResultReport, SyncAnswer, SyncBody } from "../../protocol/index.ts";
+import type {
+  AttemptRef,
+  JoinBody,
+  Joined,
+  ResultAnswer,
+  ResultReport,
+  SyncAnswer,
+  SyncBody,
+} from "../../protocol/index.ts";
 import { SESSION_MAX } from "../../protocol/shapes/index.ts";
 import { type Clock, isoTime, remember } from "../../std/index.ts";
 import { abortSignal, readOptions } from "../base/call-options.ts";
@@ -115,7 +123,7 @@ export function createRemoteWorkers(deps: {
     leases.renew(workerId);
     await writer.settled();
     const { lease, maxWorktrees } = state.config.workers;
-    return { workerId, session, leaseMs: lease, maxWorktrees };
+    return { workerId, session, leaseMs: lease, maxWorktrees, brief: true };
   }
 
   async function sync(given: string, body: SyncBody, options?: { signal?: AbortSignal }): Promise<SyncAnswer> {
@@ -134,7 +142,9 @@ export function createRemoteWorkers(deps: {
     dropOld(over, id, clock.elapsed() - OVER_MS);
     applyOffer(writer, find(given), said);
     const waitMs = Math.min(said.waitMs ?? 0, Math.floor(leaseMs / POLL_PART));
-    if (answers.length === 0 && waitMs > 0)
+    const isBrief = said.brief === true;
+    const untold = isBrief ? answers.filter(isWorthTelling) : answers;
+    if (untold.length === 0 && waitMs > 0)
       await polls.wait(id, { waitMs, signal, hasChanges: () => hasChanges(parts, id, stray) });
     // What was said becomes durable together with what follows from it, so a result is answered with the next task.
     await writer.settled();
@@ -144,8 +154,8 @@ export function createRemoteWorkers(deps: {
     check(worker, { ...(said.session === undefined ? {} : { session: said.session }) });
     const { maxWorktrees } = state.config.workers;
     return {
-      ...(await answerFor(parts, worker, stray, leaseUntil)),
-      results: answers,
+      ...(await answerFor(parts, worker, stray, isBrief ? null : leaseUntil)),
+      results: untold,
       leaseUntil,
       leaseMs,
       maxWorktrees,
@@ -226,6 +236,9 @@ export function createRemoteWorkers(deps: {
     },
   };
 }
+
+/** In brief: what is not named was taken. */
+const isWorthTelling = ({ accepted: isTaken, code }: ResultAnswer): boolean => !isTaken || code !== undefined;
 
 function findRemote({ state }: Writer, given: string): Worker {
   const id = accepted(name()(given, "workerId"));

@@ -116,7 +116,7 @@ export async function answerFor(
   parts: SyncParts,
   worker: Worker,
   stray: readonly AttemptRef[],
-  leaseUntil: string,
+  leaseUntil: string | null,
 ): Promise<Pick<SyncAnswer, "assignments" | "cancel" | "lost" | "over" | "drain">> {
   const due = dueFor(parts.writer, worker);
   const lost = [...(parts.lostTabs.get(worker.id) ?? [])];
@@ -145,16 +145,16 @@ function dueFor(writer: Writer, worker: Worker): Attempt[] {
 }
 
 /** Null if its body or what it needs has to be read first. */
-function assignmentAtHand(parts: SyncParts, attempt: Attempt, leaseUntil: string): Assignment | null {
+function assignmentAtHand(parts: SyncParts, attempt: Attempt, leaseUntil: string | null): Assignment | null {
   const { task } = attempt;
   const text = hasInputs(task) ? undefined : parts.bodies.peek(task.seq as Seq)?.text;
   if (text === undefined) return null;
   const token = parts.tokens.ofLive(task, attempt.number);
-  return { ...nameOf(attempt), task: assignedView(parts.writer, task, parseStored(text)), leaseUntil, token };
+  return assignment(attempt, assignedView(parts.writer, task, parseStored(text)), leaseUntil, token);
 }
 
 /** Null if its body is damaged, or nothing is to be done: the attempt is over then. */
-async function assignmentOf(parts: SyncParts, attempt: Attempt, leaseUntil: string): Promise<Assignment | null> {
+async function assignmentOf(parts: SyncParts, attempt: Attempt, leaseUntil: string | null): Promise<Assignment | null> {
   const { writer, bodies, inputs, tokens } = parts;
   const { task, number } = attempt;
   const text = await soundText(bodies, task.seq as Seq);
@@ -166,7 +166,7 @@ async function assignmentOf(parts: SyncParts, attempt: Attempt, leaseUntil: stri
     const token = tokens.of(task.id, number);
     try {
       const seen = found === null ? now : { ...now, ...called(body.params, found), inputs: found };
-      return { ...nameOf(attempt), task: seen, leaseUntil, ...(token === null ? {} : { token }) };
+      return assignment(attempt, seen, leaseUntil, token);
     } catch (thrown) {
       writer.execute({ type: "finish-attempt", report: failed(ended, thrown, writer.now()).report });
       return null;
@@ -176,6 +176,19 @@ async function assignmentOf(parts: SyncParts, attempt: Attempt, leaseUntil: stri
   writer.execute({ type: "finish-attempt", report: { ...report, permanent: true } });
   return null;
 }
+
+/** In a brief answer without the lease, which it says once. */
+const assignment = (
+  attempt: Attempt,
+  task: Assignment["task"],
+  leaseUntil: string | null,
+  token: string | null,
+): Assignment => ({
+  ...nameOf(attempt),
+  task,
+  ...(leaseUntil === null ? {} : { leaseUntil }),
+  ...(token === null ? {} : { token }),
+});
 
 /** A task as its worker sees it. What came of earlier rounds is in the note of the last. */
 function assignedView(writer: Writer, task: Task, body: TaskBody): Assignment["task"] {

@@ -49,6 +49,8 @@ export type Joined = {
   readonly leaseMs: number;
   /** How many worktrees a worker of this fleet may keep. */
   readonly maxWorktrees?: number;
+  /** This server takes brief syncs. */
+  readonly brief?: true;
 };
 
 /** Which session leaves. */
@@ -88,7 +90,10 @@ export type SyncAnswer = {
   readonly assignments: readonly Assignment[];
   /** Stop these, and report them as cancelled. */
   readonly cancel: readonly AttemptRef[];
-  /** What became of each result that was reported. */
+  /**
+   * What became of each result that was reported; in a brief answer, of those that were not simply
+   * taken.
+   */
   readonly results: readonly ResultAnswer[];
   /** When the lease ends, unless it is renewed. */
   readonly leaseUntil: string;
@@ -124,6 +129,12 @@ export type SyncBody = {
   readonly want?: number;
   /** Wait so long if there is nothing to say. Default: 0. */
   readonly waitMs?: number;
+  /**
+   * If joining said that the server takes brief syncs. The answer then lists in results only those that
+   * were not simply taken, says until when the lease holds once, and waits for waitMs also where results
+   * were reported.
+   */
+  readonly brief?: boolean;
   /** How it stands now. */
   readonly status?: "ready" | "overloaded" | "draining";
   /**
@@ -284,8 +295,8 @@ export type Assignment = {
   readonly attempt: number;
   /** The task it is about. */
   readonly task: AssignedView;
-  /** When the lease ends, unless it is renewed. */
-  readonly leaseUntil: string;
+  /** When the lease ends, unless it is renewed; absent in a brief answer. */
+  readonly leaseUntil?: string;
   /** By which the attempt submits children of its task and reads them, while it lasts. Show it to no one. */
   readonly token?: string;
 };

@@ -90,6 +90,7 @@ export const joined: s.Schema<wire.Joined> = s.namedAnswer("Joined", {
   session: s.described(s.text(1, SESSION_MAX), "Say it in every sync: it tells this run of the worker from another."),
   leaseMs: s.described(s.whole(1), "A worker silent for so long is given up."),
   maxWorktrees: s.optional(s.whole(1), "How many worktrees a worker of this fleet may keep."),
+  brief: s.optional(s.exactly(true), "This server takes brief syncs."),
 });
 
 const attemptRef: s.Fields<wire.AttemptRef> = { taskId: s.name(), attempt: s.whole(1, ATTEMPT_MAX) };
@@ -98,6 +99,11 @@ export const syncBody: s.Schema<wire.SyncBody> = s.namedObject("SyncBody", {
   n: s.optional(s.whole(0), "Counts up. A lower one than seen before is refused: stale_sync."),
   want: s.optional(s.whole(0, SLOTS_MAX), "How many more it would take; absent: its free slots."),
   waitMs: s.optional(s.whole(0, 60_000), "Wait so long if there is nothing to say.", { default: 0 }),
+  brief: s.optional(
+    s.flag(),
+    "If joining said that the server takes brief syncs. The answer then lists in results only those that were not " +
+      "simply taken, says until when the lease holds once, and waits for waitMs also where results were reported.",
+  ),
   status: s.optional(s.oneOf("ready", "overloaded", "draining")),
   note: s.optional(
     s.text(0, NOTE_MAX),
@@ -189,7 +195,7 @@ export const syncAnswer: s.Schema<wire.SyncAnswer> = s.namedAnswer("SyncAnswer",
       s.answer<wire.Assignment>({
         ...attemptRef,
         task: assignedView,
-        leaseUntil: s.instant(),
+        leaseUntil: s.optional(s.instant(), "When the lease ends, unless it is renewed; absent in a brief answer."),
         token: s.optional(
           s.text(1, 1024),
           "By which the attempt submits children of its task and reads them, while it lasts. Show it to no one.",
@@ -211,7 +217,7 @@ export const syncAnswer: s.Schema<wire.SyncAnswer> = s.namedAnswer("SyncAnswer",
         ),
       }),
     ),
-    "What became of each result that was reported.",
+    "What became of each result that was reported; in a brief answer, of those that were not simply taken.",
   ),
   leaseUntil: s.instant(),
   leaseMs: s.described(s.whole(1), "How long a lease is now; it may have changed since the worker joined."),

@@ -87,7 +87,8 @@ function workerHandlers(deps: Deps): Handlers<keyof WorkerCalls> {
 
   async function syncWith(id: string, body: SyncBody, exchange: Exchange): Promise<SyncAnswer> {
     if (phase.isClosing()) return lastSync(id, body, CLOSING_WAIT_MS);
-    if ((body.waitMs ?? 0) === 0 || (body.results?.length ?? 0) > 0) return drover.remote.sync(id, checked(body));
+    const isHeld = (body.waitMs ?? 0) > 0 && (body.brief === true || (body.results?.length ?? 0) === 0);
+    if (!isHeld) return drover.remote.sync(id, checked(body));
     if (logs.isDue(id)) return syncNow(id, body);
     try {
       return await polls.hold(exchange, "sync", (signal, end) => longSync(id, body, signal, end));

@@ -89,6 +89,30 @@ test("after something was given more is asked for a moment later, mostly with a 
   assert.equal(last("sync").body.results?.length, 1);
 });
 
+test("in brief the sync of the last result is the next poll too, and is answered at once when it leaves", async () => {
+  const { calls, last, receive, told } = await kit();
+  await last("join").answer({ ...joined, brief: true });
+  await last("sync").answer(answer({ assignments: ["a", "b"].map(assigned) }));
+  await receive(done("a"), done("b"));
+  const before = calls.length;
+  assert.deepEqual([last("sync").body.waitMs, last("sync").body.results?.length], [2500, 2]);
+  await receive({ type: "closing" }, { type: "leave" });
+  assert.equal(calls.length, before + 1);
+  assert.deepEqual([last("sync").body.waitMs, last("sync").body.results?.length], [0, 2]);
+  await last("sync").answer(answer());
+  await last("leave").answer();
+  assert.deepEqual(told.at(-1), { type: "left" });
+});
+
+test("in brief a result is answered at once while something else runs", async () => {
+  const { last, receive, advance } = await kit();
+  await last("join").answer({ ...joined, brief: true });
+  await last("sync").answer(answer({ assignments: ["a", "b"].map(assigned) }));
+  await receive(done("a"));
+  await advance(2);
+  assert.deepEqual([last("sync").body.waitMs, last("sync").body.results?.length], [0, 1]);
+});
+
 test("results of one turn go in one sync", async () => {
   const { calls, last, receive } = await workingKit(["a", "b"]);
   const before = calls.length;

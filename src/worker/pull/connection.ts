@@ -65,7 +65,7 @@ type Current = {
   readonly n: number;
   readonly sentAt: number;
   readonly waitMs: number;
-  /** Carries no results, so the server may hold it. */
+  /** The server may hold it. */
   readonly isQuiet: boolean;
   readonly answerDueBy: number;
 };
@@ -219,8 +219,8 @@ function onJoinFailed(state: State, error: unknown): void {
 }
 
 function sync(state: State, now: number): void {
-  const waitMs = state.failures > 0 || pull.isNaming(state.session, now) ? 0 : pollMs(state.session.leaseMs);
-  const { n, workerId, isQuiet, text } = pull.compose(state.session, now, waitMs);
+  const mayWaitMs = mayBeHeld(state, now) ? pollMs(state.session.leaseMs) : 0;
+  const { n, workerId, waitMs, isQuiet, text } = pull.compose(state.session, now, mayWaitMs);
   const answerDueBy = now + (isQuiet ? waitMs : 0) + state.session.leaseMs / 4;
   state.current = { n, sentAt: now, waitMs, isQuiet, answerDueBy };
   state.mildAt = NEVER;
@@ -229,6 +229,12 @@ function sync(state: State, now: number): void {
     (answer) => onHeard(state, n, answer),
     (error: unknown) => onSyncFailed(state, n, error),
   );
+}
+
+/** One with results too, if nothing else could end meanwhile: then it is the next poll as well. */
+function mayBeHeld({ session, failures }: State, now: number): boolean {
+  if (failures > 0 || pull.isNaming(session, now)) return false;
+  return !session.isBrief || !pull.hasResults(session) || (pull.isIdle(session) && !session.isDraining);
 }
 
 function onHeard(state: State, n: number, answer: SyncAnswer): void {

@@ -467,3 +467,65 @@ test("with a limit it wants no more than that, says why, and says so at once", (
   const { want, note } = compose(session, 0, 0).body;
   assert.deepEqual([want, note], [2, undefined]);
 });
+
+const BRIEF = { ...JOINED, brief: true } as const;
+
+test("in brief what the answer does not name was taken, and what it names was heard too", () => {
+  const session = joined();
+  pull.join(session, BRIEF, 0);
+  run(session, "a", "b");
+  for (const id of ["a", "b"]) pull.end(session, one(id), done);
+  const said = exchange(session, { results: [{ ...one("b"), accepted: false, code: "stale_attempt" }] });
+  assert.deepEqual([said.body.brief, said.body.results?.length], [true, 2]);
+  assert.deepEqual(said.heard.refused, [{ ...one("b"), accepted: false, code: "stale_attempt" }]);
+  assert.equal(pull.isEmpty(session), true);
+});
+
+test("in brief a sync whose answer is lost takes nothing as said: results and names are said again", () => {
+  const session = joined();
+  pull.join(session, BRIEF, 0);
+  run(session, "a", "b");
+  exchange(session);
+  pull.end(session, one("a"), done);
+  pull.fail(session, compose(session, 0, 0).n);
+  const { body } = compose(session, 0, 0);
+  assert.deepEqual([body.results?.length, body.running], [1, [one("b")]]);
+});
+
+test("in brief what runs is not named again with results, if the last that was heard named the same", () => {
+  const session = joined(3);
+  pull.join(session, BRIEF, 0);
+  run(session, "slow");
+  exchange(session);
+  exchange(session, { assignments: [assigned("quick")] });
+  pull.began(session, one("quick"));
+  pull.end(session, one("quick"), done);
+  const { body } = exchange(session);
+  assert.deepEqual(Object.keys(body), ["session", "n", "want", "waitMs", "brief", "results"]);
+  assert.deepEqual(compose(session, 0, 0).body.running, [one("slow")], "a poll says all");
+  pull.tell(session, one("slow"), { progress: "1" });
+  pull.end(session, one("slow"), null);
+  assert.deepEqual(compose(session, 0, 0).body.running, []);
+});
+
+test("a server that refuses brief syncs was replaced by an older one, and is asked as that", () => {
+  const session = joined();
+  pull.join(session, BRIEF, 0);
+  run(session, "a");
+  pull.end(session, one("a"), done);
+  pull.refuse(session, compose(session, 0, 0).n, "brief", "unknown");
+  const { body, heard } = exchange(session, { results: [] });
+  assert.deepEqual([body.brief, body.running, body.results?.length, heard.isNew], [undefined, [], 1, false]);
+  assert.equal(pull.hasResults(session), true, "it is not listed, so it is said again");
+});
+
+test("in brief a sync that has no room for all results is not held", () => {
+  const session = joined();
+  pull.join(session, BRIEF, 0);
+  run(session, "a", "b");
+  for (const id of ["a", "b"]) pull.end(session, one(id), { outcome: "done", result: `"${"x".repeat(600_000)}"` });
+  const call = compose(session, 0, 1000);
+  assert.deepEqual([call.body.results?.length, call.body.waitMs, call.isQuiet], [1, 0, false]);
+  pull.hear(session, call.n, answer(), 0);
+  assert.deepEqual([compose(session, 0, 1000).body.waitMs, compose(session, 0, 1000).isQuiet], [1000, true]);
+});

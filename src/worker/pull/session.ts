@@ -65,6 +65,7 @@ type Held = AttemptRef & {
   /** The server would not take its report, and this is what is said instead. */
   isSpoilt: boolean;
 };
+type Named = AttemptRef & { namedIn: number };
 type Flight = {
   readonly n: number;
   readonly sentAt: number;
@@ -73,6 +74,10 @@ type Flight = {
   readonly worktrees: number | null | undefined;
   readonly note: string | null;
   readonly isDraining: boolean;
+  /** Results that its answer does not name were taken. */
+  readonly isBrief: boolean;
+  /** Those that it names, or that the last one named that was heard. */
+  readonly named: readonly Named[];
   /** Those that it names and that wait for that. */
   readonly awaiting: readonly Held[];
   /** Keys of those whose end it reports. */
@@ -82,7 +87,8 @@ type Flight = {
 type SyncCall = {
   readonly n: number;
   readonly workerId: string;
-  /** It reports no result, so the server may hold it. */
+  readonly waitMs: number;
+  /** The server may hold it. */
   readonly isQuiet: boolean;
   /** The body, as JSON. */
   readonly text: string;
@@ -145,6 +151,10 @@ export type PullSession = {
   isDraining: boolean;
   isClosing: boolean;
   isCautious: boolean;
+  /** Whether the server takes brief syncs. */
+  isBrief: boolean;
+  /** What the last sync named that was heard. */
+  namesHeard: readonly Named[] | null;
   wantedIds: ReadonlySet<string>;
   lost: ReadonlySet<string>;
 };
@@ -178,6 +188,8 @@ export const createPullSession = (options: SessionOptions): PullSession => ({
   isDraining: false,
   isClosing: false,
   isCautious: false,
+  isBrief: false,
+  namesHeard: null,
   note: null,
   worktrees: undefined,
   wantedIds: new Set(),
@@ -186,6 +198,8 @@ export const createPullSession = (options: SessionOptions): PullSession => ({
 
 /** Whether nothing runs, and everything that has ended was answered. */
 export const isEmpty = ({ held }: PullSession): boolean => held.handed.size + held.running.size + held.ended.size === 0;
+/** Whether there is nothing that could end. */
+export const isIdle = ({ held }: PullSession): boolean => held.handed.size + held.running.size === 0;
 export const hasResults = ({ held }: PullSession): boolean => held.ended.size > 0;
 /** Whether something runs that is ours as long as the lease holds. */
 export function isAtWork({ held }: PullSession): boolean {
@@ -308,15 +322,22 @@ export function free(state: PullSession, now: number): number {
   return Math.max(0, Math.min(state.slots, state.limit) - handed.size - running.size);
 }
 
-export function join(state: PullSession, { workerId, session, leaseMs }: Joined, sentAt: number): void {
+export function join(state: PullSession, { workerId, session, leaseMs, brief }: Joined, sentAt: number): void {
   Object.assign(state, { workerId, session, leaseMs, leaseEnd: sentAt + leaseMs * LEASE_SHARE, last: null });
+  state.isBrief = brief === true;
+  state.namesHeard = null;
   state.lastHeard = state.n;
 }
 
-export function compose(state: PullSession, now: number, waitMs: number): SyncCall {
+export function compose(state: PullSession, now: number, mayWaitMs: number): SyncCall {
   const next = nextUp(state, now);
   const ended = [...state.held.ended.values()].filter((one): one is Held & Ended => one.report !== null);
+  const { isBrief } = state;
   const packed = packBody([...begun(state), ...next], ended, state.isCautious ? 1 : RESULTS_MAX);
+  // Whatever else was lost, a poll says all that runs.
+  const isSame = isBrief && ended.length > 0 && packed.told.length === 0 && isEqual(packed.named, state.namesHeard);
+  // What found no room in it is not to wait for long.
+  const waitMs = isBrief && packed.reported.length < ended.length ? 0 : mayWaitMs;
   const told = packed.told.map(({ taskId, attempt, update }) => ({ taskId, attempt, update }));
   for (const one of packed.told) one.update = null;
   const n = ++state.n;
@@ -326,14 +347,20 @@ export function compose(state: PullSession, now: number, waitMs: number): SyncCa
   const { isDraining, session, limit, worktrees, note, logPlace } = state;
   const awaiting = next.filter(({ awaits }) => awaits !== null);
   const results = packed.reported.map(({ key }) => key);
-  state.last = { n, sentAt: now, want, limit, worktrees, note, isDraining, told, awaiting, results };
+  const { named } = packed;
+  state.last = { n, sentAt: now, want, limit, worktrees, note, isDraining, isBrief, named, told, awaiting, results };
   state.flights.set(n, state.last);
   const trees = worktrees === undefined ? {} : { worktrees };
   const status = isDraining ? "draining" : null;
-  const head = { session, n, want, waitMs, ...trees, ...present({ status, note, logPlace }) };
-  const text = `${JSON.stringify(head).slice(0, -1)},${packed.fields}}`;
-  return { n, workerId: state.workerId ?? "", isQuiet: results.length === 0, text };
+  const brief = isBrief ? true : null;
+  const head = { session, n, want, waitMs, ...trees, ...present({ brief, status, note, logPlace }) };
+  const fields = [JSON.stringify(head).slice(1, -1), isSame ? "" : packed.running, packed.results].filter(Boolean);
+  const isQuiet = results.length === 0 || (isBrief && waitMs > 0);
+  return { n, workerId: state.workerId ?? "", waitMs, isQuiet, text: `{${fields.join()}}` };
 }
+
+const isEqual = (named: readonly Named[], before: readonly Named[] | null): boolean =>
+  before !== null && named.length === before.length && named.every((one, index) => one === before[index]);
 
 export function hear(state: PullSession, n: number, answer: SyncAnswer, now: number): HeardAnswer {
   const flight = state.flights.get(n);
@@ -344,8 +371,8 @@ export function hear(state: PullSession, n: number, answer: SyncAnswer, now: num
   // It may have been changed since; a server that does not say so has not changed it.
   state.leaseMs = answer.leaseMs > 0 ? answer.leaseMs : state.leaseMs;
   state.leaseEnd = Math.max(state.leaseEnd, flight.sentAt + state.leaseMs * LEASE_SHARE);
-  const said = new Set(flight.results);
-  const answered = answer.results.filter((result) => said.has(keyOf(result)) && settle(state, result));
+  state.namesHeard = flight.named;
+  const { settled, refused } = hearResults(state, flight, answer.results);
   const stop = answer.cancel.flatMap((attempt) => stopOne(state, liveOne(state, keyOf(attempt)), "cancelled"));
   stop.push(...giveBack(state, now));
   // An answer that lay somewhere for a whole lease gives nothing any more; nor does one to a sync from before the lease
@@ -356,11 +383,9 @@ export function hear(state: PullSession, n: number, answer: SyncAnswer, now: num
   const start = [...taken.filter((one) => mayBeginAtOnce(one.awaits)), ...onRecord].map((one) =>
     handOver(state, one, now),
   );
-  const refused = answered.filter(({ accepted }) => !accepted);
   const drain = answer.drain === true;
   const { wanted, isNewWish } = hearWishes(state, answer.logs ?? []);
-  const isNew =
-    taken.length + start.length + stop.length + answered.length > 0 || (drain && !state.isDraining) || isNewWish;
+  const isNew = taken.length + start.length + stop.length + settled > 0 || (drain && !state.isDraining) || isNewWish;
   const lost = (answer.lost ?? []).filter((tab) => !state.lost.has(tab));
   state.lost = new Set(answer.lost);
   return { start, stop, refused, drain, lost, wanted, over: answer.over ?? [], isNew };
@@ -375,8 +400,17 @@ function hearWishes(state: PullSession, logs: readonly WantedLog[]): { wanted: W
   return { wanted, isNewWish: logs.some(({ id }) => !known.has(id)) };
 }
 
-function settle({ held }: PullSession, result: AttemptRef): boolean {
-  return held.ended.delete(keyOf(result));
+/** How many of its results the answer has settled, and those that were not taken. */
+function hearResults(
+  { held }: PullSession,
+  { results, isBrief }: Flight,
+  listed: readonly ResultAnswer[],
+): { settled: number; refused: readonly ResultAnswer[] } {
+  const said = new Set(results);
+  const own = listed.filter((result) => said.has(keyOf(result)) && held.ended.has(keyOf(result)));
+  let settled = 0;
+  for (const key of isBrief ? results : own.map(keyOf)) if (held.ended.delete(key)) settled++;
+  return { settled, refused: own.filter(({ accepted }) => !accepted) };
 }
 
 /** Null if it is known already. */
@@ -457,6 +491,11 @@ export function refuse(state: PullSession, n: number, field: string | null, why:
   const flight = state.flights.get(n);
   state.flights.delete(n);
   if (flight === undefined) return;
+  // The server was replaced by an older one.
+  if (field === "brief") {
+    state.isBrief = false;
+    return;
+  }
   const [, list, index] = /^(results|running)\[(\d+)\]/.exec(field ?? "") ?? [];
   // News that is not read is not worth another try.
   if (list === "running" || flight.told.length > 0) return;

@@ -23,8 +23,9 @@ type Packed<One, Over> = {
   readonly reported: readonly Over[];
   /** Those whose update is in it. */
   readonly told: readonly One[];
-  /** All this, as the fields of an object. */
-  readonly fields: string;
+  /** All this, as fields of an object; empty where there are no results. */
+  readonly running: string;
+  readonly results: string;
 };
 
 /** At most `resultsMax` results and, if that is one, no update: for finding out what the server will not take. */
@@ -44,12 +45,12 @@ export function packBody<One extends Running, Over extends Ended>(
   const withUpdate = new Set<Running>(told);
   const said = running.map((one) => runningText(one, withUpdate.has(one) ? one.update : null));
   const left = waiting.map((one) => runningText(one, null));
-  const results = reported.length === 0 ? "" : `,"results":[${reported.map(resultText).join()}]`;
   return {
     named: [...running, ...waiting],
     reported,
     told,
-    fields: `"running":[${[...said, ...left].join()}]${results}`,
+    running: `"running":[${[...said, ...left].join()}]`,
+    results: reported.length === 0 ? "" : `"results":[${reported.map(resultText).join()}]`,
   };
 }
 
