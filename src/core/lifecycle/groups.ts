@@ -27,6 +27,9 @@ export function groupFor({ groups }: State, id: string, createdAt: Instant): Tas
 
 /** What an agent has of a group in a project; nothing yet, if that is new. */
 export function partFor(group: TaskGroup, { project, agent }: Pick<GroupPart, "project" | "agent">): GroupPart {
+  // Nearly always there is one, which is found without writing its key.
+  const [first] = group.parts.values();
+  if (first !== undefined && first.project === project && first.agent === agent) return first;
   const key = `${project}\n${agent}`;
   const known = group.parts.get(key);
   if (known !== undefined) return known;
