@@ -42,15 +42,12 @@ export function packPayloads({ firstSeq, records }: Batch, target: Uint8Array): 
 
 /** Cuts packed payloads into blocks; an entry is never split. */
 export function cutBlocks(packed: Uint8Array): PayloadBlock[] {
+  const view = viewOf(packed);
   const blocks: PayloadBlock[] = [];
-  let start = 0;
-  let first: Seq | null = null;
-  for (const entry of entries(packed, seq(0))) {
-    first ??= entry.seq;
-    if (entry.end - start < BLOCK_BYTES && entry.end < packed.length) continue;
-    blocks.push({ firstSeq: first, bytes: packed.subarray(start, entry.end) });
-    start = entry.end;
-    first = null;
+  for (let start = 0, end = 0; start < packed.length; start = end) {
+    do end = endOfEntry(view, end, seq(0));
+    while (end - start < BLOCK_BYTES && end < packed.length);
+    blocks.push({ firstSeq: seq(view.getFloat64(start)), bytes: packed.subarray(start, end) });
   }
   return blocks;
 }
@@ -111,12 +108,20 @@ export function blockProblem(firstSeq: Seq, beginning: Uint8Array): string | nul
 type Entry = { readonly seq: Seq; readonly start: number; readonly end: number };
 
 function* entries(bytes: Uint8Array, blockSeq: Seq): Generator<Entry> {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const view = viewOf(bytes);
   for (let at = 0; at < bytes.length; ) {
-    const start = at + ENTRY_FRAME_BYTES;
-    const end = start > bytes.length ? start : start + view.getUint32(at + LENGTH_AT);
-    if (end > bytes.length) throw corruptAt(blockSeq, "the payloads stored from here on are cut off");
-    yield { seq: seq(view.getFloat64(at)), start, end };
+    const end = endOfEntry(view, at, blockSeq);
+    yield { seq: seq(view.getFloat64(at)), start: at + ENTRY_FRAME_BYTES, end };
     at = end;
   }
 }
+
+function endOfEntry(view: DataView, at: number, blockSeq: Seq): number {
+  const start = at + ENTRY_FRAME_BYTES;
+  const end = start > view.byteLength ? start : start + view.getUint32(at + LENGTH_AT);
+  if (end > view.byteLength) throw corruptAt(blockSeq, "the payloads stored from here on are cut off");
+  return end;
+}
+
+const viewOf = ({ buffer, byteOffset, byteLength }: Uint8Array): DataView =>
+  new DataView(buffer, byteOffset, byteLength);
