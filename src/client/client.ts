@@ -216,8 +216,9 @@ function untilClosed(): { during<Value>(call: () => Promise<Value>): Promise<Val
   const closed = Promise.withResolvers<void>();
   let isClosing = false;
   let underWay = 0;
+  /** In a turn of its own: by then whoever made the last call has its answer. */
   const isOver = (): void => {
-    if (underWay === 0 && isClosing) closed.resolve();
+    if (underWay === 0 && isClosing) setImmediate(closed.resolve);
   };
   return {
     async during(call) {

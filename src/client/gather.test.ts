@@ -235,6 +235,29 @@ test("a client that is closed sends what has gathered, waits for its answers, an
     await client.close();
   }));
 
+test("a client that is closed while answers are lost asks again, and is closed when all are in", () =>
+  story([serves(), losesTheAnswer, losesTheAnswer, serves()], async ({ client, heard }) => {
+    const ids = names(10);
+    const made = together(client, ids);
+    await client.close();
+    assert.deepEqual(await made, ids.map(submitted));
+    assert.deepEqual([...new Set(heard.flatMap(callsIn).map(idIn))].toSorted(), ids);
+  }));
+
+test("a client that is closed when no server is left tells each of its calls so, and is closed then", async () => {
+  const server = await startScript(losesTheAnswer);
+  const client = createClient({ url: server.url, rest: async () => {} });
+  const made = Promise.allSettled(names(10).map((id) => client.submit({ ...task, id })));
+  const closed = client.close();
+  await server[Symbol.asyncDispose]();
+  await closed;
+  const codes = (await made).map((one) => (one.status === "rejected" ? (one.reason as ClientError).code : "in"));
+  assert.deepEqual(
+    codes,
+    names(10).map(() => "network"),
+  );
+});
+
 test("a program's own fetch carries what travels together", async () => {
   const seen: string[] = [];
   await using server = await startScript(serves());

@@ -7,7 +7,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { createClient, type Fetch } from "../../src/client/index.ts";
+import { type Client, createClient, type Fetch } from "../../src/client/index.ts";
 import { openDrover } from "../../src/engine/drover.ts";
 import { killedAgainAndAgain } from "../kits/faults/standing-server.ts";
 import { within } from "../kits/waits.ts";
@@ -28,7 +28,9 @@ test(`a server killed ${KILLS} times under calls that travel together keeps what
     paths.push(pathname);
     return globalThis.fetch(`${await server.url()}${pathname}`, request);
   };
-  const client = createClient({ url: ADDRESS, fetch, retries: Number.POSITIVE_INFINITY, rest: async () => {} });
+  const connect = (): Client =>
+    createClient({ url: ADDRESS, fetch, retries: Number.POSITIVE_INFINITY, rest: async () => {} });
+  const client = connect();
   async function call(caller: number): Promise<void> {
     for (let count = 0; !server.isLast(); count++) {
       const id = `t${caller}-${count}`;
@@ -41,7 +43,21 @@ test(`a server killed ${KILLS} times under calls that travel together keeps what
     }
   }
 
-  const callers = Array.from({ length: CALLERS }, (_, caller) => call(caller));
+  /** Clients that are closed as soon as they were asked: what they were asked is in when they are. */
+  async function callAndClose(): Promise<void> {
+    for (let count = 0; !server.isLast(); count++) {
+      const hasty = connect();
+      const ids = Array.from({ length: 8 }, (_, index) => `hasty${count}-${index}`);
+      let answered = 0;
+      for (const id of ids) void hasty.submit({ id, agentId: "hasty", action: "x" }).then(() => answered++);
+      await hasty.close();
+      assert.equal(answered, ids.length);
+      for (const id of ids) server.acknowledge(id);
+      await client.cancelWhere({ agentId: "hasty" });
+    }
+  }
+
+  const callers = [callAndClose(), ...Array.from({ length: CALLERS }, (_, caller) => call(caller))];
   await server.end(async () => {
     await within("the end of all calls", Promise.all(callers));
     await client.close();
