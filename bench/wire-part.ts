@@ -15,7 +15,14 @@ import { type Mode, type Runner, type Submitter, submitAll } from "./peers/workl
 export type SystemName = "drover" | "bullmq" | "pg-boss" | "graphile-worker";
 export type Role = "submitter" | "worker";
 export type PartOrder =
-  | { readonly type: "play"; readonly jobs: number; readonly perCall: number; readonly inFlight: number }
+  | {
+      readonly type: "play";
+      readonly jobs: number;
+      readonly perCall: number;
+      readonly inFlight: number;
+      /** Whoever submits waits for the end of each task. */
+      readonly isAwaited: boolean;
+    }
   | { readonly type: "look" }
   | { readonly type: "lone"; readonly count: number }
   | { readonly type: "stop" };
@@ -27,8 +34,9 @@ export type PartReport =
   | { readonly type: "lone"; readonly samples: readonly LoneSample[] }
   | { readonly type: "ran"; readonly count: number };
 
+type WireSubmitter = Submitter & { readonly submitAndWait?: () => Promise<unknown> };
 type System = {
-  readonly submitter: (port: number, mode: Mode) => Promise<Submitter>;
+  readonly submitter: (port: number, mode: Mode) => Promise<WireSubmitter>;
   readonly worker: (port: number, mode: Mode, onRan: (count: number) => void) => Promise<Runner>;
 };
 
@@ -47,7 +55,7 @@ const SYSTEMS: Readonly<Record<SystemName, System>> = {
   "graphile-worker": { submitter: graphileSubmitter, worker: (port, _mode, onRan) => graphileRunner(port, onRan) },
 };
 
-async function droverSubmitter(port: number, mode: Mode): Promise<Submitter> {
+async function droverSubmitter(port: number, mode: Mode): Promise<WireSubmitter> {
   const client = createClient({ url: urlOf(port) });
   let calls = 0;
   return {
@@ -55,6 +63,10 @@ async function droverSubmitter(port: number, mode: Mode): Promise<Submitter> {
       const agentId = `agent-${++calls % AGENTS}`;
       if (mode === "singles") return client.submit({ agentId, action: "noop" });
       return client.submitBatch({ agentId, tasks: Array.from({ length: count }, () => ({ action: "noop" })) });
+    },
+    async submitAndWait() {
+      const { taskId } = await client.submit({ agentId: `agent-${++calls % AGENTS}`, action: "noop" });
+      return client.wait(taskId);
     },
     async isDone() {
       const { queue } = await client.stats();
@@ -101,10 +113,10 @@ function countingRuns(): (count: number) => void {
 }
 
 async function beSubmitter(system: System, port: number, mode: Mode): Promise<() => Promise<unknown>> {
-  const { submit, isDone, close } = await system.submitter(port, mode);
+  const { submit, submitAndWait = submit, isDone, close } = await system.submitter(port, mode);
   process.on("message", async (order: PartOrder) => {
     if (order.type === "play") {
-      await submitAll({ ...order, submit }, order.jobs);
+      await submitAll({ ...order, submit: order.isAwaited ? submitAndWait : submit }, order.jobs);
       say({ type: "played" });
     }
     if (order.type === "look") say({ type: "looked", isDone: await isDone() });

@@ -73,7 +73,7 @@ type Arrangement = AsyncDisposable & {
   readonly port: number;
   readonly calls: Calls;
   readonly about: string;
-  play(jobs: number): Promise<Round>;
+  play(jobs: number, isAwaited?: boolean): Promise<Round>;
   /** How many jobs have run. */
   ran(): number;
   lone(count: number): Promise<readonly LoneSample[]>;
@@ -157,10 +157,10 @@ function arrangementOf(parts: Parts, calls: Calls, owned: AsyncDisposableStack):
     calls,
     about: backend.about,
     ran: () => ran,
-    async play(jobs) {
+    async play(jobs, isAwaited = false) {
       const [ranBefore, before, startedAt] = [ran, used(), performance.now()];
       const played = reportOf(submitter.child, "played");
-      submitter.order({ type: "play", jobs, ...calls });
+      submitter.order({ type: "play", jobs, isAwaited, ...calls });
       await played;
       await until(() => ran - ranBefore >= jobs);
       await until(isDone);
@@ -212,7 +212,7 @@ function statOf(path: string): { readonly parent: number; readonly ticks: number
 /** A cold process is slow: it takes some rounds until one is known to last as long as it should. */
 const WARM_UP_ROUNDS = 4;
 
-async function warmUp({ play, calls }: Arrangement, seconds: number): Promise<number> {
+async function warmUp({ play, calls }: Pick<Arrangement, "play" | "calls">, seconds: number): Promise<number> {
   const few = calls.perCall * calls.inFlight;
   let { perSecond } = await play(few);
   for (let round = 0; round < WARM_UP_ROUNDS; round++)
@@ -311,6 +311,17 @@ async function aloneRow(mode: Mode, { seconds, rounds }: Workload): Promise<Row>
   return rateRow(`Drover by its SDK, ${mode}, alone`, "tasks/s", played);
 }
 
+/** Each of the callers waits for the end of its task before it submits the next. */
+async function awaitedRow({ seconds, rounds }: Workload): Promise<Row> {
+  progress("Drover alone, each task awaited");
+  await using ours = await arrange(DROVER, "singles");
+  const play = (jobs: number): Promise<Round> => ours.play(jobs, true);
+  const jobs = await warmUp({ play, calls: ours.calls }, seconds);
+  const played: Round[] = [];
+  for (let round = 0; round < rounds; round++) played.push(await play(jobs));
+  return rateRow("Drover by its SDK, submit and wait, alone", "tasks/s", played);
+}
+
 /** Without a rest, so that snapshots are made meanwhile. */
 async function sustainedRows(mode: Mode, seconds: number): Promise<Row[]> {
   progress(`Drover alone, ${mode}, for ${seconds} s`);
@@ -405,6 +416,7 @@ const PLAYS: Plays = {
   ),
   alone: (options) => inBothModes(async (mode) => [await aloneRow(mode, workloadOf(options))]),
   sustained: ({ quick, seconds = quick ? 1 : SUSTAINED_S }) => inBothModes((mode) => sustainedRows(mode, seconds)),
+  awaited: async (options) => [await awaitedRow(workloadOf(options))],
   lone: ({ quick }) => loneRows(quick ? LONE.quick : LONE.full),
   fleet: fleetRowsJudged,
 };
