@@ -20,7 +20,7 @@ import { readTail } from "../../worker/output/index.ts";
 import type { PlanFile } from "../plan/plan-file.ts";
 import { spokenBy } from "../shell/log-text.ts";
 import type { Environment } from "../shell/terminal.ts";
-import { meantBy } from "../show/meant-line.ts";
+import { lastMeant } from "../show/meant-line.ts";
 
 export type Attempts = Pick<TaskCommands, "logPath" | "room" | "sweep" | "kill"> & {
   /** Of a task of the plan, or of a child, which is in no plan. */
@@ -103,15 +103,4 @@ function keptBy({ result }: ExecOutcome): Kept | null {
 async function follow(attempt: Attempt, tell: (line: string) => void): Promise<void> {
   for await (const text of attempt.log.follow({ lines: 0 }).lines)
     for (const line of text.split("\n")) spokenBy(line).forEach(tell);
-}
-
-/** The last line that says something. Drawn twice a second, so that no more is looked at than is needed. */
-function lastMeant(text: string): string {
-  for (let end = text.length; end > 0; ) {
-    const from = text.lastIndexOf("\n", end - 2) + 1;
-    const said = meantBy(text.slice(from, end).trimEnd());
-    if (said !== "") return said;
-    end = from;
-  }
-  return "";
 }

@@ -7,7 +7,7 @@ import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
 import { readPlan } from "../plan/plan-file.ts";
 import { createOutput } from "../shell/output.ts";
 import { widthOf } from "../shell/text.ts";
-import { meantBy } from "../show/meant-line.ts";
+import { lastMeant, meantBy } from "../show/meant-line.ts";
 import { lineOf } from "./lines.ts";
 import { createShow, type Show } from "./show.ts";
 import { createRunState, type Fact, newRow, type Row, type RunState, sumOf } from "./state.ts";
@@ -249,4 +249,16 @@ test("the last line of an agent is what it says or uses, and not the JSON around
     ['{"type":"assistant","message":{"content":[{"type":"te … (100 more)', ""],
   ];
   for (const [line, meant] of cases) assert.equal(meantBy(line), meant, line);
+});
+
+test("of any output, the last line that says something is found, or there is none", () => {
+  const pieces = ["\n", " ", '{"type":"system","subtype":"init"}', "said"];
+  let texts = [""];
+  for (let length = 0; length < 5; length++) {
+    texts = ["", ...texts.flatMap((text) => pieces.map((piece) => text + piece))];
+    for (const text of texts) {
+      const meant = text.split("\n").map((line) => meantBy(line.trimEnd()));
+      assert.equal(lastMeant(text), meant.findLast((line) => line !== "") ?? "", JSON.stringify(text));
+    }
+  }
 });

@@ -14,6 +14,17 @@ export function meantBy(line: string): string {
   return textIn(json).trim().split("\n", 1)[0] ?? "";
 }
 
+/** The last line that says something. Drawn twice a second, so that no more is looked at than is needed. */
+export function lastMeant(text: string): string {
+  for (let end = text.length; end > 0; ) {
+    const before = text.lastIndexOf("\n", end - 1);
+    const said = meantBy(text.slice(before + 1, end).trimEnd());
+    if (said !== "") return said;
+    end = before;
+  }
+  return "";
+}
+
 /** As Claude Code, Codex and Drover's own events have it. */
 function textIn({ type, message, item, value, result, text }: Json): string {
   if (isRecord(message)) return partsText(message.content);
