@@ -40,6 +40,14 @@ export function checkExpressions(task: PlanTask, fromDefaults: ReadonlySet<strin
     if (mayHaveExpressions(text))
       note(`${task.definition}.${key} holds an expression; those stand in ${PLACES}`, [...at, key]);
 
+  for (const { text, path, isKey } of command.kind === "call" ? textsIn(command.params) : [])
+    if (isKey && mayHaveExpressions(text))
+      note(`${task.definition}.params has an expression in the name of a field; those stand in values`, [
+        ...at,
+        "params",
+        ...path,
+      ]);
+
   function checkCondition(text: string, path: Path): void {
     const read = attempted(() => parseExpression(text), path);
     const wrong = read === null ? null : wrongNameIn(read, task.needs);
@@ -73,7 +81,9 @@ export function checkExpressions(task: PlanTask, fromDefaults: ReadonlySet<strin
 function placesOf(command: PlanTask["work"]["command"], at: Path): Place[] {
   if (command.kind === "words") return command.words.map((text, index) => ({ text, path: [...at, "run", index] }));
   if (command.kind === "call")
-    return Array.from(textsIn(command.params), ({ text, path }) => ({ text, path: [...at, "params", ...path] }));
+    return [...textsIn(command.params)]
+      .filter(({ isKey }) => !isKey)
+      .map(({ text, path }): Place => ({ text, path: [...at, "params", ...path] }));
   if (command.kind !== "agent") return [];
   const args = command.args.map((text, index): Place => ({ text, path: [...at, "args", index] }));
   return [{ text: command.prompt, path: [...at, "prompt"] }, ...args];

@@ -4,8 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { join, one } from "../../../test/kits/hand-worker.ts";
-import { isWanted, readPlanValue, type Work } from "../../plan/index.ts";
-import { TaskSkip } from "../../std/index.ts";
+import { readPlanValue } from "../../plan/index.ts";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";
 
 const expression = (text: string): string => `\${{ ${text} }}`;
@@ -14,11 +13,7 @@ const value = (text: string): string => `\${${text}}`;
 /** Workers that answer what `answers` has for a name, and note the params they see. */
 async function working({ drover }: TestDrover, answers: Readonly<Record<string, unknown>>) {
   const seen: [string, unknown][] = [];
-  await drover.worker({ id: "commands", actions: ["exec"] }, ({ params }) => {
-    const { task, work } = params as { readonly task: string; readonly work: Work };
-    if (!isWanted(work, {})) throw new TaskSkip(`if: ${work.if}`);
-    return answers[task];
-  });
+  await drover.worker({ id: "commands", actions: ["exec"] }, ({ params }) => answers[String(params?.task)]);
   await drover.worker({ id: "browser", actions: ["browse"], slots: 10 }, ({ params, type = "" }) => {
     seen.push([type, params]);
   });
@@ -96,6 +91,24 @@ test("a condition that does not hold skips it, and a value that is not there fai
   );
 });
 
+test("a short plan does not stand for more than a task may have", async () => {
+  await using kit = await createTestDrover();
+  const seen = await working(kit, { a: "x".repeat(100_000) });
+  const named = expression("needs.a.result");
+  await kit.drover.plans.put("p", {
+    tasks: {
+      a: "true",
+      some: { action: "browse", needs: "a", params: { list: Array(10).fill(named) } },
+      list: { action: "browse", needs: "a", params: { list: Array(3000).fill(named) } },
+      text: { action: "browse", needs: "a", params: { text: `: ${named}`.repeat(3000) } },
+    },
+  });
+  await kit.settle();
+  assert.equal(seen.length, 1);
+  const reason = "its expressions stand for more than 1048576 bytes, the most of one task";
+  for (const name of ["list", "text"]) assert.deepEqual(await stateOf(kit, name), ["failed", reason]);
+});
+
 test("a worker over the wire sees the same, and one whose condition fails takes none of its time", async () => {
   await using kit = await createTestDrover();
   await kit.drover.worker({ id: "commands", actions: ["exec"] }, () => ({ url: "/x", ok: 0 }));
@@ -105,18 +118,22 @@ test("a worker over the wire sees the same, and one whose condition fails takes 
       a: "true",
       read: { action: "browse", needs: "a", params: { url: expression("needs.a.result.url") } },
       skipped: { action: "browse", needs: "a", if: "needs.a.result.ok" },
+      off: { action: "browse", if: false },
+      plain: { action: "browse", params: { x: 1 } },
     },
   });
   await kit.settle();
   const { assignments } = await ann.sync({ want: 5 });
   assert.deepEqual(
     assignments.map(({ task }) => [task.params, task.inputs?.a?.result]),
-    [[{ url: "/x" }, { url: "/x", ok: 0 }]],
+    [
+      [{ x: 1 }, undefined],
+      [{ url: "/x" }, { url: "/x", ok: 0 }],
+    ],
   );
+  assert.deepEqual(await stateOf(kit, "off"), ["skipped", "if: false"]);
   assert.deepEqual(await stateOf(kit, "skipped"), ["skipped", "if: needs.a.result.ok"]);
-  const [first] = assignments;
-  assert.ok(first !== undefined);
-  await ann.sync({ results: [{ ...one(first.taskId), outcome: "done" }] });
+  await ann.sync({ results: assignments.map(({ taskId }) => ({ ...one(taskId), outcome: "done" })) });
   assert.equal((await kit.drover.plans.get("p")).state, "done");
 });
 
@@ -136,6 +153,7 @@ test("what makes no sense with an action is refused by its name", () => {
       d: { action: "browse", cwd: "x", outputs: "y", loop: { until: "z", max: 2 }, input: "w" },
       e: { action: "browse", needs: "c", params: { x: { y: expression("needs.d.result") } } },
       f: { action: "browse", params: { deep } },
+      g: { action: "browse", needs: "c", params: { [expression("needs.c.state")]: 1 } },
     }),
     [
       "a has both run and action; a task does one thing",
@@ -147,6 +165,7 @@ test("what makes no sense with an action is refused by its name", () => {
       "d.loop.until means nothing with action: its worker says whether there is another round",
       "f.params is nested more than 32 deep",
       "e: d is not among its needs; did you mean c?",
+      "g.params has an expression in the name of a field; those stand in values",
     ],
   );
 });

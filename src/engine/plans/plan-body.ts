@@ -1,11 +1,10 @@
 /**
  * A task of a plan as the engine takes it: an exec whose work travels in its params, expressions unfilled.
  *
- * One with an action of its own has that action. Its work travels too while something in it depends on its needs;
- * otherwise its params are the worker's as they are.
+ * One with an action of its own has that action, and its worker is handed the params of its work (tasks/inputs.ts).
  */
 import { resolve } from "node:path";
-import { calledParams, isWanted, type Matched, type Work } from "../../plan/index.ts";
+import type { Matched, Work } from "../../plan/index.ts";
 import { present } from "../../std/index.ts";
 import type { TaskInput } from "../tasks/task-body.ts";
 
@@ -17,7 +16,7 @@ export function planTaskBody({ task, id, needs }: Matched, plan: string, directo
   const { agent, project, type, locks, attempts, onDependencyFailure, onLoss, priority, labels, approval, wait } =
     rules;
   const { maxRounds, capabilities, zone } = rules;
-  const { action, params } = callOf(task, plan, directory);
+  const action = work.command.kind === "call" ? work.command.action : EXEC;
   // A command uses no tokens unless the plan says so: it waits for no budget, and is not booked at a guess.
   const estimatedTokens = rules.tokens ?? (work.command.kind === "agent" || action !== EXEC ? undefined : 0);
   const named = Object.fromEntries(task.needs.map((name, index) => [name, needs[index] ?? name]));
@@ -30,7 +29,7 @@ export function planTaskBody({ task, id, needs }: Matched, plan: string, directo
     type,
     ...(needs.length === 0 ? {} : { needs: named }),
     ...(locks.length === 0 ? {} : { locks }),
-    params,
+    params: { plan, task: task.name, work: withDirectory(work, directory), ...withoutNull(rules) },
     maxAttempts: attempts,
     onDependencyFailure,
     ...(rules.provider === null ? {} : { provider: rules.provider }),
@@ -38,20 +37,6 @@ export function planTaskBody({ task, id, needs }: Matched, plan: string, directo
     ...present({ onLoss, priority, capabilities, zone, labels, approval, wait }),
     ...present({ estimatedTokens, loop, outputs: work.outputs }),
   };
-}
-
-function callOf(
-  { name, needs, work, rules }: Matched["task"],
-  plan: string,
-  directory: string | null,
-): Required<Pick<TaskInput, "action" | "params">> {
-  const own = { plan, task: name, work: withDirectory(work, directory), ...withoutNull(rules) };
-  const { command } = work;
-  if (command.kind !== "call") return { action: EXEC, params: own };
-  if (needs.length > 0) return { action: command.action, params: own };
-  // Nothing in it can change any more; if it is not wanted, whoever runs commands can say so.
-  if (isWanted(work, {})) return { action: command.action, params: calledParams(own, {}) ?? {} };
-  return { action: EXEC, params: { ...own, work: { ...work, command: { kind: "nothing" } } } };
 }
 
 const withoutNull = ({ idleTimeoutMs }: Matched["task"]["rules"]): { readonly idleTimeoutMs?: number } =>

@@ -37,8 +37,11 @@ export const hasInputs = ({ links }: Task): boolean =>
   links !== null && (awaitedParent(links) !== null || links.needs.length > 0);
 
 /** Of a plan's action: the params that its worker sees. Throws what ends its attempt. */
-export function called(params: unknown, inputs: Inputs): { readonly params?: Readonly<Record<string, unknown>> } {
-  const filled = calledParams(params, inputs);
+export function called(
+  params: unknown,
+  inputs: Inputs | null,
+): { readonly params?: Readonly<Record<string, unknown>> } {
+  const filled = calledParams(params, inputs ?? {});
   return filled === null ? {} : { params: filled };
 }
 

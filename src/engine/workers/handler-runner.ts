@@ -146,10 +146,11 @@ export function createHandlerRunner(deps: RunnerParts): HandlerRunner {
       body.plain = null;
       const { inputs, round, approval } = entry;
       const task = assignedTask(text, plain, entry.task, entry.attempt);
+      const { params } = called(task.params, inputs);
       result = entry.worker.handler(
-        inputs === null && round === null && approval === null
+        params === undefined && inputs === null && round === null && approval === null
           ? task
-          : { ...task, ...present({ inputs, round, approval }) },
+          : { ...task, ...present({ params, inputs, round, approval }) },
         new HandlerContext(entry, contextParts),
       );
       isLater = isThenable(result);
@@ -224,7 +225,7 @@ async function readBody({ writer, bodies, inputs }: BodySources, entry: RunningA
   if (text === null || record === undefined) return text === null ? null : { text, plain: null };
   const body = parseStored(text);
   entry.inputs = await inputs(record, body.needs);
-  return { text, plain: { ...body, ...called(body.params, entry.inputs) } };
+  return { text, plain: { ...body } };
 }
 
 const missingBody = (seq: Seq): Error => Object.assign(new Error(damagedReason(seq)), { permanent: true });

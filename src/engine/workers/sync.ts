@@ -22,6 +22,7 @@ import type {
   WorkerOptions,
 } from "../../protocol/index.ts";
 import { joinBody, syncBody, workerOptions } from "../../protocol/shapes/index.ts";
+import { present } from "../../std/index.ts";
 import { readBody } from "../base/call-options.ts";
 import { canonical } from "../base/canonical-json.ts";
 import { countTokens } from "../base/charged-tokens.ts";
@@ -165,8 +166,9 @@ async function assignmentOf(parts: SyncParts, attempt: Attempt, leaseUntil: stri
     const found = hasInputs(task) ? await inputs(task, body.needs) : null;
     const token = tokens.of(task.id, number);
     try {
-      const seen = found === null ? now : { ...now, ...called(body.params, found), inputs: found };
-      return assignment(attempt, seen, leaseUntil, token);
+      const { params } = called(body.params, found);
+      const isPlain = params === undefined && found === null;
+      return assignment(attempt, isPlain ? now : { ...now, ...present({ params, inputs: found }) }, leaseUntil, token);
     } catch (thrown) {
       writer.execute({ type: "finish-attempt", report: failed(ended, thrown, writer.now()).report });
       return null;

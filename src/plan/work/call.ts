@@ -7,27 +7,34 @@
  */
 import { isRecord } from "../../core/base/index.ts";
 import { referenceIn, TaskSkip } from "../../std/index.ts";
-import {
-  type Expression,
-  evaluate,
-  MissingValue,
-  needsIn,
-  parseExpression,
-  pathText,
-  type Values,
-} from "./expression.ts";
+import { type Expression, MissingValue, needsIn, parseExpression, pathText, type Values } from "./expression.ts";
 import { IF_REASON, isWanted } from "./fill.ts";
 import { readWork } from "./read-work.ts";
-import { expressionsIn, fillText, mayHaveExpressions, parseTemplate } from "./template.ts";
+import {
+  expressionsIn,
+  fillText,
+  mayHaveExpressions,
+  parseTemplate,
+  type Room,
+  roomForValues,
+  taken,
+} from "./template.ts";
+
+/** As much as the body of a task may have. */
+const PARAMS_BYTES_MAX = 1024 * 1024;
 
 type Params = Readonly<Record<string, unknown>>;
-type TextAt = { readonly text: string; readonly path: readonly (string | number)[] };
+type TextAt = { readonly text: string; readonly path: readonly (string | number)[]; readonly isKey: boolean };
 
-/** Every text in a value, with where it stands. */
+/** Every text in a value, with where it stands; a key is one too, for which nothing is filled in. */
 export function* textsIn(value: unknown, path: TextAt["path"] = []): Generator<TextAt> {
-  if (typeof value === "string") yield { text: value, path };
+  if (typeof value === "string") yield { text: value, path, isKey: false };
   else if (Array.isArray(value)) for (const [index, item] of value.entries()) yield* textsIn(item, [...path, index]);
-  else if (isRecord(value)) for (const [key, item] of Object.entries(value)) yield* textsIn(item, [...path, key]);
+  else if (isRecord(value))
+    for (const [key, item] of Object.entries(value)) {
+      yield { text: key, path: [...path, key], isKey: true };
+      yield* textsIn(item, [...path, key]);
+    }
 }
 
 /** The value with each text in it changed. */
@@ -52,20 +59,21 @@ export function calledParams(params: unknown, inputs: Values): Params | null {
   try {
     if (condition !== undefined) refuseLarge(parseExpression(condition), inputs);
     if (!isWanted(read.value, inputs)) throw new TaskSkip(`${IF_REASON}${condition}`);
-    return withTexts(command.params, (text) => filled(text, inputs)) as Params;
+    const room = roomForValues(PARAMS_BYTES_MAX);
+    return withTexts(command.params, (text) => filled(text, inputs, room)) as Params;
   } catch (error) {
     throw error instanceof MissingValue ? Object.assign(error, { permanent: true }) : error;
   }
 }
 
-function filled(text: string, inputs: Values): unknown {
+function filled(text: string, inputs: Values, room: Room): unknown {
   if (!mayHaveExpressions(text)) return text;
   const template = parseTemplate(text);
   for (const expression of expressionsIn(template)) refuseLarge(expression, inputs);
   const [only, ...others] = template;
   return typeof only === "object" && others.length === 0
-    ? evaluate(only.expression, inputs)
-    : fillText(template, inputs);
+    ? taken(only.expression, inputs, room).value
+    : fillText(template, inputs, room);
 }
 
 /** Results that do not fit into what a task sees are named there, and the name is not what is meant. */

@@ -114,7 +114,7 @@ describe("an expression", () => {
   test("what is no number is not compared as one, and is named", () => {
     for (const [source, says] of [
       ["needs.impl.result.path < 3", /^needs.impl.result.path is .*a b.*, and < compares numbers$/],
-      ["3 >= needs.impl.result.flag", /^needs.impl.result.flag is "false", and >= compares numbers$/],
+      ["3 >= needs.impl.result.flag", /^needs.impl.result.flag is false, and >= compares numbers$/],
       ["needs.impl.result.list > 3", /^needs.impl.result.list is /],
       ["needs.impl.result.gone > 3", /^needs.impl.result.gone is not there$/],
     ] as const)

@@ -255,7 +255,7 @@ function numberOf(side: Expression, sign: Comparison, inputs: Values): number {
   const value = evaluate(side, inputs);
   if (typeof value === "number") return value;
   const name = side.kind === "need" ? pathText(side.need, side.steps) : "one side";
-  throw new MissingValue(`${name} is ${shown(JSON.stringify(value))}, and ${sign} compares numbers`);
+  throw new MissingValue(`${name} is ${JSON.stringify(value).slice(0, 80)}, and ${sign} compares numbers`);
 }
 
 /** JSON's truth: false, null, 0 and the empty text are not. */

@@ -5,7 +5,15 @@
  * word can hold: then another attempt would find the same.
  */
 import { evaluate, isTrue, parseExpression, type Values } from "./expression.ts";
-import { fillShell, fillText, fillWord, mayHaveExpressions, parseTemplate } from "./template.ts";
+import {
+  fillShell,
+  fillText,
+  fillWord,
+  mayHaveExpressions,
+  parseTemplate,
+  roomForValues,
+  type ShellLine,
+} from "./template.ts";
 import type { Command, Work } from "./work.ts";
 
 /** How the reason begins of a task that was skipped by its own condition. */
@@ -17,27 +25,36 @@ export const isWanted = ({ if: condition }: Work, inputs: Values): boolean =>
 
 /** Throws a `MissingValue`. */
 export function filledWork(work: Work, inputs: Values): Work {
-  const text = (given: string): string => (mayHaveExpressions(given) ? fillText(parseTemplate(given), inputs) : given);
-  const word = (given: string): string => (mayHaveExpressions(given) ? fillWord(parseTemplate(given), inputs) : given);
-  const { command, values } = filledCommand(work.command, inputs, text, word);
+  const room = roomForValues();
+  const filledBy =
+    (fill: typeof fillText) =>
+    (given: string): string =>
+      mayHaveExpressions(given) ? fill(parseTemplate(given), inputs, room) : given;
+  const [text, word] = [filledBy(fillText), filledBy(fillWord)];
+  const shell = (line: string, before?: number) => fillShell(parseTemplate(line), inputs, before, room);
+  const { command, values } = filledCommand(work.command, { text, word, shell });
   const env = Object.entries(work.env).map(([name, value]) => [name, word(value)]);
   const filled = { ...work, command, env: { ...Object.fromEntries(env), ...values }, input: text(work.input) };
   if (work.until === undefined) return filled;
   // The check has the variables of the command too, so its own have other numbers.
-  const check = fillShell(parseTemplate(work.until), inputs, Object.keys(values).length);
+  const check = shell(work.until, Object.keys(values).length);
   return { ...filled, until: check.line, env: { ...filled.env, ...check.env } };
 }
 
+type Fills = {
+  readonly text: (given: string) => string;
+  readonly word: (given: string) => string;
+  readonly shell: (line: string) => ShellLine;
+};
+
 function filledCommand(
   command: Command,
-  inputs: Values,
-  text: (given: string) => string,
-  word: (given: string) => string,
+  { text, word, shell }: Fills,
 ): { readonly command: Command; readonly values: Readonly<Record<string, string>> } {
   switch (command.kind) {
     case "line": {
       if (!mayHaveExpressions(command.line)) return { command, values: {} };
-      const { line, env } = fillShell(parseTemplate(command.line), inputs);
+      const { line, env } = shell(command.line);
       return { command: { ...command, line }, values: env };
     }
     case "words":

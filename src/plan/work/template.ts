@@ -71,13 +71,27 @@ function endOf(text: string, from: number): number {
 export const expressionsIn = (template: Template): Expression[] =>
   template.flatMap((part) => (typeof part === "string" ? [] : [part.expression]));
 
+/** How many bytes of values may still be filled in: a short text can name a large result a thousand times. */
+export type Room = { readonly most: number; left: number };
+const FILLED_BYTES_MAX = 4 * 1024 * 1024;
+export const roomForValues = (bytes: number = FILLED_BYTES_MAX): Room => ({ most: bytes, left: bytes });
+
+/** The value of an expression, and its text: as it is, or as JSON. Throws a `MissingValue`. */
+export function taken(expression: Expression, inputs: Values, room: Room): { value: unknown; text: string } {
+  const value = evaluate(expression, inputs);
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  room.left -= Buffer.byteLength(text);
+  if (room.left >= 0) return { value, text };
+  throw new MissingValue(`its expressions stand for more than ${room.most} bytes, the most of one task`);
+}
+
 /** Throws a `MissingValue`. */
-export const fillText = (template: Template, inputs: Values): string =>
-  template.map((part) => (typeof part === "string" ? part : textOf(part, inputs))).join("");
+export const fillText = (template: Template, inputs: Values, room: Room = roomForValues()): string =>
+  template.map((part) => (typeof part === "string" ? part : taken(part.expression, inputs, room).text)).join("");
 
 /** A word of a command line or of its environment: it holds no zero byte, and is not too long for the kernel. */
-export function fillWord(template: Template, inputs: Values): string {
-  const text = fillText(template, inputs);
+export function fillWord(template: Template, inputs: Values, room: Room = roomForValues()): string {
+  const text = fillText(template, inputs, room);
   const [first] = expressionsIn(template);
   if (first === undefined) return text;
   const [named] = needsIn(first);
@@ -89,26 +103,21 @@ export function fillWord(template: Template, inputs: Values): string {
   throw new MissingValue(`${name} makes a word of ${size} bytes; at most ${WORD_BYTES_MAX} are taken, and ${advice}`);
 }
 
-function textOf({ expression }: Exclude<Part, string>, inputs: Values): string {
-  const value = evaluate(expression, inputs);
-  return typeof value === "string" ? value : JSON.stringify(value);
-}
-
 // ------------------------------------------------------------------- for a shell
 
 const VARIABLE = "DROVER_VALUE_";
 
 export type ShellLine = { readonly line: string; readonly env: Readonly<Record<string, string>> };
 
-/** The line for a shell, and the variables it reads, numbered behind those taken. Throws a `MissingValue`. */
-export function fillShell(template: Template, inputs: Values, taken = 0): ShellLine {
+/** The line for a shell, and the variables it reads, numbered behind those before. Throws a `MissingValue`. */
+export function fillShell(template: Template, inputs: Values, before = 0, room: Room = roomForValues()): ShellLine {
   const contexts = contextsOf(template);
   const env: Record<string, string> = {};
   let count = 0;
   const words = template.map((part) => {
     if (typeof part === "string") return part;
-    const name = `${VARIABLE}${taken + ++count}`;
-    env[name] = fillWord([part], inputs);
+    const name = `${VARIABLE}${before + ++count}`;
+    env[name] = fillWord([part], inputs, room);
     return contexts[count - 1] === "bare" ? `"\${${name}}"` : `\${${name}}`;
   });
   return { line: words.join(""), env };
