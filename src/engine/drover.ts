@@ -300,7 +300,7 @@ async function startParts(options: OpenOptions, log: Log, config: Config | null)
   schedules.begin();
   const artifacts = watchArtifacts({ writer, clock: steady, exists: artifactSource.exists, onWarning });
   watch = artifacts;
-  const plans = createPlans(writer, bodies);
+  const plans = createPlans({ writer, bodies, clock });
   const apis = { tasks, plans, workers, remote, permits, schedules, callbacks, localPermits, files, artifacts, tokens };
   return {
     ...apis,

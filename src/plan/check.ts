@@ -22,11 +22,19 @@ import {
 import type { Found, Path } from "./problem.ts";
 
 export function* problemsIn(schema: JsonSchema, value: unknown, path: Path): Generator<Found> {
+  for (const found of problemSteps(schema, value, path)) if (found !== null) yield found;
+}
+
+/** Null after each part of the value: there may be many. */
+export function* problemSteps(schema: JsonSchema, value: unknown, path: Path): Generator<Found | null> {
   // Of several possible kinds, the one this value is meant to be.
   const walked = alternatives(schema).find(({ type }) => type === kindOf(value)) ?? schema;
   if (walked.type === "object" && isRecord(value)) yield* problemsInObject(walked, value, path);
   else if (walked.type === "array" && Array.isArray(value) && isCount(walked, value.length))
-    for (const [index, item] of value.entries()) yield* problemsIn(walked.items ?? {}, item, [...path, index]);
+    for (const [index, item] of value.entries()) {
+      yield* problemSteps(walked.items ?? {}, item, [...path, index]);
+      yield null;
+    }
   else {
     const unitless = isSpan(schema) ? unitMissing(shownPath(path), value) : null;
     const read = readShape(schema as Schema, value, shownPath(path));
@@ -39,7 +47,7 @@ export function* problemsIn(schema: JsonSchema, value: unknown, path: Path): Gen
 const isCount = ({ minItems = 0, maxItems = Number.POSITIVE_INFINITY }: JsonSchema, count: number): boolean =>
   count >= minItems && count <= maxItems;
 
-function* problemsInObject(walked: JsonSchema, value: Record<string, unknown>, path: Path): Generator<Found> {
+function* problemsInObject(walked: JsonSchema, value: Record<string, unknown>, path: Path): Generator<Found | null> {
   const { properties = {}, additionalProperties = true, propertyNames } = walked;
   for (const [key, inner] of Object.entries(value)) {
     const at = [...path, key];
@@ -50,7 +58,8 @@ function* problemsInObject(walked: JsonSchema, value: Record<string, unknown>, p
       yield { message: badName(key, propertyNames as Schema), path: at, spot: "key" };
     // A section in which every line is a comment is as good as none.
     else if (typeof schema === "object" && !(inner === null && schema.properties !== undefined))
-      yield* problemsIn(schema, inner, at);
+      yield* problemSteps(schema, inner, at);
+    yield null;
   }
 }
 

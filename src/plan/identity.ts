@@ -8,6 +8,7 @@
  * interest. And a task that runs whatever becomes of its needs is stale when one of these is run once more.
  */
 import { hash } from "node:crypto";
+import { atOnce } from "../std/index.ts";
 import { type Fate, fateOf } from "./bring-in-line.ts";
 import type { PlanTask } from "./tasks.ts";
 
@@ -49,28 +50,31 @@ export type MatchRules = {
 const WORK_DIGITS = 12;
 const RULE_DIGITS = 8;
 const NAME_MAX = 100;
-const HASHED_AT_ONCE = 250;
 /** Among so many ids it is looked for one that a task has got because those before it were taken. */
 const STEPS_BACK_MAX = 4;
 const ENDS: ReadonlySet<string> = new Set(["done", "failed", "cancelled", "skipped", "rejected"]);
 
 export const hasEnded = (phase: string): boolean => ENDS.has(phase);
 
-/** Each task must come behind all that it needs. Yields now and then: there may be many. */
-export function* hashTasks(tasks: readonly PlanTask[]): Generator<void, readonly Hashed[]> {
+/** Each task must come behind all that it needs. Step by step: there may be many. */
+export function* hashTasks(tasks: readonly PlanTask[]): Generator<unknown, readonly Hashed[]> {
   const byName = new Map<string, Hashed>();
   for (const task of tasks) {
     const behind = task.needs.map((need) => byName.get(need)?.work).sort();
     const work = `${plainName(task.name)}.${digest([task.name, task.work, behind], WORK_DIGITS)}`;
     const needs = task.needs.map((need) => byName.get(need)?.id ?? need);
     byName.set(task.name, { task, work, id: idOf(work, task, needs), needs });
-    if (byName.size % HASHED_AT_ONCE === 0) yield;
+    yield;
   }
   return [...byName.values()];
 }
 
-/** Each behind all that it needs, as `hashed` is. */
-export function matchHashed(hashed: readonly Hashed[], known: Iterable<Known>, rules: MatchRules = {}): Matched[] {
+/** Each behind all that it needs, as `hashed` is. Step by step too. */
+export function* matchHashed(
+  hashed: readonly Hashed[],
+  known: Iterable<Known>,
+  rules: MatchRules = {},
+): Generator<unknown, Matched[]> {
   const { prefix = "", retriesFailed = true, isTaken = () => false } = rules;
   const plain = (id: string): string => (id.startsWith(prefix) ? id.slice(prefix.length) : id);
   const found = new Map<string, Known>();
@@ -80,6 +84,7 @@ export function matchHashed(hashed: readonly Hashed[], known: Iterable<Known>, r
     found.set(one.id, one);
     begun.add(workOf(plain(one.id)));
     if (one.phase === "done") done.set(workOf(plain(one.id)), one.id);
+    yield;
   }
   const byName = new Map<string, Matched>();
   /** Done before, and to be done once more. */
@@ -95,6 +100,7 @@ export function matchHashed(hashed: readonly Hashed[], known: Iterable<Known>, r
     const matched = { task, id, needs, phase, fate };
     byName.set(task.name, matched);
     if (isStale) stale.add(matched);
+    yield;
   }
   return [...byName.values()];
 
@@ -117,10 +123,7 @@ export function matchHashed(hashed: readonly Hashed[], known: Iterable<Known>, r
 
 /** The same in one go. */
 export function matchTasks(tasks: readonly PlanTask[], known: Iterable<Known>, rules: MatchRules = {}): Matched[] {
-  const steps = hashTasks(tasks);
-  let step = steps.next();
-  while (step.done !== true) step = steps.next();
-  return matchHashed(step.value, known, rules);
+  return atOnce(matchHashed(atOnce(hashTasks(tasks)), known, rules));
 }
 
 /** Of one that runs whatever becomes of its needs: whether these are run once more, so that it would see others. */

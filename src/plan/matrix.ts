@@ -25,10 +25,14 @@ export function combinations(
     note(`${definition} stands for ${count} tasks; a plan has at most ${TASKS_MAX}`, at, "key");
     return [];
   }
-  for (const [variable, list] of variables)
-    for (const [index, text] of list.entries())
-      if (list.indexOf(text) < index)
+  for (const [variable, list] of variables) {
+    const seen = new Set<string>();
+    for (const [index, text] of list.entries()) {
+      if (seen.has(text))
         note(`${definition}.for.${variable} has ${JSON.stringify(text)} twice`, [...at, variable, index]);
+      seen.add(text);
+    }
+  }
   const all = variables.reduce<Values[]>(
     (rows, [variable, list]) =>
       rows.flatMap((row) => [...new Set(list)].map((value) => ({ ...row, [variable]: value }))),

@@ -5,6 +5,8 @@
  * person must cut.
  */
 
+import { atOnce } from "../std/index.ts";
+
 type Ordered = { readonly name: string; readonly needs: readonly string[] };
 export type Order<Task> = {
   /** Tasks that stand on or behind a cycle are in no wave. */
@@ -14,16 +16,23 @@ export type Order<Task> = {
 };
 
 /** Every need must be the name of one of the tasks. */
-export function orderOf<Task extends Ordered>(tasks: readonly Task[]): Order<Task> {
+export const orderOf = <Task extends Ordered>(tasks: readonly Task[]): Order<Task> => atOnce(orderSteps(tasks));
+
+/** The same step by step: there may be many tasks. */
+export function* orderSteps<Task extends Ordered>(tasks: readonly Task[]): Generator<unknown, Order<Task>> {
   const unmet = new Map(tasks.map(({ name, needs }) => [name, new Set(needs).size]));
   const dependents = new Map<string, Task[]>(tasks.map(({ name }) => [name, []]));
-  for (const task of tasks) for (const need of new Set(task.needs)) dependents.get(need)?.push(task);
+  for (const task of tasks) {
+    yield;
+    for (const need of new Set(task.needs)) dependents.get(need)?.push(task);
+  }
   const waves: Task[][] = [];
   let wave = tasks.filter(({ needs }) => needs.length === 0);
   while (wave.length > 0) {
     waves.push(wave);
     const next: Task[] = [];
     for (const { name } of wave) {
+      yield;
       unmet.delete(name);
       for (const dependent of dependents.get(name) ?? []) {
         const left = (unmet.get(dependent.name) ?? 0) - 1;

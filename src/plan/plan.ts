@@ -8,11 +8,11 @@
 import { fail, isRecord, nearest, ok, type Result, sentence } from "../core/base/index.ts";
 import { readConfig } from "../core/config/index.ts";
 import type { JsonSchema } from "../protocol/schema/index.ts";
+import { atOnce } from "../std/index.ts";
 
-import { problemsIn, shownPath } from "./check.ts";
+import { problemSteps, shownPath } from "./check.ts";
 import { configOf, type PlanConfig } from "./config.ts";
 import { checkExpressions } from "./expressions.ts";
-import { orderOf } from "./order.ts";
 import type { Found, Note, Path } from "./problem.ts";
 import { KILL_GRACE_MS, planSchema, type RawPlan, type RawTask, type RawTasks, type Shared } from "./schema.ts";
 import { checkEnvironment, type PlanTask, readTasks, spanMs } from "./tasks.ts";
@@ -43,15 +43,21 @@ export type PlanDefaults = { readonly agent?: string; readonly project?: string 
 const FOUND_MAX = 100;
 class TooMany extends Error {}
 
+export type PlanRead = Result<Plan, readonly Found[]>;
+
 /** The plan, or what is wrong with it. `name` is what it is called if it says nothing itself. */
-export function readPlanValue(value: unknown, name: string, unsaid: PlanDefaults = {}): Result<Plan, readonly Found[]> {
+export const readPlanValue = (value: unknown, name: string, unsaid: PlanDefaults = {}): PlanRead =>
+  atOnce(planReading(value, name, unsaid));
+
+/** The same step by step: a plan may have many tasks. Until it is done nobody may change the value. */
+export function* planReading(value: unknown, name: string, unsaid: PlanDefaults): Generator<unknown, PlanRead> {
   const found: Found[] = [];
   const note: Note = (message, path, spot = "value") => {
     found.push({ message, path, spot });
     if (found.length >= FOUND_MAX) throw new TooMany();
   };
   try {
-    const plan = readNoting(value, name, unsaid, found, note);
+    const plan = yield* readNoting(value, name, unsaid, found, note);
     return plan === null ? fail(found) : ok(plan);
   } catch (error) {
     if (error instanceof TooMany) return fail(found);
@@ -60,20 +66,23 @@ export function readPlanValue(value: unknown, name: string, unsaid: PlanDefaults
 }
 
 /** Null if anything is wrong; that is noted. */
-function readNoting(
+function* readNoting(
   value: unknown,
   name: string,
   unsaid: PlanDefaults,
   found: readonly Found[],
   note: Note,
-): Plan | null {
+): Generator<unknown, Plan | null> {
   if (!isRecord(value)) {
     note("a plan begins with names, such as tasks:", []);
     return null;
   }
-  for (const { message, path, spot } of problemsIn(planSchema as JsonSchema, value, [])) note(message, path, spot);
+  for (const problem of problemSteps(planSchema as JsonSchema, value, [])) {
+    if (problem === null) yield;
+    else note(problem.message, problem.path, problem.spot);
+  }
   const raw = withUnsaid(soundParts(value, found), unsaid);
-  const tasks = readAll(raw, found, note);
+  const tasks = yield* readAll(raw, found, note);
   const called = nameOf(raw, name, note);
   const config = configOf(raw, note);
   if (found.length === 0) noteCrossed(config, raw, note);
@@ -86,7 +95,7 @@ function readNoting(
     slots: raw.workers?.slots ?? null,
     killGraceMs: spanMs(raw.workers?.killGrace) ?? KILL_GRACE_MS,
     maxWorktrees: raw.workers?.maxWorktrees ?? 50,
-    tasks: orderOf(tasks).waves.flat(),
+    tasks,
   };
 }
 
@@ -109,7 +118,8 @@ function soundParts(value: Record<string, unknown>, found: readonly Found[]): Ra
   };
 }
 
-function readAll(raw: RawPlan, found: readonly Found[], note: Note): PlanTask[] {
+/** Each behind all that it needs. */
+function* readAll(raw: RawPlan, found: readonly Found[], note: Note): Generator<unknown, readonly PlanTask[]> {
   const isWrong = found.some(({ path }) => path[0] === "tasks" && path.length === 1);
   if (Object.keys(raw.tasks ?? {}).length === 0) {
     if (!isWrong)
@@ -121,8 +131,9 @@ function readAll(raw: RawPlan, found: readonly Found[], note: Note): PlanTask[] 
   checkEnvironment(defaults.env, ["defaults", "env"], note);
   noteStrangers(raw, "project", "projects", note);
   noteStrangers(raw, "provider", "gates", note);
-  const tasks = readTasks(raw.tasks ?? {}, defaults, broken, note);
+  const { tasks, ordered } = yield* readTasks(raw.tasks ?? {}, defaults, broken, note);
   for (const task of tasks) {
+    yield;
     if (broken.has(task.definition)) continue;
     const { env = {}, needs = [] } = (raw.tasks?.[task.definition] ?? {}) as RawTask;
     const fromDefaults = Object.keys(defaults.env ?? {}).filter((name) => !Object.hasOwn(env, name));
@@ -130,7 +141,7 @@ function readAll(raw: RawPlan, found: readonly Found[], note: Note): PlanTask[] 
     const vague = [needs].flat().filter((text) => broken.has(text.replace(/\[.*$/s, "")));
     checkExpressions({ ...task, needs: [...new Set([...task.needs, ...vague])] }, new Set(fromDefaults), note);
   }
-  return tasks;
+  return ordered;
 }
 
 /** Where a plan lists its projects (or gates), a name that is not on the list is a slip. */

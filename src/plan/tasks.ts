@@ -14,7 +14,7 @@ import { readShape } from "../protocol/index.ts";
 import { name } from "../protocol/schema/index.ts";
 import { present } from "../std/index.ts";
 import { type Combination, combinations, filledIn } from "./matrix.ts";
-import { orderOf } from "./order.ts";
+import { orderSteps } from "./order.ts";
 import type { Note, Path } from "./problem.ts";
 import { type OneOrMore, type RawTask, type RawTasks, type Shared, TASKS_MAX } from "./schema.ts";
 import { withTexts } from "./work/call.ts";
@@ -67,13 +67,22 @@ const lockName = name();
 /** A task whose needs are still names as they were written. */
 type Drafted = Omit<PlanTask, "needs"> & { readonly needs: readonly { readonly text: string; readonly path: Path }[] };
 
+/** As they are written, and each behind all that it needs; those on a cycle are in no order. */
+type ReadTasks = { readonly tasks: readonly PlanTask[]; readonly ordered: readonly PlanTask[] };
+
 /** `broken` are the tasks in which something is wrong already: they count as there, and are not looked at again. */
-export function readTasks(given: RawTasks, defaults: Shared, broken: ReadonlySet<string>, note: Note): PlanTask[] {
+export function* readTasks(
+  given: RawTasks,
+  defaults: Shared,
+  broken: ReadonlySet<string>,
+  note: Note,
+): Generator<unknown, ReadTasks> {
   const drafts: Drafted[] = [];
   const names = new Set<string>();
   const shared = JSON.stringify(defaults);
   let size = 0;
   for (const [definition, value] of Object.entries(given)) {
+    yield;
     const isSound = !broken.has(definition) && !isTooDeep(definition, value, note);
     const raw: RawTask = !isSound ? {} : typeof value === "string" ? { run: value } : (value ?? {});
     if (isSound) checkTask(definition, raw, defaults, note);
@@ -98,11 +107,13 @@ export function readTasks(given: RawTasks, defaults: Shared, broken: ReadonlySet
       const drafted = draft(definition, raw, defaults, combination);
       checkLocks(drafted, note);
       drafts.push(drafted);
+      yield;
     }
   }
-  const tasks = resolveWorktrees(resolveNeeds(drafts, broken, note), broken, note);
-  noteCycles(tasks, note);
-  return tasks;
+  const tasks = yield* resolveWorktrees(yield* resolveNeeds(drafts, broken, note), broken, note);
+  const { waves, cycles } = yield* orderSteps(tasks);
+  for (const cycle of cycles) noteCycle(cycle, tasks, note);
+  return { tasks, ordered: waves.flat() };
 }
 
 /** Params may be anything. What reads and writes them goes into them level by level. */
@@ -378,7 +389,11 @@ const texts = (values: Readonly<Record<string, unknown>> | undefined): Record<st
 
 // ----------------------------------------------------------------------- needs
 
-function resolveNeeds(drafts: readonly Drafted[], broken: ReadonlySet<string>, note: Note): PlanTask[] {
+function* resolveNeeds(
+  drafts: readonly Drafted[],
+  broken: ReadonlySet<string>,
+  note: Note,
+): Generator<unknown, PlanTask[]> {
   const byDefinition = Map.groupBy(drafts, ({ definition }) => definition);
   const names = new Set(drafts.map(({ name }) => name));
   const noted = new Set<string>();
@@ -393,7 +408,9 @@ function resolveNeeds(drafts: readonly Drafted[], broken: ReadonlySet<string>, n
     return [];
   }
 
-  return drafts.map((one) => {
+  const tasks: PlanTask[] = [];
+  for (const one of drafts) {
+    yield;
     const needs = one.needs.flatMap(({ text, path }) => {
       const found = names.has(text) ? [text] : byDefinition.get(text)?.map(({ name }) => name);
       if (found !== undefined) return counted(found, path);
@@ -411,12 +428,17 @@ function resolveNeeds(drafts: readonly Drafted[], broken: ReadonlySet<string>, n
         `${one.name} needs ${each.length} tasks; at most ${NEEDS_MAX} are taken: put one that only has needs between`,
         ["tasks", one.definition, "needs"],
       );
-    return { ...one, needs: each };
-  });
+    tasks.push({ ...one, needs: each });
+  }
+  return tasks;
 }
 
 /** Names in `worktree` become tasks: needs that have a worktree. One of many values stands for all of them. */
-function resolveWorktrees(tasks: readonly PlanTask[], broken: ReadonlySet<string>, note: Note): PlanTask[] {
+function* resolveWorktrees(
+  tasks: readonly PlanTask[],
+  broken: ReadonlySet<string>,
+  note: Note,
+): Generator<unknown, PlanTask[]> {
   const byName = new Map(tasks.map((task) => [task.name, task]));
   const noted = new Set<string>();
 
@@ -440,7 +462,7 @@ function resolveWorktrees(tasks: readonly PlanTask[], broken: ReadonlySet<string
     return `${definition}.worktree names ${text}, ${why}`;
   }
 
-  return tasks.map((task) => {
+  function withTrees(task: PlanTask): PlanTask {
     const { worktree } = task.work;
     if (worktree === null || (worktree.from === undefined && worktree.merge === undefined)) return task;
     const at: Path = ["tasks", task.definition, "worktree"];
@@ -453,7 +475,14 @@ function resolveWorktrees(tasks: readonly PlanTask[], broken: ReadonlySet<string
       );
     const merged = merge?.flatMap((text) => needsCalled(task, text, [...at, "merge"]));
     return { ...task, work: { ...task.work, worktree: { base, ...present({ from: first, merge: merged }) } } };
-  });
+  }
+
+  const resolved: PlanTask[] = [];
+  for (const task of tasks) {
+    yield;
+    resolved.push(withTrees(task));
+  }
+  return resolved;
 }
 
 function noSuchNeed({ definition, needs }: PlanTask, text: string): string {
@@ -480,13 +509,11 @@ const LISTED_MAX = 20;
 const clipped = (names: readonly string[]): string =>
   names.length <= LISTED_MAX ? names.join(", ") : `${names.slice(0, LISTED_MAX).join(", ")}, …`;
 
-function noteCycles(tasks: readonly PlanTask[], note: Note): void {
-  for (const cycle of orderOf(tasks).cycles) {
-    const { definition = "" } = tasks.find(({ name }) => name === cycle[0]) ?? {};
-    const message =
-      cycle.length === 2
-        ? `${cycle[0]} needs itself; take it out of its needs`
-        : `these tasks wait for each other in a cycle: ${cycle.join(" → ")}; take one of the needs out`;
-    note(message, ["tasks", definition, "needs"]);
-  }
+function noteCycle(cycle: readonly string[], tasks: readonly PlanTask[], note: Note): void {
+  const { definition = "" } = tasks.find(({ name }) => name === cycle[0]) ?? {};
+  const message =
+    cycle.length === 2
+      ? `${cycle[0]} needs itself; take it out of its needs`
+      : `these tasks wait for each other in a cycle: ${cycle.join(" → ")}; take one of the needs out`;
+  note(message, ["tasks", definition, "needs"]);
 }

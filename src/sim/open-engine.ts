@@ -71,7 +71,7 @@ async function openByCommands(options: EngineOptions): Promise<SimEngine> {
   return {
     ...taskVerbs(writer),
     ...worldVerbs(writer),
-    plans: createPlans(writer, createBodyStore(log)),
+    plans: createPlans({ writer, bodies: createBodyStore(log), clock }),
     state,
     failed: failed.promise,
     logTime: () => ({ at: writer.now(), aheadMs: writer.aheadMs() }),

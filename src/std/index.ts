@@ -20,6 +20,7 @@ export { JsonText, jsonFault, present, RESULT_BYTES_MAX } from "./plain-json.ts"
 export { referenceIn } from "./result-reference.ts";
 export { rateLimitOf, readRetryAfter, SPAN_MS_MAX, spanOf, TaskRequeue, TaskSkip } from "./retry-after.ts";
 export { isSafePath, PATH_LENGTH_MAX, patternTest } from "./safe-path.ts";
+export { atOnce, inSlices } from "./slices.ts";
 export { unitAdvice } from "./span-text.ts";
 export { type OwnFault, readThrown } from "./thrown.ts";
 export { versionText } from "./version.ts";

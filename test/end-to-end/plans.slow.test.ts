@@ -59,6 +59,16 @@ test("what is left of another's plan is not cancelled by one of its name", async
   assert.equal((await at.ask("putPlan", { params, query: {}, body }, ann)).status, 202);
 });
 
+test("of two who put a large plan of one name at once, it is of the one, and the other is refused", async () => {
+  await using at = await openServer({ settings: { server: { tokens } } });
+  const tasks = Object.fromEntries(Array.from({ length: 2000 }, (_, index) => [`t${index}`, `make ${index}`]));
+  const puts = [ann, bob].map((who) => at.ask("putPlan", { params, query: {}, body: { tasks } }, who));
+  const answers = await Promise.all(puts);
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [202, 403]);
+  const { counts, total } = (await at.ask("plan", { params, query: {} }, admin)).json;
+  assert.deepEqual([counts.queued, total], [2000, 2000]);
+});
+
 test("a plan of which no task came into the log is put again by a scoped token", async () => {
   await using at = await openServer({ settings: { server: { tokens } } });
   const state = at.drover.state as State;

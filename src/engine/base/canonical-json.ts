@@ -50,6 +50,37 @@ export function canonical(value: unknown, path: string): string {
   throw badInput(path, value, "a value that does not change while it is read");
 }
 
+/** The same step by step, for an object that has very much in it. Until it is done nobody may change the value. */
+export function* canonicalSteps(value: unknown, path: string): Generator<unknown, string> {
+  try {
+    const text = isSpelledInSteps(value) ? yield* objectInSteps(value, 0) : spelled(value, 0);
+    if (text !== null) return text;
+  } catch (thrown) {
+    throw faultOfReading(thrown, value, path);
+  }
+  return canonical(value, path);
+}
+
+/** So deep are the parts that are a step each. */
+const STEPS_DEPTH_MAX = 2;
+const isSpelledInSteps = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && isPlainObject(value);
+
+function* objectInSteps(value: Readonly<Record<string, unknown>>, depth: number): Generator<unknown, string | null> {
+  let text = "";
+  for (const name of Object.keys(value).sort()) {
+    const item = value[name];
+    if (item === undefined) continue;
+    const key = spelledKey(name);
+    const isLarge = depth + 1 < STEPS_DEPTH_MAX && isSpelledInSteps(item);
+    const piece = isLarge ? yield* objectInSteps(item, depth + 1) : spelled(item, depth + 1);
+    if (key === null || piece === null) return null;
+    text += (text === "" ? key.first : key.next) + piece;
+    yield;
+  }
+  return text === "" ? "{}" : `${text}}`;
+}
+
 /** The text of a value that stands so many levels deep in another; null if anything in it cannot be spelled. */
 function spelled(value: unknown, depth: number): string | null {
   if (depth > DEPTH_MAX) return null;

@@ -9,12 +9,13 @@ import { hasEnded, type Plan, type State } from "../../core/model/index.ts";
 import type { PlanChanged, PlanPage, PlanPut, PlanStatus, PlanSummary, PlanView } from "../../protocol/index.ts";
 import * as s from "../../protocol/schema/index.ts";
 import { PAGE_DEFAULT, PLAN_ID_MAX, planFilterFields, planQuery, putPlanFields } from "../../protocol/shapes/index.ts";
+import { type Clock, present } from "../../std/index.ts";
 import { readBody, readOptions } from "../base/call-options.ts";
 import { accepted, refused } from "../base/drover-error.ts";
 import type { BodyStore } from "../tasks/body-store.ts";
 import { onceDurable, type Writer } from "../writer/writer.ts";
 import { currentTasks, planSummary, planView, tasksOf } from "./plan-view.ts";
-import { putPlan } from "./put-plan.ts";
+import { type PlanGuard, putPlan } from "./put-plan.ts";
 
 /** How a plan is put. */
 export type PlanOptions = {
@@ -49,7 +50,7 @@ export type PlanFilter = {
 /** Tasks that are put as one. */
 export type Plans = {
   /** Runs a plan or goes on with it; the document is a plan file as JSON. All of it is taken, or nothing. */
-  put(id: string, document: unknown, options?: PlanOptions): Promise<PlanPut>;
+  put(id: string, document: unknown, options?: PlanOptions, guard?: PlanGuard): Promise<PlanPut>;
   /** A page of plans, the one that was put last first. */
   list(filter?: PlanFilter): Promise<PlanPage>;
   /** How far a plan is, task by task. */
@@ -91,7 +92,13 @@ const filterSchema: s.Schema<PlanFilter> = s.object<PlanFilter>({
 });
 const readId = name(PLAN_ID_MAX);
 
-export function createPlans(writer: Writer, bodies: Pick<BodyStore, "read">): Plans {
+type Sources = {
+  readonly writer: Writer;
+  readonly bodies: Pick<BodyStore, "read">;
+  readonly clock: Pick<Clock, "stopwatch">;
+};
+
+export function createPlans({ writer, bodies, clock }: Sources): Plans {
   const { state } = writer;
 
   function find(given: unknown): Plan {
@@ -101,14 +108,14 @@ export function createPlans(writer: Writer, bodies: Pick<BodyStore, "read">): Pl
     return plan;
   }
 
-  async function put(given: string, document: unknown, options: PlanOptions = {}): Promise<PlanPut> {
+  async function put(given: string, document: unknown, options: PlanOptions = {}, guard?: PlanGuard): Promise<PlanPut> {
     const id = accepted(readId(given, "planId"));
     const { agentId, project, ...rest } = readBody(optionsSchema, options, "options");
     const unsaid = {
       ...(agentId === undefined ? {} : { agent: agentId }),
       ...(project === undefined ? {} : { project }),
     };
-    const answer = await putPlan(writer, id, document, { ...rest, unsaid });
+    const answer = await putPlan({ writer, clock }, id, document, { ...rest, unsaid, ...present({ guard }) });
     await writer.settled();
     return answer;
   }

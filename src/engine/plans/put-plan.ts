@@ -8,9 +8,10 @@
 import { isAbsolute } from "node:path";
 import type { AgentId, ProjectId, TaskId } from "../../core/base/index.ts";
 import { groupOfPlan } from "../../core/lifecycle/index.ts";
-import type { CommandOf, Decision, Plan, State, Task } from "../../core/model/index.ts";
+import type { Command, CommandOf, Decision, Plan, State, Task } from "../../core/model/index.ts";
 import {
   type Found,
+  type Hashed,
   hasEnded,
   hashTasks,
   type Known,
@@ -19,16 +20,17 @@ import {
   type PlanDefaults,
   type Plan as PlanFile,
   type PlanTask,
-  readPlanValue,
+  planReading,
   shownPath,
   withNeeds,
 } from "../../plan/index.ts";
 import type { PlanPut } from "../../protocol/index.ts";
-import { nextTurn } from "../../std/index.ts";
-import { canonical, hashOfText } from "../base/canonical-json.ts";
-import { accepted, badInput, DroverError, reading, refused } from "../base/drover-error.ts";
+import { atOnce, type Clock, inSlices } from "../../std/index.ts";
+import { canonicalSteps, hashOfText } from "../base/canonical-json.ts";
+import { accepted, badInput, DroverError, faultOfReading, refused } from "../base/drover-error.ts";
 import { type ReadTask, readTaskBody } from "../tasks/task-body.ts";
 import type { Writer } from "../writer/writer.ts";
+import { copySteps } from "./own-copy.ts";
 import { planTaskBody } from "./plan-body.ts";
 import { planView, tasksOf } from "./plan-view.ts";
 
@@ -40,6 +42,14 @@ export type PutOptions = {
   readonly directory?: string;
   readonly unsaid?: PlanDefaults;
   readonly adopt?: boolean;
+  readonly guard?: PlanGuard;
+};
+/** Who lets others put plans says what they may put. Both throw to refuse. */
+export type PlanGuard = {
+  /** The plan was read. */
+  onRead(tasks: readonly PlanTask[]): Promise<void>;
+  /** It is carried out next, and nothing comes between. */
+  check(): void;
 };
 /** What putting it came to, in numbers of tasks. */
 type PutCounts = Pick<PlanPut, "submitted" | "retried" | "kept" | "cancelled">;
@@ -48,46 +58,34 @@ const PROBLEMS_MAX = 50;
 /** A run of a plan takes ids that no task has; so often is another number tried. */
 const RUNS_MAX = 10_000;
 const READ_AT_ONCE = 250;
+/** So often it is looked anew what there is of a plan, when others put it too. */
+const ROUNDS_MAX = 10;
 const NO_PART = "it is no part of the plan any more";
 
 /** Decided and applied when it resolves; durable later. What a large plan takes is done in slices before. */
-export async function putPlan(writer: Writer, id: string, document: unknown, options: PutOptions): Promise<PlanPut> {
+export const putPlan = (
+  { writer, clock }: { readonly writer: Writer; readonly clock: Pick<Clock, "stopwatch"> },
+  id: string,
+  document: unknown,
+  options: PutOptions,
+): Promise<PlanPut> => inSlices(putting(writer, id, document, options), clock);
+
+/** What it yields in the end is not waited for: from the last look at the state on nothing comes between. */
+function* putting(writer: Writer, id: string, document: unknown, options: PutOptions): Generator<unknown, PlanPut> {
   const { state } = writer;
-  const { directory = null } = options;
+  const { directory = null, guard } = options;
   if (directory !== null && !isAbsolute(directory)) throw badInput("directory", directory, "an absolute path");
-  const before = state.plans.get(id);
-  const plan = readDocument(id, document, options.unsaid);
+  const own = yield* copied(document);
+  const plan = yield* readDocument(id, own, options.unsaid);
+  if (guard !== undefined) yield guard.onRead(plan.tasks);
   const only = options.only === undefined ? null : chosen(plan, options.only);
-  const isLarge = plan.tasks.length > READ_AT_ONCE;
-  if (isLarge) await nextTurn();
-  const text = reading(document, "", () => canonical(document, ""));
+  const text = yield* canonicalSteps(own, "");
   const stored = { text, hash: hashOfText(text) };
-  if (isLarge) await nextTurn();
-  const hashing = hashTasks(plan.tasks);
-  let step = hashing.next();
-  for (; step.done !== true; step = hashing.next()) await nextTurn();
-  const hashed = step.value;
-  const bodies = new Map<string, ReadTask>();
-  const bodyOf = (one: Matched): ReadTask => {
-    const body = bodies.get(one.id) ?? readTaskBody(planTaskBody(one, id, directory));
-    bodies.set(one.id, body);
-    return body;
-  };
-  for (const one of match(state, id, hashed, only, options).matched) {
-    if (one.fate !== "submit") continue;
-    bodyOf(one);
-    if (bodies.size % READ_AT_ONCE === 0) await nextTurn();
-  }
-  // From here on nothing comes between. Who may put a plan was judged of the one that there was.
-  if (state.plans.get(id) !== before)
-    throw new DroverError("conflict", `the plan ${id} was put or removed by another call; put it again`);
-  const isPaused = before?.paused === "asked";
-  const { clamped, ...counts } = bringAbout(
-    writer,
-    id,
-    { stored, directory, plan, bodyOf, ...match(state, id, hashed, only, options) },
-    options,
-  );
+  const hashed = yield* hashTasks(plan.tasks);
+  const { match, bodies } = yield* prepare(state, id, { hashed, only, directory }, options);
+  guard?.check();
+  const isPaused = state.plans.get(id)?.paused === "asked";
+  const { clamped, ...counts } = bringAbout(writer, id, { stored, directory, plan, bodies, ...match }, options);
   // Another call may have it forgotten before the answer leaves.
   return {
     ...planView(state, state.plans.get(id) as Plan),
@@ -100,25 +98,55 @@ export async function putPlan(writer: Writer, id: string, document: unknown, opt
   };
 }
 
+type Given = { readonly hashed: readonly Hashed[]; readonly only: Only; readonly directory: string | null };
+type Bodies = ReadonlyMap<string, ReadTask>;
+
+/** What is to be done, with the bodies that it takes, as the state is when this ends. */
+function* prepare(
+  state: State,
+  id: string,
+  { hashed, only, directory }: Given,
+  options: PutOptions,
+): Generator<unknown, { readonly match: Match; readonly bodies: Bodies }> {
+  const bodies = new Map<string, ReadTask>();
+  const missing = ({ matched }: Match): Matched[] =>
+    matched.filter((one) => one.fate === "submit" && !bodies.has(one.id));
+  const read = (one: Matched): void => void bodies.set(one.id, readTaskBody(planTaskBody(one, id, directory)));
+  for (let round = 1; round <= ROUNDS_MAX; round++) {
+    const early = yield* matching(state, id, hashed, only, options);
+    for (const one of missing(early)) {
+      read(one);
+      yield;
+    }
+    // Its tasks go on meanwhile: then it is looked once more, in one go. Another put may make much of it new.
+    const match = isStill(state, id, early) ? early : atOnce(matching(state, id, hashed, only, options));
+    const late = missing(match);
+    if (late.length > READ_AT_ONCE) continue;
+    for (const one of late) read(one);
+    return { match, bodies };
+  }
+  throw new DroverError("conflict", `the plan ${id} was changed again and again while it was put; put it again`);
+}
+
 type Prepared = Match & {
   /** Its document, as it is stored. */
   readonly stored: { readonly text: string; readonly hash: string };
   readonly directory: string | null;
   readonly plan: PlanFile;
-  readonly bodyOf: (one: Matched) => ReadTask;
+  readonly bodies: Bodies;
 };
 
 /** One command after the other, without a pause: nothing starts in between. */
 function bringAbout(
   writer: Writer,
   id: string,
-  { stored, directory, plan, bodyOf, run, matched, others, strays }: Prepared,
+  { stored, directory, plan, bodies, run, matched, others, strays }: Prepared,
   { failFast: failsFast = false }: PutOptions,
 ): PutCounts & { readonly clamped: readonly string[] } {
   const { state } = writer;
   const withFate = (fate: Matched["fate"]): Matched[] => matched.filter((one) => one.fate === fate);
   const [retries, submits] = [withFate("retry"), withFate("submit")];
-  const bodies = submits.map(bodyOf);
+  const added = submits.map((one) => bodies.get(one.id) as ReadTask);
   const put = {
     type: "put-plan",
     plan: id,
@@ -134,16 +162,20 @@ function bringAbout(
     documentSize: Buffer.byteLength(stored.text),
     cancels: strays,
     retries: retries.map((one) => one.id as TaskId),
-    submissions: bodies.map((body) => body.submission),
+    submissions: added.map((body) => body.submission),
   } as const;
   const known = state.plans.get(id);
   const isSame = known !== undefined && isAsItWas(known, put);
-  accepted(isSame ? writer.execute({ type: "renew-plan", plan: id }) : writer.execute(put, stored.text));
+  // All of it is at one time.
+  const at = writer.sureNow();
+  const give = (command: Command, payload?: string): Decision => accepted(writer.execute(command, payload, at));
+  if (isSame) give({ type: "renew-plan", plan: id });
+  else give(put, stored.text);
   // Those that wait for others first, or the end of one would be the end of the next before it is its turn.
-  for (const task of strays) accepted(writer.execute({ type: "cancel-task", task, reason: NO_PART }));
-  for (const one of retries) accepted(writer.execute({ type: "retry-task", task: one.id as TaskId }));
-  const added = { type: "submit-task", group: groupOfPlan(id), ofRunning: null, counted: true } as const;
-  const decided = bodies.map(({ submission, text: body }) => accepted(writer.execute({ ...added, submission }, body)));
+  for (const task of strays) give({ type: "cancel-task", task, reason: NO_PART });
+  for (const one of retries) give({ type: "retry-task", task: one.id as TaskId });
+  const submit = { type: "submit-task", group: groupOfPlan(id), ofRunning: null, counted: true } as const;
+  const decided = added.map(({ submission, text: body }) => give({ ...submit, submission }, body));
   return {
     clamped: clampedIn(submits, decided),
     submitted: submits.length,
@@ -183,8 +215,16 @@ const SAME = ["documentHash", "project", "agent", "directory", "run", "failsFast
 
 // ----------------------------------------------------------------- the document
 
-function readDocument(id: string, document: unknown, unsaid: PlanDefaults = {}): PlanFile {
-  const read = reading(document, "", () => readPlanValue(document, id, unsaid));
+function* copied(document: unknown): Generator<unknown, unknown> {
+  try {
+    return yield* copySteps(document);
+  } catch (thrown) {
+    throw faultOfReading(thrown, document, "");
+  }
+}
+
+function* readDocument(id: string, document: unknown, unsaid: PlanDefaults = {}): Generator<unknown, PlanFile> {
+  const read = yield* planReading(document, id, unsaid);
   if (!read.ok) throw badPlan(read.failure);
   if (read.value.name !== id)
     throw badInput("name", read.value.name, `${id}, by which it is put, or absent in the document`);
@@ -203,10 +243,12 @@ function badPlan(found: readonly Found[]): DroverError {
 
 /** The named tasks, by their own name or that of all their values, and what they need. */
 function chosen({ tasks }: PlanFile, names: readonly string[]): ReadonlySet<PlanTask> {
+  const byName = new Set(tasks.map(({ name }) => name));
+  const byDefinition = Map.groupBy(tasks, ({ definition }) => definition);
   const wanted = names.flatMap((name, index) => {
-    const found = tasks.filter((task) => task.name === name || task.definition === name);
+    const found = byDefinition.get(name)?.map((task) => task.name) ?? (byName.has(name) ? [name] : []);
     if (found.length === 0) throw badInput(`only[${index}]`, name, "the name of a task of the plan");
-    return found.map((task) => task.name);
+    return found;
   });
   return new Set(withNeeds(tasks, wanted));
 }
@@ -219,8 +261,10 @@ function warningsFor({ unused }: PlanFile): string[] {
 
 // ------------------------------------------------------------- what there is of it
 
-type Hashed = Parameters<typeof matchHashed>[0];
 type Match = {
+  /** What it was made of: the put of the plan, and the tasks that it had, each with its phase and its end. */
+  readonly seq: number | null;
+  readonly known: readonly Pick<Task, "id" | "phase" | "end">[];
   readonly run: number;
   readonly matched: readonly Matched[];
   /** What is there of tasks that are left out. */
@@ -230,9 +274,16 @@ type Match = {
 /** The chosen ones; null: all of them. */
 type Only = ReadonlySet<PlanTask> | null;
 
-function match(state: State, id: string, hashed: Hashed, only: Only, options: PutOptions): Match {
+function* matching(
+  state: State,
+  id: string,
+  hashed: readonly Hashed[],
+  only: Only,
+  options: PutOptions,
+): Generator<unknown, Match> {
   const plan = state.plans.get(id);
-  const known = plan === undefined ? [] : [...tasksOf(state, plan)];
+  const { seq, run: lastRun } = plan ?? { seq: null, run: 0 };
+  const known = knownOf(state, plan);
   const legacy = options.adopt === true ? [...legacyIn(state, id)] : [];
   const done = options.fresh === true ? [] : legacy.filter(({ phase }) => phase === "done");
   const among = (run: number, all: readonly Matched[]): Match => {
@@ -241,21 +292,17 @@ function match(state: State, id: string, hashed: Hashed, only: Only, options: Pu
     const mine = new Set(matched.map((one) => one.id));
     const live = [...known, ...legacy].filter((task) => !mine.has(task.id) && !hasEnded(task.phase));
     const strays = live.map((task) => task.id as TaskId).reverse();
-    return { run, matched, others: left.map((one) => one.id as TaskId), strays };
+    return { seq, known, run, matched, others: left.map((one) => one.id as TaskId), strays };
   };
-  const isTaken = (task: string): boolean => state.tasks.has(task as TaskId) || state.tombstones.has(task as TaskId);
-  const prefix = prefixOf(id, plan?.run ?? 1);
+  const isTaken = (task: string): boolean => isKnown(state, task);
+  const prefix = prefixOf(id, lastRun || 1);
   if (plan !== undefined && options.fresh !== true) {
     const own = known.filter((task) => task.id.startsWith(prefix)).map(knownAs);
-    const matched = matchHashed(hashed, [...done, ...own], {
-      prefix,
-      isTaken,
-      retriesFailed: options.retryFailed ?? true,
-    });
-    return among(plan.run, matched);
+    const retriesFailed = options.retryFailed ?? true;
+    return among(lastRun, yield* matchHashed(hashed, [...done, ...own], { prefix, isTaken, retriesFailed }));
   }
-  const matched = matchHashed(hashed, done, { prefix });
-  const first = plan === undefined ? 1 : plan.run + 1;
+  const matched = yield* matchHashed(hashed, done, { prefix });
+  const first = lastRun + 1;
   for (let run = first; run < first + RUNS_MAX; run++) {
     const to = prefixOf(id, run);
     if (matched.some((one) => one.phase === null && isTaken(to + one.id.slice(prefix.length)))) continue;
@@ -263,6 +310,25 @@ function match(state: State, id: string, hashed: Hashed, only: Only, options: Pu
   }
   throw refused({ type: "too-many", what: `runs of the plan ${id}`, max: RUNS_MAX, remedy: "choose another name" });
 }
+
+/** As they are now: another may change them while they are looked at. */
+const knownOf = (state: State, plan: Plan | undefined): Match["known"] =>
+  plan === undefined ? [] : Array.from(tasksOf(state, plan), ({ id, phase, end }) => ({ id, phase, end }));
+
+/** Whether the same would come of it now. */
+function isStill(state: State, plan: string, { seq, known, matched, others }: Match): boolean {
+  const current = state.plans.get(plan);
+  if ((current?.seq ?? null) !== seq) return false;
+  const now = knownOf(state, current);
+  const isSame = ({ id, phase, end }: Match["known"][number], at: number): boolean =>
+    now[at]?.id === id && now[at]?.phase === phase && now[at]?.end === end;
+  if (now.length !== known.length || !known.every(isSame)) return false;
+  const isFree = ({ id, phase }: Matched): boolean => phase !== null || !isKnown(state, id);
+  return matched.every(isFree) && others.every((id) => isIn(state, plan, id));
+}
+
+const isKnown = ({ tasks, tombstones }: State, id: string): boolean =>
+  tasks.has(id as TaskId) || tombstones.has(id as TaskId);
 
 const prefixOf = (id: string, run: number): string => (run === 1 ? `${id}.` : `${id}.${run}.`);
 
@@ -274,7 +340,11 @@ function moved(matched: readonly Matched[], from: string, to: string): readonly 
   return matched.map((one) => ({ ...one, id: idOf(one.id), needs: one.needs.map(idOf) }));
 }
 
-const knownAs = ({ id, phase, end }: Task): Known => ({ id, phase, error: end?.error ?? null });
+const knownAs = ({ id, phase, end }: Pick<Task, "id" | "phase" | "end">): Known => ({
+  id,
+  phase,
+  error: end?.error ?? null,
+});
 
 /** Tasks of a log that has one plan alone, from before plans had groups. What a running task submitted is in none. */
 function* legacyIn({ tasks, tombstones }: State, plan: string): Generator<Known> {

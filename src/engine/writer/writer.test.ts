@@ -170,7 +170,7 @@ const submit = (id: string, more: object = {}) =>
 
 test("what is decided as one lies in one batch, and so does all of a plan", async () => {
   const { hand, writer, settle } = writerOn({ batchMax: 3 });
-  const plans = createPlans(writer, { read: async () => null });
+  const plans = createPlans({ writer, bodies: { read: async () => null }, clock: {} });
   await writer.run(submit("t"));
   hand.appends.length = 0;
   hand.hold();

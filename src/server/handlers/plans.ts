@@ -7,9 +7,8 @@ import { refused } from "../../engine/base/index.ts";
 import type { PlanOptions } from "../../engine/index.ts";
 import { isOf } from "../../engine/plans/index.ts";
 import { type Caller, forbidden, isScoped } from "../../http/index.ts";
-import { readPlanValue } from "../../plan/index.ts";
+import type { PlanTask } from "../../plan/index.ts";
 import type { PlanCalls } from "../../protocol/calls/index.ts";
-import type { PlanDocument } from "../../protocol/index.ts";
 import { checkClaims, makeOwnProject, ownFilter } from "../access/token-scope.ts";
 import type { Deps, Handlers } from "./handler.ts";
 
@@ -29,25 +28,16 @@ export function planHandlers({ drover }: Deps): Handlers<keyof PlanCalls> {
       throw forbidden(`plan ${id} is not this token's own; choose another name`);
   }
 
-  /** Throws if a task of it is none that the caller could submit. Whatever else is wrong with it the engine says. */
-  async function checkTasks(caller: Caller, id: string, document: PlanDocument): Promise<Partial<PlanOptions>> {
-    if (!isScoped(caller)) return {};
-    const unsaid = unsaidOf(caller);
-    const { agentId: agent, project } = unsaid;
-    const read = readPlanValue(document, id, {
-      ...(agent === undefined ? {} : { agent }),
-      ...(project === undefined ? {} : { project }),
-    });
-    if (!read.ok) return unsaid;
+  /** Throws if a task of it is none that the caller could submit. */
+  async function checkTasks(caller: Caller, tasks: readonly PlanTask[]): Promise<void> {
     const owners = new Map(
-      read.value.tasks.map(({ definition, rules }) => [`${rules.agent}\n${rules.project}`, { definition, rules }]),
+      tasks.map(({ definition, rules }) => [`${rules.agent}\n${rules.project}`, { definition, rules }]),
     );
     for (const { definition, rules } of owners.values()) {
       const owner = { agentId: rules.agent, project: rules.project };
       checkClaims(caller, owner, `tasks.${definition}.`);
       await makeOwnProject(drover, caller, owner);
     }
-    return unsaid;
   }
 
   return {
@@ -55,10 +45,13 @@ export function planHandlers({ drover }: Deps): Handlers<keyof PlanCalls> {
     plan: ({ params, query }, { caller }) => plans.get(own(caller, params.id), query),
     putPlan: async ({ params, query, body }, { caller }) => {
       checkFree(caller, params.id);
-      const unsaid = await checkTasks(caller, params.id, body);
-      // Another may have put one of this name meanwhile.
-      checkFree(caller, params.id);
-      return plans.put(params.id, body, { ...query, ...unsaid });
+      if (!isScoped(caller)) return plans.put(params.id, body, query);
+      // Another may put one of this name while this one is read.
+      const guard = {
+        onRead: (tasks: readonly PlanTask[]) => checkTasks(caller, tasks),
+        check: () => checkFree(caller, params.id),
+      };
+      return plans.put(params.id, body, { ...query, ...unsaidOf(caller) }, guard);
     },
     cancelPlan: ({ params, body }, { caller }) => plans.cancel(own(caller, params.id), body),
     retryPlan: ({ params }, { caller }) => plans.retry(own(caller, params.id)),
