@@ -68,6 +68,16 @@ test("D6 a budget stop raises the estimate to what was used, so it does not star
   assert.deepEqual([gate?.ok, gate?.numbers.needed, gate?.numbers.limit], [false, 1100, 1000]);
 });
 
+test("D6 one that has ended well by the time its budget stops it is done, and does not run again", () => {
+  const world = createWorld({ projects: { p: { budget: { limit: 1000 } } } });
+  world.join("w");
+  world.submit("t", { estimatedTokens: 100 });
+  world.must({ type: "report-usage", task: taskId("t"), attempt: 1, tokens: 1100 });
+  assert.equal(world.taskOf("t").attempt?.stopCause, "budget");
+  world.finish("t", { outcome: "done", tokens: 1100 });
+  assert.deepEqual([world.phaseOf("t"), world.starts().length], ["done", 1]);
+});
+
 test("D6 a task that its budget stops too often does not end as one whose workers died", () => {
   const world = createWorld({
     ...{ projects: { p: { budget: { limit: 1000 } } }, scheduler: { retry: { maxLosses: 1 } } },

@@ -326,9 +326,11 @@ async function runCommand(work: Work, scene: Scene): Promise<ExecOutcome> {
   }
   const answer = await readAnswer({ file: scene.place.resultFile, ...listener.heard });
   const { code, signal } = end;
+  // What came to its end by itself is done, whatever was to stop it then. Whether that counts is said elsewhere.
+  const stop = code === 0 && !end.isStopped ? null : stopper.cause;
   const { failure, isRateLimited } = listener.heard;
   const spoken = { lastWords: log.lastWords(), output: log.recent() };
-  return outcomeOf({ code, signal, stop: stopper.cause, answer, failure, isRateLimited, ...spoken });
+  return outcomeOf({ code, signal, stop, answer, failure, isRateLimited, ...spoken });
 }
 
 const NO_UNTIL =

@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { createWorld, execClock, exists, temporaryHome } from "../../../test/kits/faults/exec-world.ts";
+import { createWorld, execClock, exists, isAlive, temporaryHome } from "../../../test/kits/faults/exec-world.ts";
 import type { ExecTask } from "./contract.ts";
 
 const whole: ExecTask = {
@@ -201,6 +201,24 @@ test("a task that is to be stopped before it begins never begins", async (t) => 
   const context = { attempt: 1, signal: AbortSignal.abort("gone"), progress: () => {}, usage: () => {} };
   const end = await world.handler.run({ taskId: "t1", attempt: 1, action: "x" }, context);
   assert.deepEqual([end, exists(join(world.home, "began"))], [{ outcome: "cancelled", error: "gone" }, false]);
+});
+
+test("a child that has ended with 0 before it is stopped is done; one that ends by a signal is not", async (t) => {
+  const stop = new AbortController();
+  const usage = ({ inputTokens: pid = 0 }): void => {
+    // Its end is not heard of before this returns.
+    while (isAlive(pid));
+    stop.abort("its budget is used up");
+  };
+  const context = { attempt: 1, signal: stop.signal, progress: () => {}, usage };
+  const task = { taskId: "t1", attempt: 1, action: "x" };
+  const ended = createWorld(t, { script: `echo '{"type":"usage","inputTokens":'$$'}'` });
+  assert.equal((await ended.handler.run(task, context)).outcome, "done");
+  const world = createWorld(t, { script: "trap 'exit 0' INT; say ready; linger" });
+  const run = world.start();
+  await run.said("ready");
+  run.abort("its budget is used up");
+  assert.deepEqual(await run.outcome, { outcome: "cancelled", error: "its budget is used up" });
 });
 
 test("a child that writes nothing is stopped: from the start, or after its last byte", async (t) => {

@@ -38,6 +38,8 @@ type ProcessPlan = {
 export type ProcessEnd = {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
+  /** It was told to stop before it had ended. */
+  readonly isStopped: boolean;
   readonly leftovers: Leftovers;
 };
 export type RunningProcess = {
@@ -82,7 +84,7 @@ export async function startProcess(plan: ProcessPlan, tools: ProcessTools): Prom
     waiting.abort();
     output.end();
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy();
-    return { code, signal, leftovers };
+    return { code, signal, isStopped: ladder.hasBegun(), leftovers };
   }
 }
 
@@ -107,7 +109,7 @@ function connect(child: ChildProcess, { stdin, onOutput }: ProcessPlan) {
   };
 }
 
-function createLadder(child: ChildProcess, pid: number, plan: ProcessPlan, { clock, ladder }: ProcessTools) {
+function createLadder(child: ChildProcess, pid: number, plan: ProcessPlan, { clock, table, ladder }: ProcessTools) {
   let hasBegun = false;
   let cancelTimer = (): void => {};
   const isOver = (): boolean => child.exitCode !== null || child.signalCode !== null;
@@ -123,11 +125,13 @@ function createLadder(child: ChildProcess, pid: number, plan: ProcessPlan, { clo
   }
   return {
     stop() {
-      if (hasBegun || isOver()) return;
+      // It may have ended, and nobody here has heard of it yet.
+      if (hasBegun || isOver() || table.read(pid)?.isZombie === true) return;
       hasBegun = true;
       send("SIGINT");
       cancelTimer = ringAfter(clock, ladder.interruptGraceMs, terminate);
     },
+    hasBegun: (): boolean => hasBegun,
     kill: () => send("SIGKILL"),
     end: () => cancelTimer(),
   };

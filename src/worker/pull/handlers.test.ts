@@ -15,7 +15,7 @@ type Run = {
 };
 
 /** Handlers that a test ends by hand. */
-function kit(slots = 1, isLeaseHeld = (): boolean => true) {
+function kit(slots = 1, isLeaseHeld = (): boolean => true, files = NO_FILES) {
   const begun: number[] = [];
   const clock = createHandClock({ at: 1000 });
   const { settle } = clock;
@@ -29,7 +29,7 @@ function kit(slots = 1, isLeaseHeld = (): boolean => true) {
     ...{ slots, killGraceMs: 500, clock, post, warn, isLeaseHeld },
     reports: createProgressReports({ clock, warn, post: (items) => post({ type: "progress", items }) }),
     permits: { withPermit: () => Promise.reject(new Error("none")), flush: async () => {} },
-    files: NO_FILES,
+    files,
     session: () => "",
     setBegun: (count) => void begun.push(count),
     perform: async ({ taskId, attempt }, context, used) => {
@@ -150,6 +150,25 @@ test("one that stops in time is not given up later", async () => {
   await runs[0]?.fail(runs[0].context.signal.reason);
   await advance(1000);
   assert.deepEqual([ended(), warnings], [[["a", "failed"]], []]);
+});
+
+test("what one that is told to stop has left is kept all the same: it may have ended before it heard", async () => {
+  const put = async (_content: unknown, { signal }: { signal?: AbortSignal } = {}) => {
+    signal?.throwIfAborted();
+    return { hash: "h", size: 1 };
+  };
+  const { handlers, start, runs, posts } = kit(1, () => true, { ...NO_FILES, put });
+  await start(handed("a"));
+  const [run] = runs;
+  assert.equal(run?.context.signal.aborted, false);
+  handlers.stop(stop("a"));
+  await run?.context.output("left.txt", "x");
+  await run?.end("done");
+  const files = [{ path: "left.txt", hash: "h", size: 1 }];
+  assert.deepEqual(posts.at(-1), {
+    ...{ type: "ended", taskId: "a", attempt: 1 },
+    report: { outcome: "done", result: '"done"', files },
+  });
 });
 
 test("what is reported after the end is not passed on, and usage counts in the report", async () => {

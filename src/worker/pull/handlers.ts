@@ -257,7 +257,9 @@ function contextOf(deps: HandlerDeps, entry: Entry, isActive: () => boolean): Ta
     output: async (path, content) => {
       if (typeof path !== "string" || !isSafePath(path))
         throw permanentError("path must be a relative path that stays in its directory, with slashes");
-      const file = { path, ...(await deps.files.put(content, filesOf(deps, entry))) };
+      // Of what ended well the files are kept, though it is told to stop by then.
+      const { signal: _, ...attemptOf } = filesOf(deps, entry);
+      const file = { path, ...(await deps.files.put(content, attemptOf)) };
       entry.files ??= new Map();
       entry.files.set(path, file);
       return file;
