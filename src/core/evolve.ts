@@ -12,7 +12,7 @@ import { changeConfig, putProject } from "./config-change.ts";
 import { zonePin } from "./fleet/pin.ts";
 import { countFilter } from "./fleet/worker-filter.ts";
 import { addWorker, dropWorker, newWorker, offering, offerOf, reshapeWorker } from "./fleet/worker-tree.ts";
-import { noteApproved } from "./lifecycle/approval.ts";
+import { forgetUnapproved, noteApproved } from "./lifecycle/approval.ts";
 import { attach, detach } from "./lifecycle/attempt.ts";
 import { watchTabs } from "./lifecycle/browser-tab.ts";
 import { putFiles } from "./lifecycle/files.ts";
@@ -158,6 +158,7 @@ function applyToTask(state: State, task: Task, event: TaskEvent): void {
       return applyEnd(state, task, event);
     case "task-retried":
       reviveTask(state, task, event.waitFor, event.at);
+      forgetUnapproved(task);
       return event.runnable ? queueTask(state, task, event.at, event.pin) : armWake(state, task);
     case "task-patched":
       requeue(state, task, () => {

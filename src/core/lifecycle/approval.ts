@@ -84,6 +84,13 @@ export function noteAsked(task: Task, { question, until, attempt }: EventOf<"tas
   Object.assign(approvalOf(task), { question, until: until ?? -1, given: null, askedBy: attempt ?? 0 });
 }
 
+/** It is retried: a question that nobody said yes to is not asked any more, and must not look answered. */
+export function forgetUnapproved({ extra }: Task): void {
+  if (extra === null || extra.approval === null || extra.approval.given !== null) return;
+  const { required } = extra.approval;
+  extra.approval = required === null ? null : { required, question: null, until: -1, given: null, askedBy: 0 };
+}
+
 export function noteApproved(task: Task, { note, at }: EventOf<"task-approved">): void {
   Object.assign(approvalOf(task), { required: null, until: -1, given: { note, at } });
 }

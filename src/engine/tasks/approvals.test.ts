@@ -28,6 +28,28 @@ test("a task that must be approved is parked, says who is asked what, and runs w
   assert.deepEqual([state, approval, seen], ["done", given, [given]]);
 });
 
+test("a question that was denied, cancelled or not answered in time is no approval when its task is retried", async () => {
+  const seen: unknown[] = [];
+  const kit = await story({}, ({ approval }, { ask }) => {
+    seen.push(approval);
+    if (seen.length < 4) ask("really?", { timeoutMs: 1000 });
+  });
+  const { drover } = kit;
+  for (const refuse of [
+    () => drover.approve("t", { deny: true, note: "never" }),
+    () => drover.cancel("t"),
+    () => kit.clock.advance(1000),
+  ]) {
+    assert.equal(await stateOf(kit), "parked");
+    await refuse();
+    assert.match(await stateOf(kit), /^(failed|cancelled)$/);
+    await drover.retry("t");
+    await kit.settle();
+  }
+  assert.deepEqual([await stateOf(kit), seen], ["done", [undefined, undefined, undefined, undefined]]);
+  assert.equal((await drover.task("t")).approval, undefined);
+});
+
 test("an approval is asked for when the task would be queued: after its needs and its earliest start", async () => {
   const kit = await createTestDrover();
   await kit.drover.submit({ id: "need", agentId: "ann", action: "x" });
