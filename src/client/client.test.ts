@@ -80,6 +80,14 @@ test("a call that is not safe to repeat is not repeated after a lost answer", ()
     assert.equal(server.heard.length, 1);
   }));
 
+test("a plan is put once more after a lost answer, unless it is to begin anew each time", () =>
+  story([losesTheAnswer, answers(202, {})], async ({ client, server }) => {
+    await failsWith(client.plans.put("p", { tasks: {} }, { fresh: true }), { code: "network", retryable: false });
+    assert.equal(server.heard.length, 1);
+    await client.plans.put("p", { tasks: {} }, { fresh: false });
+    assert.equal(server.heard.length, 2);
+  }));
+
 test("it is repeated where it never left: nobody listens", async () => {
   const server = await startScript(answers(200, {}));
   await server[Symbol.asyncDispose]();

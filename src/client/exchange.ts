@@ -217,7 +217,7 @@ export async function send<Value>(
   } catch (error) {
     signal?.throwIfAborted();
     if (error instanceof ClientError) throw error;
-    const retryable = call.repeatable;
+    const retryable = call.repeatable && (query as Readonly<Record<string, unknown>>)[call.onceWith ?? ""] !== true;
     if (late.aborted)
       throw new ClientError("timeout", `no answer from ${address.base} within ${limitMs} ms`, {
         retryable,

@@ -117,6 +117,12 @@ test("the document that was put is told on demand, also after a put that changed
   assert.equal((await at.ask("plan", { params, query: { document: true } }, bob)).status, 404);
   await at.ask("cancelPlan", { params, body: {} }, ann);
   assert.deepEqual((await at.ask("plan", { params, query: { document: true } }, ann)).json.document, body);
+  const mixed = { tasks: { a: { run: "x", agent: "ann" }, b: { run: "y", agent: "bob", env: { KEY: "bobs" } } } };
+  await at.ask("putPlan", { params: { id: "mixed" }, query: { only: ["a"] }, body: mixed }, admin);
+  const own = { params: { id: "mixed" }, query: {} };
+  assert.equal((await at.ask("plan", own, ann)).status, 200);
+  const refused = await at.ask("plan", { ...own, query: { document: true } }, ann);
+  assert.deepEqual([refused.status, JSON.stringify(refused).includes("bobs")], [403, false]);
 });
 
 test("a client waits for the end of a plan", async () => {

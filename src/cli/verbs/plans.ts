@@ -147,8 +147,9 @@ async function act(call: Call<PlanFlags>): Promise<ExitCode> {
 /** A plan that has ended is told nothing: it would answer as if something had been done. */
 async function checkState(client: Client, name: string, act: (typeof ACTS)[number]): Promise<void> {
   if (act === "remove") return;
-  const { state, endedAt } = await client.plans.get(name);
-  if (endedAt === undefined || (act === "retry" && state !== "done")) return;
+  const { state, endedAt, counts } = await client.plans.get(name);
+  // One is done also where a need was retried by itself, and what it had been skipped for is left.
+  if (endedAt === undefined || (act === "retry" && (state !== "done" || (counts.skipped ?? 0) > 0))) return;
   const hint =
     state === "done" ? "drover run FILE --fresh runs it anew" : `drover plan ${asWord(name)} --retry runs it again`;
   const message = `the plan ${name} is ${state}; there is nothing to ${act}`;

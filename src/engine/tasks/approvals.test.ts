@@ -28,7 +28,7 @@ test("a task that must be approved is parked, says who is asked what, and runs w
   assert.deepEqual([state, approval, seen], ["done", given, [given]]);
 });
 
-test("a question that was denied, cancelled or not answered in time is no approval when its task is retried", async () => {
+test("a question that was denied, cancelled or not answered is no approval when its task is retried", async () => {
   const seen: unknown[] = [];
   const kit = await story({}, ({ approval }, { ask }) => {
     seen.push(approval);

@@ -42,6 +42,8 @@ export type Endpoint = {
   readonly path: string;
   /** Whether the very same request may be sent again after a lost answer. */
   readonly repeatable: boolean;
+  /** A query with which it is something else each time. */
+  readonly onceWith?: string;
   /** Whether it may hold its answer back for a while. */
   readonly waits: boolean;
   /** The media types of its answer. */
@@ -84,7 +86,7 @@ export const ENDPOINTS: Readonly<Record<CallName, Endpoint>> = {
   retryGroup: endpoint("POST", "/groups/{id}/retry"),
   plans: endpoint("GET", "/plans"),
   plan: endpoint("GET", "/plans/{id}"),
-  putPlan: endpoint("PUT", "/plans/{id}"),
+  putPlan: endpoint("PUT", "/plans/{id}", { onceWith: "fresh" }),
   cancelPlan: endpoint("POST", "/plans/{id}/cancel", { repeatable: true }),
   retryPlan: endpoint("POST", "/plans/{id}/retry", { repeatable: true }),
   pausePlan: endpoint("POST", "/plans/{id}/pause", { repeatable: true }),

@@ -7,8 +7,10 @@ import { refused } from "../../engine/base/index.ts";
 import type { PlanOptions } from "../../engine/index.ts";
 import { isOf } from "../../engine/plans/index.ts";
 import { type Caller, forbidden, isScoped } from "../../http/index.ts";
-import type { PlanTask } from "../../plan/index.ts";
+import { type PlanTask, readPlanValue } from "../../plan/index.ts";
 import type { PlanCalls } from "../../protocol/calls/index.ts";
+import type { PlanView } from "../../protocol/index.ts";
+import { present } from "../../std/index.ts";
 import { checkClaims, makeOwnProject, ownFilter } from "../access/token-scope.ts";
 import type { Deps, Handlers } from "./handler.ts";
 
@@ -30,19 +32,22 @@ export function planHandlers({ drover }: Deps): Handlers<keyof PlanCalls> {
 
   /** Throws if a task of it is none that the caller could submit. */
   async function checkTasks(caller: Caller, tasks: readonly PlanTask[]): Promise<void> {
-    const owners = new Map(
-      tasks.map(({ definition, rules }) => [`${rules.agent}\n${rules.project}`, { definition, rules }]),
-    );
-    for (const { definition, rules } of owners.values()) {
-      const owner = { agentId: rules.agent, project: rules.project };
-      checkClaims(caller, owner, `tasks.${definition}.`);
-      await makeOwnProject(drover, caller, owner);
-    }
+    for (const owner of ownersOf(caller, tasks)) await makeOwnProject(drover, caller, owner);
+  }
+
+  /** Tasks that were never submitted, or are left out, stand in the document too, with all that they say. */
+  async function shown(caller: Caller, id: string, query: { readonly document?: boolean }): Promise<PlanView> {
+    const view = await plans.get(own(caller, id), query);
+    if (view.document === undefined || !isScoped(caller)) return view;
+    const { agentId: agent, project } = unsaidOf(caller);
+    const read = readPlanValue(view.document, id, present({ agent, project }));
+    if (read.ok) ownersOf(caller, read.value.tasks);
+    return view;
   }
 
   return {
     plans: ({ query }, { caller }) => plans.list(ownFilter(caller, query as { readonly project?: string })),
-    plan: ({ params, query }, { caller }) => plans.get(own(caller, params.id), query),
+    plan: ({ params, query }, { caller }) => shown(caller, params.id, query),
     putPlan: async ({ params, query, body }, { caller }) => {
       checkFree(caller, params.id);
       if (!isScoped(caller)) return plans.put(params.id, body, query);
@@ -59,6 +64,21 @@ export function planHandlers({ drover }: Deps): Handlers<keyof PlanCalls> {
     resumePlan: ({ params }, { caller }) => plans.resume(own(caller, params.id)),
     removePlan: ({ params }, { caller }) => plans.remove(own(caller, params.id)),
   };
+}
+
+type Owner = { readonly agentId: string; readonly project: string };
+
+/** Whose the tasks are, each once. Throws if one is not the caller's own. */
+function ownersOf(caller: Caller, tasks: readonly PlanTask[]): Owner[] {
+  const owners = new Map<string, Owner>();
+  for (const { definition, rules } of tasks) {
+    const key = `${rules.agent}\n${rules.project}`;
+    if (owners.has(key)) continue;
+    const owner = { agentId: rules.agent, project: rules.project };
+    checkClaims(caller, owner, `tasks.${definition}.`);
+    owners.set(key, owner);
+  }
+  return [...owners.values()];
 }
 
 /** What a token says where the plan says nothing: its agent, and its project if it has just one. */
