@@ -77,6 +77,56 @@ describe("children of a running task", LIMIT, () => {
     assert.match(out, /Nothing more can start by itself\. kid: /);
   });
 
+  const ASKS = `tasks:
+  grow:
+    wait: children
+    run: |
+      drover submit --id kid --approval 'Well?' --max-attempts 1 --command 'echo kid >> ran; echo said'
+      drover submit --id other --approval 'And this?' --command 'echo other >> ran'
+  after: { run: echo after >> ran, needs: grow }`;
+
+  test("that ask are answered as a run alone says, and all verbs find them by its name", async () => {
+    using place = planDirectory(ASKS);
+    const env = envOf(place);
+    const asked =
+      /It waits for approval of (kid, other): .*run plan\.yml --approve kid,other, or .*approve (plan\/kid .*)$/m;
+    const first = await place.run([], { env });
+    assert.match(first.out, asked);
+    const again = await place.run([], { env });
+    assert.match(again.out, asked, "left by an earlier run");
+    assert.match(again.out, /^grow +unfinished.*\n {2}kid +parked.*Well\?/m);
+    assert.match((await place.drover(["why", "plan/kid"])).out, /drover approve plan\/kid\): Well\?/);
+    assert.match((await place.drover(["task", "plan/kid"])).out, /state +parked/);
+    assert.match(
+      (await place.drover(["task", "plan/kdi"])).err,
+      /kdi is no task of the plan plan\n.*did you mean plan\/kid\?/,
+    );
+    assert.match((await place.drover(["cancel", "plan/other"])).out, /plan\/other cancelled/);
+    const last = await place.run(["--approve", "kid,grow"], { env });
+    assert.deepEqual([last.code, place.ran()], [0, ["kid", "after"]], last.out + last.err);
+    assert.match((await place.drover(["logs", "plan/kid"])).out, /said/);
+    assert.match((await place.drover(["retry", "plan/other"])).out, /plan\/other submitted again/);
+    assert.match((await place.drover(["approve", "plan/other"])).out, /plan\/other approved/);
+    assert.equal((await place.run([], { env })).code, 0);
+    assert.deepEqual(place.ran(), ["kid", "after", "other"]);
+  });
+
+  test("that ask are answered as the watcher of a server says", async () => {
+    using place = planDirectory(ASKS);
+    await using server = await served(["--slots", "1"], { directory: place.directory, env: envOf(place) });
+    const { terminal, ended } = place.start();
+    await terminal.saw("approve plan/kid plan/other");
+    const { out: why } = await place.drover(["why", "plan/kid"]);
+    const approved = await place.drover(["approve", "plan/kid", "plan/other"]);
+    if (approved.code !== 0) terminal.signal("SIGINT");
+    assert.deepEqual([approved.out, (await ended).code], ["plan/kid approved\nplan/other approved\n", 0], approved.err);
+    assert.match(why, /approve plan\/kid\)/);
+    assert.match((await place.drover(["task", "plan/kdi"])).err, /kdi is no task of the plan plan/);
+    await place.drover(["submit", "--id", "stranger", "--command", "exit 0"]);
+    assert.match((await place.drover(["task", "plan/stranger"])).err, /stranger is no task of the plan plan/);
+    await server.stop();
+  });
+
   test("that are in a worktree have one, and the run says where their work is", async () => {
     using place = planDirectory(`tasks:
   grow:

@@ -24,6 +24,8 @@ const PLANS_LOOKED_AT = 100;
 /** Who names a server that nobody has named. */
 const NO_SERVER = "the default";
 
+const NO_SUCH: ReadonlySet<string> = new Set(["not_found", "bad_request"]);
+
 type Asking = Pick<Call, "flags" | "terminal">;
 
 /** Where it is a task of a plan that has run alone, and is over, its log answers. */
@@ -119,8 +121,10 @@ async function onServer(call: Asking, server: ServerChoice, word: string): Promi
   const calls = clientAt(call, server);
   const [plan, name] = partsOf(word);
   try {
-    const { tasks } = await calls.plans.get(plan);
-    return { calls, id: taskNamed(tasks, plan, name ?? "").taskId };
+    const view = await calls.plans.get(plan);
+    const isOwn = view.tasks.some((task) => task.name === name);
+    if (!isOwn && (await isBelow(calls, view, name ?? ""))) return { calls, id: name ?? "" };
+    return { calls, id: taskNamed(view.tasks, plan, name ?? "").taskId };
   } catch (error) {
     if (!(error instanceof ClientError)) throw error;
     if (error.code === "not_found") return await byId(calls, word);
@@ -132,6 +136,22 @@ async function onServer(call: Asking, server: ServerChoice, word: string): Promi
       hint: `did you mean ${asWord(`${near}/${name}`)}, which ran alone?`,
     });
   }
+}
+
+/** Whether a task with this id grew below one of the plan, as it is or was. */
+async function isBelow(calls: Client, { tasks, groupId }: PlanView, id: string): Promise<boolean> {
+  const own = new Set(tasks.map(({ taskId }) => taskId));
+  try {
+    for (let at = await calls.task(id), left = at.depth ?? 0; left > 0 && at.parent !== undefined; left--) {
+      if (own.has(at.parent)) return true;
+      at = await calls.task(at.parent);
+      if (at.group === groupId) return true;
+    }
+  } catch (error) {
+    // What is no id at all is one of no task either.
+    if (!(error instanceof ClientError) || !NO_SUCH.has(error.code)) throw error;
+  }
+  return false;
 }
 
 /** An id may have a slash, and no plan is called by what stands before it. */

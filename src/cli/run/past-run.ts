@@ -35,7 +35,7 @@ export async function readRun(
 ): Promise<NamedTask> {
   const isOver = !(await isInUse(data));
   await using reader = await openReader(data, { isOver }).catch(rethrown(data));
-  const { id } = pick(namesIn(reader.state, plan));
+  const { id } = pick([...namesIn(reader.state, plan), ...grownIn(reader.state)]);
   const goesOn = asTyped("drover run FILE goes on with it");
   const isCut = isOver && (reader.state.plans.get(plan)?.open ?? 0) > 0;
   if (isCut) noted(`the run of the plan ${plan} is not alive since ${isoTime(reader.state.at)}: ${goesOn}`);
@@ -63,6 +63,13 @@ function namesIn(state: State, plan: string): readonly Named[] {
     if (name !== undefined) found.set(name, id);
   }
   return [...found].map(([name, id]) => ({ name, id }));
+}
+
+/** What grew below them is named by its id. */
+function grownIn({ tasks, tombstones }: State): readonly Named[] {
+  const grown = [...tasks.values()].filter(({ links }) => links?.ofRunning === true);
+  const past = [...tombstones.values()].filter(({ parent }) => parent !== null);
+  return [...grown, ...past].map(({ id }) => ({ name: id, id }));
 }
 
 /** What the engine refuses, as a client of a server has it. What is no refusal stays a bug. */

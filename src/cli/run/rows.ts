@@ -5,7 +5,7 @@ import { IF_REASON, type PlanTask } from "../../plan/index.ts";
 import type { PlanTaskView, PlanView } from "../../protocol/index.ts";
 import { newRow, type Row, type RowState } from "./state.ts";
 
-const STATES: Readonly<Record<PlanTaskView["state"], RowState>> = {
+export const ROW_STATES: Readonly<Record<PlanTaskView["state"], RowState>> = {
   waiting: "waiting",
   queued: "waiting",
   assigned: "running",
@@ -26,7 +26,7 @@ export function rowsOf(view: Pick<PlanView, "tasks">, tasks: readonly PlanTask[]
     const { name, taskId: id, attempt, startedAt, endedAt } = task;
     const why = reasonIn(task, view.tasks);
     const { rules, work } = byName.get(name) ?? {};
-    const state = STATES[task.state];
+    const state = ROW_STATES[task.state];
     const isUnwanted =
       state === "skipped" && (why.startsWith(IF_REASON) || task.needs.some((need) => unwanted.has(need)));
     if (isUnwanted) unwanted.add(name);

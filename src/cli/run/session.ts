@@ -29,7 +29,7 @@ import type { PlanFile } from "../plan/plan-file.ts";
 import type { RunApi } from "./api.ts";
 import type { Attempts } from "./attempts.ts";
 import { childRow, factOf, grownIn, type PausedBy, pauseAfter } from "./facts.ts";
-import { rowsOf } from "./rows.ts";
+import { ROW_STATES, rowsOf } from "./rows.ts";
 import { createStallCheck, type Stall } from "./stall-check.ts";
 import { createRunState, type Fact, isLive, type Row, type RunState } from "./state.ts";
 
@@ -93,7 +93,7 @@ async function perform(request: RunRequest, interrupted: AbortSignal): Promise<{
     if (swept.killed > 0) observer.noted(`${swept.killed} processes that an earlier run had left behind were killed`);
     for (const problem of swept.problems) observer.noted(problem);
     const view = await putPlan(drover, request, openedAt);
-    const runState = createRunState([...rowsOf(view, request.tasks), ...childrenIn(drover)]);
+    const runState = createRunState(withAwaiting(drover, [...rowsOf(view, request.tasks), ...childrenIn(drover)]));
     observer.begun(runState);
     if (runState.isAllOver()) return { runState, end: { kind: "over" } };
     if (interrupted.aborted) return { runState, end: { kind: "interrupted" } };
@@ -168,19 +168,27 @@ async function retryOthers(drover: Drover, { tasks }: PlanView, unseen: Readonly
     else if (state === "failed" || state === "skipped") await drover.retry(taskId);
 }
 
-/** What running tasks had submitted in earlier runs, and has not ended. */
+/** What running tasks had submitted in earlier runs, and has not ended, as far as it had come. */
 const childrenIn = ({ state }: Drover): Row[] =>
   [...state.tasks.values()]
     .filter(({ end, links }) => end === null && links?.ofRunning === true)
-    .map(({ id, links, extra, requirements }) =>
-      childRow({
+    .map(({ id, phase, attempts, links, extra, requirements }) => {
+      const child = childRow({
         id,
         parent: links?.parent ?? null,
         maxAttempts: requirements.maxAttempts,
         maxRounds: extra?.loop?.max ?? 0,
         hasWorktree: requirements.worktrees > 0,
-      }),
-    );
+      });
+      const why = phase === "parked" ? (extra?.approval?.question ?? "") : "";
+      return { ...child, state: ROW_STATES[phase], attempt: attempts, why };
+    });
+
+/** One that waits for its children is parked too, and asks nobody. */
+function withAwaiting({ state }: Drover, rows: readonly Row[]): Row[] {
+  const isAwaiting = ({ id }: Row): boolean => (state.tasks.get(id as TaskId)?.extra?.wait?.answer ?? null) !== null;
+  return rows.map((row) => (row.state === "parked" && isAwaiting(row) ? { ...row, state: "awaiting" } : row));
+}
 
 // --------------------------------------------------------------------- the run
 

@@ -48,7 +48,7 @@ const isWell = ({ state, isUnwanted }: Row): boolean =>
 /** In the words of the table. */
 function stateText(row: Row): string {
   if (!isLive(row) || row.state === "parked") return row.state;
-  return row.attempts > 0 ? "unfinished" : "not started";
+  return row.attempts > 0 || row.state === "awaiting" ? "unfinished" : "not started";
 }
 
 const TINTS: Readonly<Partial<Record<Row["state"], Tint>>> = {
