@@ -72,9 +72,20 @@ export function pauseAfter(
   before: PausedBy,
   noted: (text: string) => void,
 ): PausedBy {
-  if ((payload.kind !== "plan-paused" && payload.kind !== "plan-resumed") || payload.plan !== plan) return before;
-  const after = payload.kind === "plan-paused" ? payload.cause : null;
-  if (after === "asked") noted(`the plan is paused, and what runs may end: drover plan ${plan} --resume`);
-  if (after === null) noted("the plan goes on");
-  return after;
+  if (!("plan" in payload) || payload.plan !== plan) return before;
+  switch (payload.kind) {
+    case "plan-paused":
+      if (payload.cause === "asked") noted(`the plan is paused, and what runs may end: drover plan ${plan} --resume`);
+      return payload.cause;
+    // Who puts it again after a failure wants it to go on; what somebody has paused stays so.
+    case "plan-put":
+      if (before !== "failed") return before;
+      break;
+    case "plan-resumed":
+      break;
+    default:
+      return before;
+  }
+  noted("the plan goes on");
+  return null;
 }

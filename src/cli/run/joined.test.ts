@@ -9,19 +9,27 @@ import { createHandClock, nextTurn } from "../../std/index.ts";
 import { watchPlan } from "./joined.ts";
 import type { Link } from "./link.ts";
 import type { RunEnd } from "./session.ts";
+import { exitOf } from "./summary.ts";
 
 const AT = "2026-01-01T00:00:00.000Z";
 
+type Payload = Readonly<Record<string, unknown>>;
 type Watched = {
   /** The next event of the server; resolves when it was taken. */
-  readonly event: (payload: Readonly<Record<string, unknown>>) => Promise<void>;
+  readonly event: (payload: Payload) => Promise<void>;
+  /** Several that come in one go. */
+  readonly events: (payloads: readonly Payload[]) => Promise<void>;
   readonly pass: (ms: number) => Promise<void>;
   /** The plan has these tasks from now on. */
   readonly put: (tasks: readonly Task[], why?: string) => void;
+  /** How a task stands that is no part of the plan any more. */
+  readonly leave: (task: Task) => void;
   readonly notes: readonly string[];
   readonly happened: readonly string[];
   readonly approved: readonly string[];
   readonly end: () => RunEnd | null;
+  /** What the command would exit with; null while it watches. */
+  readonly exit: () => number | null;
 };
 
 type Task = Partial<PlanTaskView> & Pick<PlanTaskView, "name" | "state">;
@@ -37,17 +45,20 @@ async function watched(
   let wake = (): void => {};
   let seq = 1;
   let end: RunEnd | null = null;
+  let exit: number | null = null;
   const viewOf = (given: readonly Task[]): PlanView =>
     ({
       id: "p",
       seq,
       tasks: given.map((task) => ({ taskId: task.name, needs: [], attempt: 0, ...task })),
     }) as unknown as PlanView;
+  const left = new Map<string, Task>();
   const view = viewOf(tasks);
   let now = view;
   let { why = "worker" } = more;
   const client = {
     plans: { get: async () => now },
+    task: async (id: string) => ({ taskId: id, ...left.get(id), completedAt: left.get(id)?.endedAt }),
     why: async () => ({ summary: "no worker is there.", conditions: [{ code: why, ok: false }] }),
     approve: async (id: string) => void approved?.push(id),
     async *events() {
@@ -77,18 +88,23 @@ async function watched(
     signal: new AbortController().signal,
   }).then((ended) => {
     end = ended.end;
+    exit = exitOf(ended.runState, end, null);
   });
   const settle = async (): Promise<void> => {
     for (let turn = 0; turn < 5; turn++) await nextTurn();
   };
   await settle();
-  return {
-    async event(payload) {
+  async function events(payloads: readonly Payload[]): Promise<void> {
+    for (const payload of payloads) {
       seq += 1;
       queue.push({ seq, at: AT, payload });
-      wake();
-      await settle();
-    },
+    }
+    wake();
+    await settle();
+  }
+  return {
+    events,
+    event: (payload) => events([payload]),
     async pass(ms) {
       await clock.advance(ms);
       await settle();
@@ -97,10 +113,12 @@ async function watched(
       now = viewOf(given);
       why = because;
     },
+    leave: (task) => void left.set(task.name, task),
     notes: notes ?? [],
     happened: happened ?? [],
     approved: approved ?? [],
     end: () => end,
+    exit: () => exit,
   };
 }
 
@@ -156,11 +174,89 @@ test("a plan that another puts with other tasks is followed as it is now", async
   await event({ kind: "task-done", task: "a" });
   assert.equal(end(), null, "d runs");
   await event({ kind: "task-done", task: "d" });
-  assert.deepEqual([end(), happened], [{ kind: "over" }, ["done a", "done d"]]);
+  assert.deepEqual([end(), happened], [{ kind: "over" }, ["cancelled c", "cancelled b", "done a", "done d"]]);
+});
+
+for (const readsEvents of [true, false]) {
+  const how = readsEvents ? "" : ", also without the events";
+  const asked = [
+    { name: "a", state: "running", attempt: 1 },
+    { name: "c", state: "running", attempt: 1 },
+  ] as const;
+  const done = { state: "done", attempt: 1, endedAt: AT } as const;
+  test(`a task that another put takes away before its end is no success${how}`, async () => {
+    const { event, pass, put, leave, exit, end } = await watched(asked, { readsEvents });
+    leave({ name: "c", state: "cancelled", attempt: 1, endedAt: AT });
+    put([{ name: "a", ...done }]);
+    await event({ kind: "plan-put", plan: "p" });
+    await event({ kind: "task-cancelled", task: "c", reason: "no part any more" });
+    await event({ kind: "task-done", task: "a" });
+    await pass(1000);
+    assert.deepEqual([end(), exit()], [{ kind: "over" }, 1]);
+  });
+
+  test(`a task that another put leaves as it is, and out, is waited for${how}`, async () => {
+    const { event, pass, put, leave, exit, end, notes } = await watched(asked, { readsEvents });
+    leave({ name: "c", state: "running", attempt: 1 });
+    put([{ name: "a", ...done }]);
+    await event({ kind: "plan-put", plan: "p" });
+    await event({ kind: "task-done", task: "a" });
+    await pass(2000);
+    assert.equal(end(), null, "c runs");
+    assert.deepEqual(notes, ["the plan was put again: 1 task is no longer part of it"]);
+    leave({ name: "c", ...done });
+    await event({ kind: "task-done", task: "c" });
+    await pass(1000);
+    assert.deepEqual([end(), exit()], [{ kind: "over" }, 0]);
+  });
+}
+
+test("a task that is put with another command takes the place of the one before", async () => {
+  const { event, put, exit } = await watched([{ name: "a", state: "running" }]);
+  put([{ name: "a", taskId: "a2", state: "queued" }]);
+  await event({ kind: "plan-put", plan: "p" });
+  await event({ kind: "task-cancelled", task: "a", reason: "no part any more" });
+  assert.equal(exit(), null);
+  await event({ kind: "task-done", task: "a2" });
+  assert.equal(exit(), 0);
+});
+
+test("a put lets a plan go on that a failure has paused, and behind the end nothing is told", async () => {
+  const { event, events, put, happened, notes, end } = await watched([
+    { name: "bad", state: "running" },
+    { name: "slow", state: "running" },
+    { name: "after", state: "waiting" },
+  ]);
+  await event({ kind: "task-failed", task: "bad", reason: "exit 1" });
+  await event({ kind: "plan-paused", plan: "p", cause: "failed" });
+  put([
+    { name: "bad", state: "queued" },
+    { name: "slow", state: "running" },
+    { name: "after", state: "waiting" },
+  ]);
+  await event({ kind: "plan-put", plan: "p" });
+  await event({ kind: "task-retried", task: "bad" });
+  await event({ kind: "task-done", task: "slow" });
+  assert.equal(end(), null, "it goes on");
+  assert.deepEqual(notes, ["the plan goes on"]);
+  await event({ kind: "task-failed", task: "bad", reason: "exit 1" });
+  await events([
+    { kind: "plan-paused", plan: "p", cause: "failed" },
+    { kind: "plan-resumed", plan: "p" },
+    { kind: "task-assigned", task: "after", attempt: 1 },
+  ]);
+  assert.deepEqual([end(), happened.at(-1), notes.length], [{ kind: "halted" }, "failed bad", 1]);
+});
+
+test("what somebody has paused stays paused when it is put again", async () => {
+  const { event, notes } = await watched([{ name: "a", state: "queued" }]);
+  await event({ kind: "plan-paused", plan: "p", cause: "asked" });
+  await event({ kind: "plan-put", plan: "p" });
+  assert.deepEqual(notes, ["the plan is paused, and what runs may end: drover plan p --resume"]);
 });
 
 test("without events: a retry, children and another put are seen when the plan is looked at", async () => {
-  const { pass, put, notes, happened, approved, end } = await watched(
+  const { pass, put, leave, notes, happened, approved, end } = await watched(
     [
       { name: "a", state: "failed", attempt: 1, endedAt: AT },
       { name: "b", state: "running", attempt: 1, startedAt: AT },
@@ -171,6 +267,7 @@ test("without events: a retry, children and another put are seen when the plan i
   put([retried, { name: "b", state: "parked", attempt: 1 }], "children");
   await pass(1000);
   assert.deepEqual([happened, approved], [["retried a", "awaiting b"], []]);
+  leave({ name: "b", state: "cancelled", attempt: 1, endedAt: AT });
   put([
     { name: "a", state: "done", attempt: 2, startedAt: AT, endedAt: AT },
     { name: "e", state: "running", attempt: 1, startedAt: AT },
@@ -184,5 +281,5 @@ test("without events: a retry, children and another put are seen when the plan i
   ]);
   await pass(1000);
   assert.deepEqual(end(), { kind: "over" });
-  assert.deepEqual(happened.slice(2), ["started a", "done a", "done e"]);
+  assert.deepEqual(happened.slice(2), ["started a", "done a", "cancelled b", "done e"]);
 });

@@ -7,15 +7,15 @@
 
 import { ClientError } from "../../client/index.ts";
 import type { PlanTask } from "../../plan/index.ts";
-import type { PlanView } from "../../protocol/index.ts";
-import { type Clock, ringAfter } from "../../std/index.ts";
+import type { PlanTaskView, PlanView } from "../../protocol/index.ts";
+import { type Clock, present, ringAfter } from "../../std/index.ts";
 import { factOf, grownIn, type PausedBy, pauseAfter } from "./facts.ts";
 import { waitsFor } from "./lines.ts";
 import { isAway, type Link } from "./link.ts";
 import { factsBetween } from "./polled.ts";
 import { rowsOf } from "./rows.ts";
 import type { RunEnd, RunObserver } from "./session.ts";
-import { createRunState, type Fact, type Row, type RunState } from "./state.ts";
+import { createRunState, type Fact, isLive, type Row, type RunState } from "./state.ts";
 import type { Tails } from "./tails.ts";
 
 export type JoinRequest = {
@@ -56,12 +56,18 @@ async function watch(request: JoinRequest, runState: RunState): Promise<RunEnd> 
   /** Of tasks that came with a later put, the event up to which they were shown. */
   const since = new Map<string, number>();
   let cancelQuiet = (): void => {};
-  const tellWhy = createQuietNote(request, runState);
+  const tellWhy = createQuietNote({ ...request, signal: until }, runState);
+
+  /** What comes behind the end is neither taken nor told. */
+  function finish(end: RunEnd): void {
+    over.abort();
+    ended.resolve(end);
+  }
 
   function lookAround(): void {
     cancelQuiet();
-    if (runState.isOver()) ended.resolve({ kind: "over" });
-    else if (pausedBy === "failed" && !runState.isBusy()) ended.resolve({ kind: "halted" });
+    if (runState.isOver()) finish({ kind: "over" });
+    else if (pausedBy === "failed" && !runState.isBusy()) finish({ kind: "halted" });
     else if (runState.isQuiet()) askWhyAfter(QUIET_MS);
   }
 
@@ -97,7 +103,7 @@ async function watch(request: JoinRequest, runState: RunState): Promise<RunEnd> 
     if (isOurs || isPut || pausedBy !== pausedBefore) lookAround();
   }
 
-  /** Somebody has put it with other tasks: from now on it is these that are watched. True if they are others. */
+  /** Somebody has put it with other tasks: from now on these are watched too. True if they are others. */
   function follow(now: PlanView): boolean {
     const { added, gone } = runState.replan(rowsOf(now, null));
     for (const { id } of added) since.set(id, now.seq);
@@ -120,13 +126,24 @@ async function watch(request: JoinRequest, runState: RunState): Promise<RunEnd> 
     return true;
   }
 
+  /** How those stand that the plan was put without before they had ended. */
+  async function leftOut(): Promise<PlanTaskView[]> {
+    const found: PlanTaskView[] = [];
+    for (const { id, name } of runState.rows.filter((row) => row.isGone === true && isLive(row))) {
+      const task = await link.call((client) => client.task(id, { signal: until }));
+      const { state, attempt, startedAt, completedAt: endedAt, error: reason } = task;
+      found.push({ name, taskId: id, needs: [], state, attempt, ...present({ startedAt, endedAt, reason }) });
+    }
+    return found;
+  }
+
   /** For a token that may not read the events. */
   async function poll(): Promise<void> {
     while (!until.aborted) {
       const now = await link.call((client) => client.plans.get(plan, { signal: until }));
       let hasChanged = follow(now) || pausedBy !== (now.pausedBy ?? null);
       pausedBy = now.pausedBy ?? null;
-      for (const task of now.tasks) {
+      for (const task of [...now.tasks, ...(await leftOut())]) {
         const row = runState.row(task.taskId);
         for (const fact of row === undefined ? [] : factsBetween(row, task, Date.now(), runState.rows)) {
           const { kind, id, at } = fact;
@@ -143,7 +160,7 @@ async function watch(request: JoinRequest, runState: RunState): Promise<RunEnd> 
     while (!until.aborted) {
       try {
         for await (const event of link.client().events({ after: seen, signal: until, reconnects: 0 }))
-          await take(event);
+          if (!until.aborted) await take(event);
       } catch (error) {
         if (error instanceof ClientError && error.code === "forbidden") return await poll();
         if (!isAway(error)) throw error;
@@ -176,7 +193,7 @@ type Event = Awaited<ReturnType<ReturnType<Link["client"]>["eventPage"]>>["event
 function createQuietNote({ link, view, observer, signal }: JoinRequest, runState: RunState): () => Promise<void> {
   let noted = "";
   const note = (text: string): void => {
-    if (text !== noted) observer.noted(text);
+    if (text !== noted && !signal.aborted) observer.noted(text);
     noted = text;
   };
   return async () => {

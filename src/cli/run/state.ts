@@ -37,6 +37,8 @@ export type Row = {
   why: string;
   /** It was skipped by its own condition, or because of one that was: that is no failure. */
   isUnwanted?: boolean;
+  /** The plan was put without it before it had ended: it is waited for, but no part of the plan any more. */
+  isGone?: boolean;
 };
 /** Tokens that are charged, and what they cost in the currency of the worker. */
 export type Used = { readonly tokens: number; readonly cost: number | null };
@@ -71,7 +73,10 @@ export type RunState = {
   apply(fact: Fact): Row | null;
   /** A running task has submitted another. */
   grow(row: Row): void;
-  /** The plan has these tasks now: those that it had stay as they are. Answers which are new, and how many are gone. */
+  /**
+   * The plan has these tasks now: those that it had stay as they are. Of those that it has no more, one that had not
+   * ended stays too, since it was asked for, unless another has its name now. Answers which are new, and how many gone.
+   */
   replan(rows: readonly Row[]): { readonly added: readonly Row[]; readonly gone: number };
   /** Of the tasks of the plan, and of their children apart. */
   counts(): Counts;
@@ -151,9 +156,15 @@ export function createRunState(given: readonly Row[]): RunState {
     },
     grow: add,
     replan(next) {
+      const [ids, names] = [new Set(next.map(({ id }) => id)), new Set(next.map(({ name }) => name))];
       const added = next.filter(({ id }) => !byId.has(id));
-      const all = [...next.map((row) => byId.get(row.id) ?? row), ...rows.filter(({ parent }) => parent !== null)];
-      const gone = rows.length + added.length - all.length;
+      const left = rows.filter(({ id, parent }) => parent === null && !ids.has(id));
+      const stay = left.filter((row) => !names.has(row.name) && (isLive(row) || row.isGone === true));
+      const kept = next.map((row) => byId.get(row.id) ?? row);
+      const gone = left.filter(({ isGone }) => isGone !== true).length;
+      for (const row of kept) if (row.isGone === true) row.isGone = false;
+      for (const row of stay) row.isGone = true;
+      const all = [...kept, ...stay, ...rows.filter(({ parent }) => parent !== null)];
       if (added.length + gone === 0) return { added, gone };
       rows.length = 0;
       byId.clear();
