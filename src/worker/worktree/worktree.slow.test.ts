@@ -228,6 +228,19 @@ test("a task that waits to go on takes no room from others, unless more wait tha
   assert.match(refused.error ?? "", /1 worktree exists, and at most 1 may/);
 });
 
+test("no task is taken for one that waits to go on where kept trees leave no room for others", async (t) => {
+  const repo = createRepo(t);
+  const script = "case $DROVER_TASK_ID in ask) exit 76;; kept*) echo x > n;; esac";
+  const world = stageIn(t, repo, { script, maxWorktrees: 2 });
+  assert.equal((await world.run({ taskId: "ask" })).outcome, "ask");
+  for (const taskId of ["kept-1", "kept-2"]) assert.equal((await world.run({ taskId })).outcome, "done");
+  const { outcome, error } = await world.run({ taskId: "other" });
+  assert.deepEqual([outcome, await world.handler.room()], ["requeue", { count: 0, note: error }]);
+  git(repo.repo, "worktree", "remove", "--force", join(repo.home, "data", "worktrees", "kept-1"));
+  assert.equal((await world.handler.room())?.count, 1);
+  assert.equal((await world.run({ taskId: "other" })).outcome, "done");
+});
+
 test("a tree that an attempt works in leaves room for that attempt", async (t) => {
   const repo = createRepo(t);
   const world = stageIn(t, repo, { script: `say ready; while [ ! -e '${repo.home}/go' ]; do sleep 0.01; done` });

@@ -143,9 +143,10 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
 
   const present = async (): Promise<TreeNote[]> => (await readNotes(root)).filter(({ path }) => existsSync(path));
 
+  const isWaiting = ({ state, owner: whose }: TreeNote): boolean => state === "going-on" && isSame(whose, owner);
+
   /** Those whose tasks wait to go on take no room, as long as they are no more than the others may be. */
   function withoutWaiting(trees: readonly TreeNote[]): readonly TreeNote[] {
-    const isWaiting = ({ state, owner: whose }: TreeNote): boolean => state === "going-on" && isSame(whose, owner);
     return [...trees.filter((note) => !isWaiting(note)), ...trees.filter(isWaiting).slice(countMax)];
   }
 
@@ -156,12 +157,12 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
 
   /** Trees that its own attempts work in go or stay when those end; all others are in the way. */
   async function room({ isForAll } = { isForAll: false }): Promise<TreeRoom> {
-    const all = await present();
-    const trees = isForAll ? withoutWaiting(all) : all;
-    const inTheWay = trees.filter(
+    const trees = await present();
+    const inTheWay = (isForAll ? withoutWaiting(trees) : trees).filter(
       ({ state, owner: whose }) => state === "kept" || state === "going-on" || !isSame(whose, owner),
     );
-    const least = isForAll && all.some(({ state }) => state === "going-on") ? 1 : 0;
+    // Those that wait would shut out each other for good; what else is in the way has a person who can take it away.
+    const least = isForAll && inTheWay.filter((note) => !isWaiting(note)).length < countMax ? 1 : 0;
     return { count: Math.max(least, countMax - inTheWay.length), note: crowded(inTheWay) };
   }
 
@@ -216,7 +217,6 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
   }
 
   async function letGo(taskId: string): Promise<boolean> {
-    const isWaiting = ({ state, owner: whose }: TreeNote): boolean => state === "going-on" && isSame(whose, owner);
     const waiting = (await readNotes(root)).filter((note) => note.taskId === taskId && isWaiting(note));
     for (const note of waiting) await settle(note);
     return waiting.length > 0;
