@@ -10,6 +10,7 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { EVENT_KINDS } from "../src/core/model/index.ts";
+import { planSchema, taskSection } from "../src/plan/schema.ts";
 import { notesOf, oneOf, type Schema } from "../src/protocol/schema/schema.ts";
 import { coreSections } from "../src/protocol/settings/schema.ts";
 import * as approvals from "../src/protocol/shapes/approvals.ts";
@@ -151,6 +152,25 @@ function configInput(): string {
   return all.map((named) => declared(named, names)).join("\n");
 }
 
+// -------------------------------------------------------------------- plans
+
+/** A plan file as JSON. Sections that are also in drover.yml are those of the config. */
+function planDocument(): string {
+  const properties = (planSchema as Shown).properties as Record<string, Schema>;
+  const known: readonly Named[] = [
+    ["SchedulerInput", coreSections.scheduler as Schema],
+    ["GateInput", (coreSections.gates as Shown).additionalProperties as Schema],
+  ];
+  const own: readonly Named[] = [
+    ["PlanTaskDefaults", properties.defaults as Schema],
+    ["PlanTaskDocument", taskSection as unknown as Schema],
+    ["PlanDocument", planSchema as unknown as Schema],
+  ];
+  const names = namesOf([...known, ...own]);
+  const imported = `import type { ${known.map(([name]) => name).join(", ")} } from "./config-input.ts";\n\n`;
+  return imported + own.map((named) => declared(named, names)).join("\n");
+}
+
 // -------------------------------------------------------------------- wire
 
 const MODULES = {
@@ -213,6 +233,7 @@ const ELSEWHERE: readonly (readonly [name: string, schema: Schema, file: string]
 
 /** What each type is; a schema has a sentence of its own only where it needs one. */
 const ABOUT: Readonly<Record<string, string>> = {
+  PlanDocument: "A plan file as JSON.",
   PriorityName: "How urgent something is, by name.",
   Resources: "What a task takes of a machine.",
   TaskBody: "What a caller may say of a task.",
@@ -387,6 +408,7 @@ export const generatedFiles = (): ReadonlyMap<string, string> =>
   new Map(
     Object.entries({
       "config-input": HEAD("The config as people write it in TypeScript.") + configInput(),
+      "plan-document": HEAD("A plan file as JSON, for the compiler.") + planDocument(),
       ...Object.fromEntries(Object.keys(MODULES).map((module) => [module, shapesOf(module as Module)])),
     }).map(([name, text]) => {
       const path = `src/protocol/generated/${name}.ts`;

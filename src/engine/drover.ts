@@ -54,7 +54,7 @@ import type { FileMedium } from "./files/medium.ts";
 import { openFiles } from "./files/open-file.ts";
 import { createLocalPermits, readGateName } from "./permits/local-permits.ts";
 import { createRemotePermits, type RemotePermits } from "./permits/remote-permits.ts";
-import { createPlans, type Plans } from "./plans/plans.ts";
+import { createPlans, type Plans, waitForPlan } from "./plans/plans.ts";
 import { createSchedules, type Schedules } from "./schedules/schedules.ts";
 import { createPast } from "./snapshots/past.ts";
 import { createSnapshotter } from "./snapshots/snapshotter.ts";
@@ -300,7 +300,7 @@ async function startParts(options: OpenOptions, log: Log, config: Config | null)
   schedules.begin();
   const artifacts = watchArtifacts({ writer, clock: steady, exists: artifactSource.exists, onWarning });
   watch = artifacts;
-  const plans = createPlans({ writer, bodies, clock });
+  const plans: Plans = { ...createPlans({ writer, bodies, clock }), wait: waitForPlan(writer, tasks.waitGroup) };
   const apis = { tasks, plans, workers, remote, permits, schedules, callbacks, localPermits, files, artifacts, tokens };
   return {
     ...apis,

@@ -104,6 +104,14 @@ export type SharedPlans = {
   list(query?: wire.PlansQuery): Promise<wire.PlanPage>;
   /** How far a plan is, task by task. */
   get(id: string, options?: wire.PlanQuery): Promise<wire.PlanView>;
+  /** The plan, once all of its tasks have ended. */
+  wait(
+    id: string,
+    options?: {
+      /** Stops the waiting. */
+      readonly signal?: AbortSignal;
+    },
+  ): Promise<wire.PlanView>;
   /** Cancels what has not ended. */
   cancel(
     id: string,

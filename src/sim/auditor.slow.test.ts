@@ -7,11 +7,12 @@ import { test } from "node:test";
 import type { Config } from "../core/config/config.ts";
 import type { Event, EventKind } from "../core/model/events.ts";
 import type { State } from "../core/model/state.ts";
-import type { Inputs, Plans } from "../engine/index.ts";
+import type { Inputs } from "../engine/index.ts";
+import type { PlanVerbs } from "../engine/plans/index.ts";
 import type { Log } from "../log/log.ts";
 import type { MemoryStore } from "../log/memory/memory-log.ts";
 import { writeHistory } from "./fleet-script.ts";
-import type { Fault, History } from "./history.ts";
+import type { Fault, History, PlanPutStep } from "./history.ts";
 import { type PlantedBug, playHistory } from "./simulate.ts";
 
 const SEEDS = 25;
@@ -88,7 +89,7 @@ const eachInput =
     Object.fromEntries(Object.entries(inputs).map(([key, input]) => [key, { ...input, ...change }]));
 
 /** Calls that tell of plans do something else. */
-const planning = (change: (plans: Plans) => Partial<Plans>) => (): PlantedBug => ({
+const planning = (change: (plans: PlanVerbs) => Partial<PlanVerbs>) => (): PlantedBug => ({
   plans: (plans) => ({ ...plans, ...change(plans) }),
 });
 /** What a plan has done is submitted once more, under other rules. */
@@ -102,8 +103,7 @@ function doneAgain(): PlantedBug {
   };
   return { tamper };
 }
-const withoutLast = (document: unknown): unknown => {
-  const { tasks, ...rest } = document as { tasks: object };
+const withoutLast = ({ tasks, ...rest }: PlanPutStep["document"]): PlanPutStep["document"] => {
   return { ...rest, tasks: Object.fromEntries(Object.entries(tasks).slice(0, -1)) };
 };
 
@@ -386,7 +386,9 @@ const rows: Row[] = [
   {
     name: "a plan is put without one of its tasks",
     rule: "plan-whole",
-    plant: planning(({ put }) => ({ put: (id, document, options) => put(id, withoutLast(document), options) })),
+    plant: planning(({ put }) => ({
+      put: (id, document, options) => put(id, withoutLast(document as PlanPutStep["document"]), options),
+    })),
   },
   {
     name: "a plan is restored without its tasks",

@@ -10,7 +10,8 @@
  */
 import type { MutableState, State } from "../core/model/index.ts";
 import type { DroverError } from "../engine/base/index.ts";
-import type { FileMedium, Inputs, Plans } from "../engine/index.ts";
+import type { FileMedium, Inputs } from "../engine/index.ts";
+import type { PlanVerbs } from "../engine/plans/index.ts";
 import type { Log } from "../log/index.ts";
 import { createMemoryLog, createMemoryStore, type MemoryStore } from "../log/memory/index.ts";
 import { type Clock, nextTurn } from "../std/index.ts";
@@ -37,7 +38,7 @@ export type Plant = {
   readonly log?: (log: Log, store: MemoryStore) => Log;
   readonly clock?: (clock: Clock) => Clock;
   readonly files?: (medium: FileMedium) => FileMedium;
-  readonly plans?: (plans: Plans) => Plans;
+  readonly plans?: (plans: PlanVerbs) => PlanVerbs;
   /** What handlers are shown instead of their inputs. */
   readonly inputs?: (inputs: Inputs) => Inputs;
 };

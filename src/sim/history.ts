@@ -7,7 +7,7 @@
  */
 
 import type { Takes, WorkerSettings } from "../core/model/index.ts";
-import type { BatchInput, PlanOptions, TaskInput } from "../engine/index.ts";
+import type { BatchInput, PlanOptions, Plans, TaskInput } from "../engine/index.ts";
 import type { WorkerOptions } from "../engine/workers/index.ts";
 import type { AppendFault } from "./faulty-log.ts";
 
@@ -35,9 +35,10 @@ export type Act = {
 
 type Task = { readonly task: string };
 type Plan = { readonly plan: string };
+type Document = Parameters<Plans["put"]>[1];
 export type PlanPutStep = Plan & {
   readonly do: "plan-put";
-  readonly document: { readonly tasks: Readonly<Record<string, unknown>> } & Readonly<Record<string, unknown>>;
+  readonly document: Document & { readonly tasks: NonNullable<Document["tasks"]> };
   readonly options: PlanOptions;
   /** The same is put once more in the same turn: that must change nothing. */
   readonly twice: boolean;

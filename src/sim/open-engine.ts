@@ -12,12 +12,13 @@ import { readConfig } from "../core/config/index.ts";
 import { type Command, type Decided, type Event, hasEnded } from "../core/model/index.ts";
 import { type DroverError, refused } from "../engine/base/index.ts";
 import { type Drover, type OpenOptions, openDrover, type PauseBody, type TaskInput } from "../engine/index.ts";
-import { createPlans } from "../engine/plans/index.ts";
+import { createPlans, type PlanVerbs } from "../engine/plans/index.ts";
 import { createBodyStore, readTaskBody } from "../engine/tasks/index.ts";
 import { type Applied, recover, startWriter, type Writer } from "../engine/writer/index.ts";
 
-type Shared = "plans" | "reload" | "snapshot" | "lookForArtifacts" | "close" | "failed" | "state" | "logTime";
+type Shared = "reload" | "snapshot" | "lookForArtifacts" | "close" | "failed" | "state" | "logTime";
 export type SimEngine = Pick<Drover, Shared> & {
+  readonly plans: PlanVerbs;
   cancel(task: string): Promise<unknown>;
   pause(target?: PauseBody): Promise<unknown>;
   resume(target?: PauseBody): Promise<unknown>;

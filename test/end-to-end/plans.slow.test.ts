@@ -85,7 +85,7 @@ test("a plan of which no task came into the log is put again by a scoped token",
 test("every mistake of a document is in details, with its path, and nothing is put", async () => {
   await using at = await openServer();
   const bad = { tasks: { a: { run: "x", needs: "b" }, c: { cmd: "x" } } };
-  const { status, problem } = await at.ask("putPlan", { params, query: {}, body: bad });
+  const { status, problem } = await at.ask("putPlan", { params, query: {}, body: bad as object });
   assert.equal(status, 400);
   const problems = (problem.details?.problems ?? []) as { path: string }[];
   assert.deepEqual(problems.map(({ path }) => path).sort(), ["tasks.a.needs", "tasks.c.cmd"]);

@@ -60,7 +60,7 @@ test("a command uses no tokens unless the plan says so: no budget holds it", asy
     free: { run: "make" },
     paid: { run: "make", tokens: 5 },
     agent: { preset: "claude", prompt: "make" },
-  };
+  } as const;
   await kit.drover.plans.put("mixed", { defaults: { project: "p", type: "code" }, tasks });
   await kit.settle();
   const { tasks: shown } = await kit.drover.plans.get("mixed");
@@ -269,7 +269,7 @@ test("what failed is left alone if that is asked; what is no longer there is can
   await using kit = await createTestDrover();
   const { drover } = kit;
   await working(kit, (name) => (name === "a" ? failing("no") : null));
-  const file = { tasks: { a: "true", b: { run: "true", needs: "a" }, c: { run: "true", approval: true } } };
+  const file = { tasks: { a: "true", b: { run: "true", needs: "a" }, c: { run: "true", approval: true } } } as const;
   await drover.plans.put("p", file);
   await kit.settle();
   const left = await drover.plans.put("p", file, { retryFailed: false });
@@ -309,7 +309,7 @@ test("every mistake is reported at once, and nothing is put", async () => {
     return error.code === "bad_request" && /and 2 more: see details.problems/.test(error.message);
   });
   await assert.rejects(drover.plans.put("p", { ...FILE, name: "q" }), { code: "bad_request", message: /name is "q"/ });
-  await assert.rejects(drover.plans.put("p", null), { code: "bad_request" });
+  await assert.rejects(drover.plans.put("p", null as never), { code: "bad_request" });
   await assert.rejects(drover.plans.put("p q", FILE), { code: "bad_request" });
   assert.equal(drover.state.plans.size + drover.state.tasks.size, 0);
 });

@@ -6,13 +6,22 @@
 import { name, type Seq, text } from "../../core/base/index.ts";
 import { groupOfPlan } from "../../core/lifecycle/index.ts";
 import { hasEnded, type Plan, type State } from "../../core/model/index.ts";
-import type { PlanChanged, PlanPage, PlanPut, PlanStatus, PlanSummary, PlanView } from "../../protocol/index.ts";
+import type {
+  PlanChanged,
+  PlanDocument,
+  PlanPage,
+  PlanPut,
+  PlanStatus,
+  PlanSummary,
+  PlanView,
+} from "../../protocol/index.ts";
 import * as s from "../../protocol/schema/index.ts";
 import { PAGE_DEFAULT, PLAN_ID_MAX, planFilterFields, planQuery, putPlanFields } from "../../protocol/shapes/index.ts";
 import { type Clock, present } from "../../std/index.ts";
 import { readBody, readOptions } from "../base/call-options.ts";
 import { accepted, refused } from "../base/drover-error.ts";
 import type { BodyStore } from "../tasks/body-store.ts";
+import type { GroupApi } from "../tasks/groups.ts";
 import { onceDurable, type Writer } from "../writer/writer.ts";
 import { currentTasks, planSummary, planView, tasksOf } from "./plan-view.ts";
 import { type PlanGuard, putPlan } from "./put-plan.ts";
@@ -50,7 +59,7 @@ export type PlanFilter = {
 /** Tasks that are put as one. */
 export type Plans = {
   /** Runs a plan or goes on with it; the document is a plan file as JSON. All of it is taken, or nothing. */
-  put(id: string, document: unknown, options?: PlanOptions, guard?: PlanGuard): Promise<PlanPut>;
+  put(id: string, document: PlanDocument, options?: PlanOptions, guard?: PlanGuard): Promise<PlanPut>;
   /** A page of plans, the one that was put last first. */
   list(filter?: PlanFilter): Promise<PlanPage>;
   /** How far a plan is, task by task. */
@@ -59,6 +68,14 @@ export type Plans = {
     options?: {
       /** Whether the answer has the document that was put last, if the log has it still. */
       readonly document?: boolean;
+    },
+  ): Promise<PlanView>;
+  /** The plan, once all of its tasks have ended. */
+  wait(
+    id: string,
+    options?: {
+      /** Stops the waiting. */
+      readonly signal?: AbortSignal;
     },
   ): Promise<PlanView>;
   /** Cancels what has not ended. */
@@ -98,15 +115,13 @@ type Sources = {
   readonly clock: Pick<Clock, "stopwatch">;
 };
 
-export function createPlans({ writer, bodies, clock }: Sources): Plans {
+/** All but waiting, which takes an engine that tells of ends. */
+export type PlanVerbs = Omit<Plans, "wait">;
+
+export function createPlans({ writer, bodies, clock }: Sources): PlanVerbs {
   const { state } = writer;
 
-  function find(given: unknown): Plan {
-    const id = accepted(readId(given, "planId"));
-    const plan = state.plans.get(id);
-    if (plan === undefined) throw refused({ type: "plan-unknown", plan: id });
-    return plan;
-  }
+  const find = (given: unknown): Plan => findPlan(state, given);
 
   async function put(given: string, document: unknown, options: PlanOptions = {}, guard?: PlanGuard): Promise<PlanPut> {
     const id = accepted(readId(given, "planId"));
@@ -170,6 +185,23 @@ export function createPlans({ writer, bodies, clock }: Sources): Plans {
       return { status: "removed", id: plan.id };
     },
   };
+}
+
+/** Waits as one waits for a group. */
+export const waitForPlan =
+  (writer: Writer, waitGroup: GroupApi["waitGroup"]): Plans["wait"] =>
+  async (id, options) => {
+    const { state } = writer;
+    const plan = findPlan(state, id);
+    await waitGroup(groupOfPlan(plan.id), options);
+    return onceDurable(writer, () => planView(state, plan));
+  };
+
+function findPlan({ plans }: State, given: unknown): Plan {
+  const id = accepted(readId(given, "planId"));
+  const plan = plans.get(id);
+  if (plan === undefined) throw refused({ type: "plan-unknown", plan: id });
+  return plan;
 }
 
 function pageOf(state: State, only: Pick<PlanFilter, "agentId" | "project">, before: number, limit: number): PlanPage {

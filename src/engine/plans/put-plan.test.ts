@@ -124,7 +124,7 @@ test("a report is written once more when what it reports on is run again, and so
   const { plans } = kit.drover;
   let isBad = true;
   const started = await working(kit, (name) => (name === "build" && isBad ? failing("no") : null));
-  const report = { run: "report", needs: "build", onDependencyFailure: "run" };
+  const report = { run: "report", needs: "build", onDependencyFailure: "run" } as const;
   const document = { tasks: { build: "make", report, mail: { run: "mail", needs: "report" }, other: "true" } };
   await plans.put("p", document);
   await kit.settle();

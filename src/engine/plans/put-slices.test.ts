@@ -97,6 +97,22 @@ test("what a caller does with a document after the call is nothing to the plan",
   assert.deepEqual(document, large("echo"));
 });
 
+test("a program waits for the end of a plan, and may stop waiting", async () => {
+  await using kit = await createTestDrover();
+  const { plans } = kit.drover;
+  await plans.put("p", { tasks: { a: "a", b: { run: "b", needs: "a" } } });
+  const waiting = plans.wait("p");
+  const gone = new AbortController();
+  const stopped = plans.wait("p", { signal: gone.signal });
+  gone.abort(new Error("no longer"));
+  await assert.rejects(stopped, /no longer/);
+  await kit.drover.worker({ id: "w", slots: 1 }, () => null);
+  await kit.settle();
+  assert.deepEqual((({ state, counts }) => [state, counts.done])(await waiting), ["done", 2]);
+  assert.equal((await plans.wait("p")).state, "done", "at once, when it has ended");
+  await assert.rejects(plans.wait("q"), { code: "not_found" });
+});
+
 test("who may put a plan is asked when it was read, and once more when it is carried out", async () => {
   await using kit = await createTestDrover();
   const { plans, state } = kit.drover;

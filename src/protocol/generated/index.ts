@@ -2,7 +2,6 @@
 
 export type { EventKind } from "../../core/model/index.ts";
 export type { AnyEvent, EventJson, EventPage } from "../shapes/events.ts";
-export type { PlanDocument } from "../shapes/plans.ts";
 export type { ConfigPatchBody, SchedulerConfig } from "../shapes/scheduler.ts";
 export type { WireCode, WireError } from "../wire/codes.ts";
 export type { FileContent, FileSource } from "../wire/file-content.ts";
@@ -16,6 +15,7 @@ export type * from "./files.ts";
 export type * from "./groups.ts";
 export type * from "./loops.ts";
 export type * from "./permits.ts";
+export type * from "./plan-document.ts";
 export type * from "./plans.ts";
 export type * from "./projects.ts";
 export type * from "./scheduler.ts";

@@ -1,6 +1,7 @@
 /**
  * Plans on the wire: tasks that are put as one, and go on as one.
  */
+import type { PlanDocument } from "../generated/plan-document.ts";
 import type * as wire from "../generated/plans.ts";
 import * as s from "../schema/schema.ts";
 import { PAGE_MAX } from "../wire/endpoints.ts";
@@ -12,11 +13,9 @@ export const PLAN_ID_MAX = 100;
 const PLAN_TASKS_MAX = 10_000;
 const taskName = (): s.Schema<string> => s.text(1, 1024);
 
-/** A plan file as JSON. */
-export type PlanDocument = Readonly<Record<string, unknown>>;
 /** What it holds is read by the plan's own rules, which report every mistake at once. */
 export const planDocument: s.Schema<PlanDocument> = s.described(
-  s.anyObject(),
+  s.anyObject() as s.Schema<PlanDocument>,
   "A plan file as JSON: tasks, defaults and all else that docs/guide/plan-files.md tells of.",
   { examples: [{ tasks: { build: { run: "make" }, test: { run: "make test", needs: ["build"] } } }] },
 );
