@@ -138,7 +138,8 @@ async function perform(work: Work): Promise<ExecOutcome> {
     outcome = refusedOutcome(error);
   } finally {
     const isGoingOn = outcome.outcome === "again" || outcome.outcome === "ask";
-    if (workspace !== null) report = (await tools.worktrees?.close(workspace, { isGoingOn })) ?? null;
+    const isDone = outcome.outcome === "done";
+    if (workspace !== null) report = (await tools.worktrees?.close(workspace, { isGoingOn, isDone })) ?? null;
     await place.end().catch((error) => tools.setup.onWarning(`the place of a run stays: ${error.message}`));
   }
   if (report !== null) noteWorkspace(work, report);

@@ -149,7 +149,24 @@ test("works are merged in the order that is given, into the base that is given",
   const flow = { base: "next", merge: ["two", "one"] };
   const merged = await run(world, "merged", script, flow, { one, two });
   assert.equal(said(merged), "1\n2\n3\nMerge the work of one\nMerge the work of two\nthree");
-  assert.equal(workspaceOf(merged).isKept, false);
+});
+
+test("what was only merged is kept for those who begin from it, once the task is done; sooner it is not", async (t) => {
+  const repo = createRepo(t);
+  const world = worldIn(t, repo);
+  const one = await run(world, "one", "echo 1 > one");
+  const two = await run(world, "two", "echo 2 > two");
+  const before = [trees(repo.repo), branches(repo.repo)];
+  const flow = { merge: ["one", "two"] };
+  assert.equal((await run(world, "bad", "exit 1", flow, { one, two })).outcome, "failed");
+  assert.deepEqual([trees(repo.repo), branches(repo.repo)], before);
+  const both = await run(world, "both", "cat one two", flow, { one, two });
+  const { isKept, branch, commits, changedCount } = workspaceOf(both);
+  assert.deepEqual([isKept, branch, commits, changedCount], [true, "drover/both", 2, 0]);
+  assert.equal((await world.handler.sweep()).worktreesRemoved.length, 0);
+  git(repo.repo, "reflog", "expire", "--expire=now", "--all");
+  git(repo.repo, "gc", "--quiet", "--prune=now");
+  assert.equal(said(await run(world, "ship", "cat one two", { from: "both" }, { both })), "1\n2");
 });
 
 test("a conflict fails the task for good, names the files, and leaves nothing", async (t) => {

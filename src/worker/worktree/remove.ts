@@ -6,7 +6,7 @@ import { rm } from "node:fs/promises";
 import { tipOf } from "./commits.ts";
 import { git } from "./git.ts";
 import { withRepositoryLock } from "./lock.ts";
-import { dropNote, type TreeNote } from "./state.ts";
+import { beforeWork, dropNote, type TreeNote } from "./state.ts";
 
 /** What a person has decided; nothing else takes work away. */
 type Removal = {
@@ -21,7 +21,7 @@ export async function removeTree(
   note: TreeNote,
   { force = false, dropsBranch = false }: Removal = {},
 ): Promise<void> {
-  const { gitDirectory, path, branch, base, state } = note;
+  const { gitDirectory, path, branch, state } = note;
   // With its repository nothing is left of it but files.
   if (force && !existsSync(gitDirectory)) await rm(path, { recursive: true, force: true });
   else
@@ -31,7 +31,7 @@ export async function removeTree(
       // Without force git itself refuses a tree that is not clean: a second opinion that costs nothing.
       if (existsSync(path)) await git(gitDirectory, ["worktree", "remove", ...(force ? ["--force"] : []), path]);
       else await git(gitDirectory, ["worktree", "prune"]);
-      await dropBranch(gitDirectory, branch, dropsBranch ? null : base);
+      await dropBranch(gitDirectory, branch, dropsBranch ? null : beforeWork(note));
     });
   await dropNote(root, note);
 }

@@ -3,8 +3,9 @@
  * of it since.
  *
  * There is work in it that is nowhere else if something is modified, added or untracked, if there are commits the base
- * does not have (on its branch or wherever its HEAD is now), or if a merge or rebase is under way. Such a tree is never
- * removed. Files that git ignores do not count: build results and copied settings are in every tree.
+ * does not have (on its branch or wherever its HEAD is now), or if a merge or rebase is under way. What it merged at
+ * its beginning is work too once its task is done: no other branch has those commits. Such a tree is never removed.
+ * Files that git ignores do not count: build results and copied settings are in every tree.
  */
 import { existsSync } from "node:fs";
 import { readdir, readFile, rm, stat } from "node:fs/promises";
@@ -93,11 +94,15 @@ export type TreeState = {
 const CHANGED_LISTED_MAX = 500;
 const UNDER_WAY = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply"];
 
-export async function stateOfTree({ path, base, branch }: TreeNote): Promise<TreeState> {
+/** The commit before its work. What it merged is no work until it is kept: another attempt merges it again. */
+export const beforeWork = ({ base, onto = base, state }: TreeNote): string => (state === "kept" ? onto : base);
+
+export async function stateOfTree(note: TreeNote): Promise<TreeState> {
+  const { path, base } = note;
   const [status, tracked, commits, isBusy] = await Promise.all([
     statusOf(path),
     git(path, ["diff", "--name-only", "-z", "--no-renames", "--ignore-submodules=none", base]).then(fromZeros),
-    countCommits(path, base, branch),
+    countCommits(note),
     isUnderWay(path),
   ]);
   const untracked = status.filter((line) => line.startsWith("?? ")).map((line) => line.slice(3));
@@ -117,9 +122,13 @@ export async function isUnderWay(path: string): Promise<boolean> {
   return UNDER_WAY.some((name) => existsSync(join(directory, name)));
 }
 
-/** Those that the base does not have, wherever HEAD is now. The child may have deleted or renamed the branch. */
-async function countCommits(path: string, base: string, branch: string): Promise<number> {
+/** Its merges and its own, wherever HEAD is now. The child may have deleted or renamed the branch. */
+async function countCommits(note: TreeNote): Promise<number> {
+  const { path, base, branch } = note;
   const ref = `refs/heads/${branch}`;
   const isThere = (await git(path, ["for-each-ref", "--format=%(refname)", ref])).trim() === ref;
-  return Number(await git(path, ["rev-list", "--count", "HEAD", ...(isThere ? [ref] : []), `^${base}`]));
+  const count = async (words: readonly string[]): Promise<number> =>
+    Number(await git(path, ["rev-list", "--count", ...words]));
+  const own = await count(["HEAD", ...(isThere ? [ref] : []), `^${base}`]);
+  return own + (await count(["--first-parent", base, `^${beforeWork(note)}`]));
 }

@@ -24,7 +24,7 @@ import { withRepositoryLock } from "./lock.ts";
 import { refused, WorkspaceRefusal } from "./refusal.ts";
 import { removeTree } from "./remove.ts";
 import { type Begun, resolveBase, startingCommit, type TreeStart } from "./start.ts";
-import { branchOfTree, readNotes, stateOfTree, type TreeNote, type TreeState, writeNote } from "./state.ts";
+import { beforeWork, branchOfTree, readNotes, stateOfTree, type TreeNote, type TreeState, writeNote } from "./state.ts";
 
 export type Workspace = {
   /** Where the child runs: the same place inside the worktree as `cwd` has inside the repository. */
@@ -47,11 +47,12 @@ export type WorkspaceReport = Omit<TreeState, "isClean"> & {
 };
 type TreeSweep = { readonly removed: string[]; readonly kept: string[]; readonly problems: string[] };
 type TreeRun = Pick<TreeNote, "taskId" | "plan" | "task" | "attempt" | "runId">;
+type Closing = { readonly isGoingOn?: boolean; readonly isDone?: boolean };
 export type Worktrees = {
   /** A new one; or, for a task that goes on, the one it was in. */
   open(run: TreeRun, start?: TreeStart & { readonly goesOn?: boolean }): Promise<Workspace>;
-  /** Removes it if there is no work in it, unless its task goes on. */
-  close(workspace: Workspace, how?: { readonly isGoingOn: boolean }): Promise<WorkspaceReport>;
+  /** Removes it if there is no work in it, unless its task goes on. Merges alone are work of a task that is done. */
+  close(workspace: Workspace, how?: Closing): Promise<WorkspaceReport>;
   /** The same for those whose worker is gone. */
   sweep(): Promise<TreeSweep>;
   /** The same for one that waits for its task to go on, which it does no more. */
@@ -190,7 +191,8 @@ export function createWorktrees({ cwd, base, root, owner, table, ...options }: W
     throw new WorkspaceRefusal("failed", `there are ${NAMES_MAX} worktrees or branches named ${first} already`);
   }
 
-  async function close({ note }: Workspace, { isGoingOn } = { isGoingOn: false }): Promise<WorkspaceReport> {
+  async function close(workspace: Workspace, { isGoingOn = false, isDone = false }: Closing = {}) {
+    const note: TreeNote = isDone ? { ...workspace.note, state: "kept" } : workspace.note;
     const { path, branch, base: begun } = note;
     const where = { path, branch, base: begun, host: hostname() };
     try {
@@ -285,10 +287,11 @@ const notCommitted = ({ inside, top }: Repository, base: string): WorkspaceRefus
 const nameOf = ({ from, base: own }: TreeStart, base: string): string => from?.branch ?? from?.base ?? own ?? base;
 
 /** Of a tree that its child has removed. */
-async function leftOnBranch({ gitDirectory, branch, base }: TreeNote): Promise<{ commits: number; commit?: string }> {
+async function leftOnBranch(note: TreeNote): Promise<{ commits: number; commit?: string }> {
+  const { gitDirectory, branch } = note;
   const commit = await tipOf(gitDirectory, branch);
   if (commit === null) return { commits: 0 };
-  return { commits: Number(await git(gitDirectory, ["rev-list", "--count", commit, `^${base}`])), commit };
+  return { commits: Number(await git(gitDirectory, ["rev-list", "--count", commit, `^${beforeWork(note)}`])), commit };
 }
 
 /** False if it is there already. */
