@@ -47,6 +47,7 @@ type Joining = {
   /** The file of the plan; null where only the server knows it. */
   readonly file: string | null;
   readonly tasks: readonly PlanTask[] | null;
+  readonly watched: JoinRequest["watched"];
   readonly approved: ReadonlySet<string>;
   readonly clock: Clock;
   /** How the plan stands when the watching begins: as it is put, or as it is. */
@@ -54,7 +55,7 @@ type Joining = {
 };
 
 export async function joinPlan(joining: Joining): Promise<ExitCode> {
-  const { call, server, name, tasks, approved, clock, file } = joining;
+  const { call, server, name, tasks, watched, approved, clock, file } = joining;
   const { flags, terminal, output } = call;
   const startedAt = terminal.now();
   const over = new AbortController();
@@ -70,7 +71,8 @@ export async function joinPlan(joining: Joining): Promise<ExitCode> {
   for (const warning of view.warnings ?? []) show.noted(warning);
   const leaving = interruptions({ call, name, link, show, detach: () => over.abort() });
   try {
-    const request: JoinRequest = { link, view, tasks, approved, observer: show, tails, clock, rest, signal };
+    const shown = { observer: show, tails };
+    const request: JoinRequest = { link, view, tasks, watched, approved, ...shown, clock, rest, signal };
     const { runState, end: ended } = await watchPlan(request);
     show.end();
     const end: RunEnd = leaving.isCancelled() && ended.kind === "over" ? { kind: "interrupted" } : ended;

@@ -95,6 +95,24 @@ describe("a plan on a server", LIMIT, () => {
     );
   });
 
+  test("goes on as it is when somebody asks for some of its tasks, who waits for these alone", async () => {
+    using place = planDirectory(`tasks:
+  long: { run: "read line < go; echo long >> ran" }
+  fast: { run: "echo fast >> ran" }
+  last: { run: "echo last >> ran", needs: [long, fast] }`);
+    await using server = await served(["--slots", "3"], { directory: place.directory });
+    place.pipe("go");
+    const whole = place.start();
+    await whole.terminal.saw("done      fast");
+    const some = await place.run(["--only", "fast"]);
+    assert.match(some.out, /all of it \(1 task\) was done before/);
+    assert.equal(some.code, 0);
+    await place.letGo("go");
+    assert.equal((await whole.ended).code, 0);
+    assert.deepEqual(place.ran(), ["fast", "long", "last"]);
+    await server.stop();
+  });
+
   test("is left alone with --alone; flags of a run alone are refused", async () => {
     using place = planDirectory("tasks: { a: echo a >> ran }");
     await using server = await serverIn(place);

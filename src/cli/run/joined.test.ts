@@ -76,6 +76,7 @@ async function watched(
     link,
     view,
     tasks: null,
+    watched: null,
     approved: new Set(more.approves === undefined ? [] : [more.approves]),
     observer: {
       begun: () => {},

@@ -23,6 +23,8 @@ export type JoinRequest = {
   readonly view: PlanView;
   /** The tasks as the file has them; null where only the server knows the plan. */
   readonly tasks: readonly PlanTask[] | null;
+  /** The names of those that are waited for, of a plan of which only some were asked for; null: all of them. */
+  readonly watched: ReadonlySet<string> | null;
   /** The names of the tasks whose questions are answered with yes. */
   readonly approved: ReadonlySet<string>;
   readonly observer: RunObserver;
@@ -39,11 +41,14 @@ const QUIET_AGAIN_MS = 60_000;
 const POLL_MS = 1000;
 
 export async function watchPlan(request: JoinRequest): Promise<{ readonly runState: RunState; readonly end: RunEnd }> {
-  const runState = createRunState(rowsOf(request.view, request.tasks));
+  const runState = createRunState(watchedIn(request, rowsOf(request.view, request.tasks)));
   request.observer.begun(runState);
   if (runState.isOver()) return { runState, end: { kind: "over" } };
   return { runState, end: await watch(request, runState) };
 }
+
+const watchedIn = ({ watched }: JoinRequest, rows: Row[]): Row[] =>
+  watched === null ? rows : rows.filter(({ name }) => watched.has(name));
 
 async function watch(request: JoinRequest, runState: RunState): Promise<RunEnd> {
   const { link, view, observer, tails, clock, approved, signal } = request;
@@ -105,7 +110,7 @@ async function watch(request: JoinRequest, runState: RunState): Promise<RunEnd> 
 
   /** Somebody has put it with other tasks: from now on these are watched too. True if they are others. */
   function follow(now: PlanView): boolean {
-    const { added, gone } = runState.replan(rowsOf(now, null));
+    const { added, gone } = runState.replan(watchedIn(request, rowsOf(now, null)));
     for (const { id } of added) since.set(id, now.seq);
     if (added.length + gone === 0) return false;
     const words = [

@@ -132,6 +132,7 @@ async function putAndWatch({ call, server, plan, tasks, clock }: Putting): Promi
     tasks,
     clock,
     file: call.args[0] ?? "",
+    watched: only === undefined ? null : new Set(tasks.map((task) => task.name)),
     approved: new Set(flags.approve),
     begin: (link) =>
       link.client().plans.put(name, document, { ...given({ only, retryFailed, failFast, fresh }), ...at }),

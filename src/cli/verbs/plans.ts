@@ -172,6 +172,7 @@ async function attach(call: Call<PlanFlags>, server: ServerChoice, name: string)
     name,
     file: null,
     tasks: null,
+    watched: null,
     approved: new Set(),
     clock: realClock,
     begin: (link) => link.client().plans.get(name),

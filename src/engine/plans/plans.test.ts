@@ -177,7 +177,7 @@ test("what is left out of a put is part of the plan all the same, and is not don
   await kit.settle();
   const { gone: _, ...rest } = tasks;
   const some = await plans.put("p", { tasks: rest }, { only: ["a"] });
-  assert.deepEqual([some.total, some.kept], [1, 1]);
+  assert.deepEqual([some.total, some.kept], [2, 2]);
   await kit.clock.advance(60_000);
   const all = await plans.put("p", { tasks });
   assert.deepEqual([all.kept, all.submitted], [2, 1], "what was taken out of the document had its own time");
@@ -275,7 +275,9 @@ test("what failed is left alone if that is asked; what is no longer there is can
   const left = await drover.plans.put("p", file, { retryFailed: false });
   assert.deepEqual([left.kept, left.retried], [3, 0]);
   const only = await drover.plans.put("p", file, { only: ["a"], retryFailed: false });
-  assert.deepEqual([only.total, only.cancelled, only.state], [1, 1, "failed"], "c waited for an approval");
+  assert.deepEqual([only.total, only.cancelled, only.state], [3, 0, "running"], "c still waits for its approval");
+  const other = await drover.plans.put("p", { tasks: { a: "true" } }, { retryFailed: false });
+  assert.deepEqual([other.total, other.cancelled, other.state], [1, 1, "failed"], "c is no part of it any more");
   await assert.rejects(drover.plans.put("p", file, { only: ["d"] }), {
     code: "bad_request",
     message: /only\[0\] is "d"/,

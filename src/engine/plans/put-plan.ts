@@ -287,12 +287,25 @@ function* matching(
   const legacy = options.adopt === true ? [...legacyIn(state, id)] : [];
   const done = options.fresh === true ? [] : legacy.filter(({ phase }) => phase === "done");
   const among = (run: number, all: readonly Matched[]): Match => {
-    const matched = only === null ? all : all.filter(({ task }) => only.has(task));
-    const left = only === null ? [] : all.filter((one) => !only.has(one.task) && isIn(state, id, one.id));
+    const isChosen = ({ task }: Matched): boolean => only === null || only.has(task);
+    const left = all.filter((one) => !isChosen(one) && isIn(state, id, one.id));
+    // A log of one plan alone runs what was chosen and nothing else. On a server the rest goes on as it is.
+    const goesOn = options.adopt === true ? [] : left;
+    const kept = new Set(goesOn);
+    const matched = all
+      .filter((one) => isChosen(one) || kept.has(one))
+      .map((one): Matched => (kept.has(one) ? { ...one, fate: "keep" } : one));
     const mine = new Set(matched.map((one) => one.id));
     const live = [...known, ...legacy].filter((task) => !mine.has(task.id) && !hasEnded(task.phase));
     const strays = live.map((task) => task.id as TaskId).reverse();
-    return { seq, known, run, matched, others: left.map((one) => one.id as TaskId), strays };
+    return {
+      seq,
+      known,
+      run,
+      matched,
+      others: left.filter((one) => !kept.has(one)).map((one) => one.id as TaskId),
+      strays,
+    };
   };
   const isTaken = (task: string): boolean => isKnown(state, task);
   const prefix = prefixOf(id, lastRun || 1);
