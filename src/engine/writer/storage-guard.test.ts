@@ -228,9 +228,9 @@ test("that a plan is cut or renewed counts, and is never refused", async () => {
   await using kit = await createTestDrover({ config: { projects: { default: { bytesPerMinute: KIB } } } });
   const { plans, state } = kit.drover;
   await plans.put("p", { tasks: { a: "true" } });
-  const guard = createStorageGuard({ state, log: createMemoryLog() });
   const keeper = { project: projectId("default"), agent: null };
   for (const type of ["cut-plan", "renew-plan"] as const) {
+    const guard = createStorageGuard({ state, log: createMemoryLog() });
     for (let times = 0; times < 20; times++) assert.equal(guard.weigh({ type, plan: "p" }, 0), null);
     assert.equal(guard.room(keeper, 10, 0)?.type, "bytes-per-minute");
   }
