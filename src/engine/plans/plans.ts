@@ -5,7 +5,7 @@
  */
 import { name, type Seq, text } from "../../core/base/index.ts";
 import { groupOfPlan } from "../../core/lifecycle/index.ts";
-import { hasEnded, type Plan, type State } from "../../core/model/index.ts";
+import { hasEnded, type Plan, type State, type Task } from "../../core/model/index.ts";
 import type {
   PlanChanged,
   PlanDocument,
@@ -17,14 +17,18 @@ import type {
 } from "../../protocol/index.ts";
 import * as s from "../../protocol/schema/index.ts";
 import { PAGE_DEFAULT, PLAN_ID_MAX, planFilterFields, planQuery, putPlanFields } from "../../protocol/shapes/index.ts";
-import { type Clock, present } from "../../std/index.ts";
+import { type Clock, nextTurn, present } from "../../std/index.ts";
 import { readBody, readOptions } from "../base/call-options.ts";
 import { accepted, refused } from "../base/drover-error.ts";
 import type { BodyStore } from "../tasks/body-store.ts";
 import type { GroupApi } from "../tasks/groups.ts";
+import { treeOf } from "../tasks/read-tasks.ts";
 import { onceDurable, type Writer } from "../writer/writer.ts";
 import { currentTasks, planSummary, planView, tasksOf } from "./plan-view.ts";
 import { type PlanGuard, putPlan } from "./put-plan.ts";
+
+const CANCELLED_AT_ONCE = 250;
+const isGrown = ({ links }: Task): boolean => links?.ofRunning === true;
 
 /** How a plan is put. */
 export type PlanOptions = {
@@ -78,7 +82,7 @@ export type Plans = {
       readonly signal?: AbortSignal;
     },
   ): Promise<PlanView>;
-  /** Cancels what has not ended. */
+  /** Cancels what has not ended, and what its tasks have submitted. */
   cancel(
     id: string,
     options?: {
@@ -141,8 +145,14 @@ export function createPlans({ writer, bodies, clock }: Sources): PlanVerbs {
     const live = [...tasksOf(state, plan)].filter((task) => !hasEnded(task));
     // Those that wait for others first: they are cancelled, not skipped.
     const ids = live.map((task) => task.id).reverse();
-    const count = ids.filter((task) => writer.execute({ type: "cancel-task", task, reason }).ok).length;
+    let count = ids.filter((task) => writer.execute({ type: "cancel-task", task, reason }).ok).length;
     accepted(writer.execute({ type: "cut-plan", plan: plan.id }));
+    // What its tasks have submitted may be much more.
+    const grown = [...tasksOf(state, plan)].flatMap((task) => treeOf(state, task.id)).filter(isGrown);
+    for (const [index, task] of grown.reverse().entries()) {
+      if (!hasEnded(task) && writer.execute({ type: "cancel-task", task: task.id, reason }).ok) count++;
+      if (index % CANCELLED_AT_ONCE === CANCELLED_AT_ONCE - 1) await nextTurn();
+    }
     return onceDurable(writer, () => ({ ...planSummary(state, plan), count }));
   }
 

@@ -286,3 +286,28 @@ test("a run of a plan and a plan that is called like it share no task", async ()
   }
   sound(kit);
 });
+
+test("a plan is cancelled with all that its tasks have submitted, and nothing else is", async () => {
+  await using kit = await createTestDrover();
+  const { drover } = kit;
+  await drover.worker({ id: "w", slots: 10 }, async ({ taskId, params }, { submit, signal }) => {
+    if (taskId === "other" || taskId === "grown") await submit({ id: `${taskId}-child`, action: "x" });
+    if (params?.task === "a") await submit({ id: "grown", action: "x" });
+    return taskId === "other"
+      ? null
+      : new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("stopped"))));
+  });
+  await drover.submit({ id: "other", agentId: "me", action: "x" });
+  await kit.settle();
+  await drover.plans.put("p", { tasks: { a: "true", b: { run: "true", needs: "a" } } });
+  await kit.settle();
+  const { count } = await drover.plans.cancel("p");
+  await kit.settle();
+  const states = await Promise.all(
+    ["grown", "grown-child", "other", "other-child"].map(
+      async (id) => (await drover.task(id).catch(() => null))?.state,
+    ),
+  );
+  assert.deepEqual([count, states], [4, ["cancelled", "cancelled", "done", "running"]]);
+  sound(kit);
+});

@@ -296,7 +296,7 @@ export function candidates(state: State, wanted: Omit<Matcher, "matches">): Iter
 }
 
 /** A task and all below it, in the order of submission. */
-function treeOf({ tasks, children }: State, root: TaskId): Task[] {
+export function treeOf({ tasks, children }: State, root: TaskId): Task[] {
   const top = tasks.get(root);
   const found: Task[] = top === undefined ? [] : [top];
   // The root itself may be gone while its children are there. What is found last is looked below of last.
