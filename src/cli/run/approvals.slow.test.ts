@@ -48,3 +48,19 @@ test("a plan on a server that --fail-fast has paused says how it goes on by its 
   assert.match(out, /\(--fail-fast\)\. .*drover plan plan --resume goes on without it, .*--retry tries it again/);
   await server.stop();
 });
+
+test("a task that must be approved from the start is told of while others run, alone and on a server", {
+  timeout: 60_000,
+}, async () => {
+  using place = planDirectory(`tasks:
+  slow: { run: echo slow }
+  ask: { run: echo hi, approval: { question: Which colour? } }`);
+  const order = /parked +ask +Which colour\?\n[\s\S]*done +slow/;
+  assert.match((await place.run()).out, order);
+  using other = planDirectory(place.read("plan.yml"));
+  await using server = await served(["--slots", "1"], { directory: other.directory });
+  const { out } = await other.run(["--approve", "ask"]);
+  assert.match(out, order);
+  assert.match(out, /parked +ask[\s\S]*approved +ask\n[\s\S]*done +ask/);
+  await server.stop();
+});

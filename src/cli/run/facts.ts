@@ -3,6 +3,7 @@
  */
 import { EXEC_WORKTREE } from "../../core/fleet/index.ts";
 import type { AnyEvent } from "../../protocol/index.ts";
+import { asTyped } from "../shell/problem.ts";
 import { type Fact, newRow, type Row } from "./state.ts";
 
 export function factOf({ at, payload }: Pick<AnyEvent<number>, "at" | "payload">): Fact | null {
@@ -19,6 +20,8 @@ export function factOf({ at, payload }: Pick<AnyEvent<number>, "at" | "payload">
       return { kind: "again", id: payload.task, at, why: payload.error, until: payload.restUntil };
     case "task-parked":
       return { kind: "parked", id: payload.task, at, why: payload.question ?? "" };
+    case "task-approved":
+      return { kind: "approved", id: payload.task, at };
     case "round-ended":
       return { kind: "round", id: payload.task, at, note: payload.note };
     case "attempt-lost":
@@ -75,7 +78,8 @@ export function pauseAfter(
   if (!("plan" in payload) || payload.plan !== plan) return before;
   switch (payload.kind) {
     case "plan-paused":
-      if (payload.cause === "asked") noted(`the plan is paused, and what runs may end: drover plan ${plan} --resume`);
+      if (payload.cause === "asked")
+        noted(`the plan is paused, and what runs may end: ${asTyped(`drover plan ${plan} --resume`)}`);
       return payload.cause;
     // Who puts it again after a failure wants it to go on; what somebody has paused stays so.
     case "plan-put":

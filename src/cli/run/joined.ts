@@ -9,6 +9,7 @@ import { ClientError } from "../../client/index.ts";
 import type { PlanTask } from "../../plan/index.ts";
 import type { PlanTaskView, PlanView } from "../../protocol/index.ts";
 import { type Clock, present, ringAfter } from "../../std/index.ts";
+import { asTyped } from "../shell/problem.ts";
 import { factOf, grownIn, type PausedBy, pauseAfter } from "./facts.ts";
 import { waitsFor } from "./lines.ts";
 import { isAway, type Link } from "./link.ts";
@@ -85,6 +86,13 @@ async function watch(request: JoinRequest, runState: RunState): Promise<RunEnd> 
 
   async function approve({ id, name }: Row): Promise<void> {
     if (approved.has(name)) await link.call((client) => client.approve(id, { signal: until }));
+  }
+
+  /** Of one that has been parked before it was watched. */
+  async function meet(row: Row): Promise<void> {
+    const { id, why } = row;
+    const at = Date.now();
+    await apply((await awaitsChildren(id)) ? { kind: "awaiting", id, at } : { kind: "parked", id, at, why });
   }
 
   /** How a plan is shown does not tell one that waits for its children from one that waits for a person. */
@@ -179,9 +187,7 @@ async function watch(request: JoinRequest, runState: RunState): Promise<RunEnd> 
   });
   const fail = (error: unknown): void => (until.aborted ? undefined : ended.reject(error));
   try {
-    for (const row of runState.rows.filter(({ state }) => state === "parked"))
-      if (await awaitsChildren(row.id)) await apply({ kind: "awaiting", id: row.id, at: Date.now() });
-      else await approve(row);
+    for (const row of runState.rows.filter(({ state }) => state === "parked")) await meet(row);
     lookAround();
     followEvents().catch(fail);
     tails.follow(() => runState.rows).catch(fail);
@@ -211,7 +217,7 @@ function createQuietNote({ link, view, observer, signal }: JoinRequest, runState
         )}`,
       );
     const { tasks, pausedBy } = await link.call((client) => client.plans.get(view.id, { signal }));
-    if (pausedBy !== undefined) return note(`the plan is paused: drover plan ${view.id} --resume`);
+    if (pausedBy !== undefined) return note(`the plan is paused: ${asTyped(`drover plan ${view.id} --resume`)}`);
     const queued = tasks.find(({ state }) => state === "queued");
     if (queued === undefined) return;
     const { summary } = await link.call((client) => client.why(queued.taskId, { signal }));

@@ -21,6 +21,7 @@ const WORDS: Readonly<Record<Fact["kind"], readonly [word: string, tint: Tint]>>
   skipped: ["skipped", "yellow"],
   cancelled: ["cancelled", "yellow"],
   parked: ["parked", "yellow"],
+  approved: ["approved", "green"],
   used: ["used", "dim"],
 };
 const WORD_WIDTH = 9;

@@ -22,6 +22,7 @@ export function factsBetween(row: Row, now: PlanTaskView, at: number, rows: read
     state === "running" && now.round !== undefined && now.endedAt === undefined && now.round.number > round;
   return [
     ...(hadEnded ? [{ kind: "retried", id, at } as const] : []),
+    ...(state === "parked" && now.endedAt === undefined ? [{ kind: "approved", id, at } as const] : []),
     ...(hadRound ? [{ kind: "round", id, at: began, note: null } as const] : []),
     ...(isNew ? [{ kind: "started", id, at: began, attempt: now.attempt } as const] : []),
     ...endOf(id, now, ended, rows),

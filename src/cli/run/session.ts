@@ -209,7 +209,7 @@ async function conduct(run: RunContext): Promise<RunEnd> {
   // Timers of the engine do not hold the process; a run that waits for one must.
   const hold = setInterval(() => {}, 1 << 30);
   try {
-    await approveParked(run);
+    await meetParked(run);
     await workers.begin();
     return await Promise.race([watch.ended, failed, interruption(run, workers, watch.caughtUp)]);
   } finally {
@@ -220,10 +220,13 @@ async function conduct(run: RunContext): Promise<RunEnd> {
   }
 }
 
-/** What an earlier run has left parked. */
-async function approveParked({ drover, runState, approved }: RunContext): Promise<void> {
-  for (const { name, id, state } of runState.rows)
-    if (approved.has(name) && state === "parked") await drover.approve(id);
+/** What was parked before the log is followed: from its beginning, or by an earlier run. */
+async function meetParked({ drover, runState, approved, observer, now }: RunContext): Promise<void> {
+  for (const row of runState.rows.filter(({ state }) => state === "parked")) {
+    const { name, id, why } = row;
+    observer.happened({ kind: "parked", id, at: now(), why }, row);
+    if (approved.has(name)) await drover.approve(id);
+  }
 }
 
 type RunWorkers = {

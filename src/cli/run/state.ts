@@ -47,7 +47,7 @@ export type Fact = { readonly id: string; readonly at: number } & (
   /** Stopped: the run was interrupted; it goes on with the next. */
   | { readonly kind: "done" | "stopped" }
   /** Retried: it had ended, and is to run again. Awaiting: it has answered, and its children have not ended. */
-  | { readonly kind: "retried" | "awaiting" }
+  | { readonly kind: "retried" | "awaiting" | "approved" }
   /** It failed or was sent back, and will be tried again. */
   | { readonly kind: "again"; readonly why: string; readonly until: number }
   /** A round of its loop was not enough. */
@@ -224,6 +224,8 @@ function change(row: Row, fact: Fact, byId: ReadonlyMap<string, Row>): Row | nul
       return settle(row, "resting", fact.at, fact.why);
     case "parked":
       return settle(row, "parked", fact.at, fact.why);
+    case "approved":
+      return settle(row, "waiting", fact.at, "");
     case "stopped":
       return settle(row, "waiting", fact.at, "stopped before its end");
     case "failed":

@@ -8,7 +8,7 @@ import type { LeftTree } from "../../worker/worktree/index.ts";
 import { idOf } from "../shell/connection.ts";
 import { noSuchTask } from "../shell/meant.ts";
 import type { Output } from "../shell/output.ts";
-import { CliProblem, EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
+import { asTyped, CliProblem, EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
 import { type Paint, plain, plainLines, shortPath, type Tint } from "../shell/text.ts";
 import { type Call, each, type FlagSpec, type Verb, type VerbBody } from "../shell/verb.ts";
 
@@ -176,7 +176,8 @@ const mergeVerb: Verb<MergeFlags> = {
     call.output.answer({ name, branch, into, commit, isNew, path }, () => {
       if (!isNew) return `${plain(into)} has all of ${plain(branch)} already\n`;
       const where = path === null ? "" : `, which is checked out in ${shortPath(path, call.terminal.cwd)}`;
-      return `${plain(branch)} is merged into ${plain(into)}${where}; drover worktrees clean removes its tree\n`;
+      const clean = asTyped("drover worktrees clean");
+      return `${plain(branch)} is merged into ${plain(into)}${where}; ${clean} removes its tree\n`;
     });
     return EXIT.ok;
   },
