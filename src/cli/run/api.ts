@@ -9,7 +9,11 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server as NetServer, type Socket } from "node:net";
+import { badField, isRecord, type Refusal, sentence } from "../../core/base/index.ts";
+import { actionName, EXEC_COMMAND, EXEC_WORKTREE } from "../../core/fleet/index.ts";
+import { refused } from "../../engine/base/index.ts";
 import type { Drover } from "../../engine/index.ts";
+import { refusedItem } from "../../engine/tasks/index.ts";
 import { readSettings } from "../../protocol/index.ts";
 import type { Server } from "../../server/index.ts";
 import { type Clock, ringAfter } from "../../std/index.ts";
@@ -101,7 +105,42 @@ async function startOn(drover: Drover, data: string): Promise<Server> {
   const token = randomBytes(24).toString("base64url");
   const settings = readSettings({ server: { port: 0, shutdownGrace: 0, tokens: [{ token, role: "admin" }] } });
   if (!settings.ok) throw new Error(JSON.stringify(settings.failure));
-  const server = await startServer({ drover, settings: settings.value, logsOf: logsIn(data) });
+  const server = await startServer({ drover: withFitting(drover), settings: settings.value, logsOf: logsIn(data) });
   writeServerFile(data, { url: server.url, id: server.id, token });
   return server;
+}
+
+// -------------------------------------------------------------- what may grow
+
+/** Nobody joins a run alone: a child that its workers never take would wait for ever, and the run with it. */
+const withFitting = (drover: Drover): Drover => ({
+  ...drover,
+  submitChild: async (parent, attempt, body) => {
+    const refusal = misfitOf(body);
+    if (refusal !== null) throw refused(refusal);
+    return await drover.submitChild(parent, attempt, body);
+  },
+  submitChildren: (parent, attempt, batch) => {
+    const tasks = batch.tasks.map((item, index) => {
+      const refusal = misfitOf(item, `tasks[${index}].`);
+      return refusal === null ? item : refusedItem(item, sentence(refusal));
+    });
+    return drover.submitChildren(parent, attempt, { ...batch, tasks });
+  },
+});
+
+/** Null if they may take it, or it is not even a task. */
+function misfitOf(body: unknown, at = ""): Refusal | null {
+  if (!isRecord(body)) return null;
+  const { action, params, capabilities, tabId } = body;
+  const given = isRecord(params) ? params : {};
+  const known = typeof action === "string" ? actionName(action, given) : null;
+  const alone = "since this plan runs alone: its workers";
+  if (known === "exec")
+    return badField(`${at}params.command`, given.command, `what is to be run, ${alone} run commands only`);
+  if (known !== null && known !== EXEC_COMMAND && known !== EXEC_WORKTREE)
+    return badField(`${at}action`, action, `exec, with params.command, ${alone} run commands only`);
+  if (Array.isArray(capabilities) && capabilities.length > 0)
+    return badField(`${at}capabilities`, capabilities[0], `absent, ${alone} offer none`);
+  return tabId === undefined ? null : badField(`${at}tabId`, tabId, `absent, ${alone} have no tabs`);
 }

@@ -70,11 +70,32 @@ describe("children of a running task", LIMIT, () => {
     await server.stop();
   });
 
-  test("that no worker of a run alone takes end it, with what is missing", async () => {
-    using place = planDirectory("tasks: { grow: { run: drover submit --id kid build, wait: children } }");
-    const { code, out } = await place.run([], { env: envOf(place) });
-    assert.equal(code, 1, out);
-    assert.match(out, /Nothing more can start by itself\. kid: /);
+  test("that no worker of a run alone ever takes are refused where they are submitted", async () => {
+    using place = planDirectory(`tasks:
+  grow:
+    wait: children
+    attempts: 1
+    run: |
+      set +e
+      drover submit --id ok --command 'echo ok >> ran'
+      drover submit --id web browse
+      drover submit --id bare exec
+      drover submit --id gpu --capability gpu --command 'exit 0'
+      drover submit --id tab --tab 7 --command 'exit 0'
+      drover submit --batch many.json`);
+    place.write("many.json", '[{"action":"exec","params":{"command":"echo many >> ran"}},{"action":"browse"}]');
+    const { out } = await place.run(["--output"], { env: envOf(place) });
+    const alone = "since this plan runs alone: its workers";
+    for (const text of [
+      `action is "browse", and must be exec, with params.command, ${alone} run commands only`,
+      `params.command is nothing, and must be what is to be run, ${alone} run commands only`,
+      `capabilities is "gpu", and must be absent, ${alone} offer none`,
+      `tabId is "7", and must be absent, ${alone} have no tabs`,
+      'item 2: action is "browse"',
+    ])
+      assert.ok(out.includes(text), `${text}\n${out}`);
+    assert.deepEqual(place.ran().toSorted(), ["many", "ok"]);
+    assert.match(out, /Its tasks submitted 2 more: 2 done\./);
   });
 
   const ASKS = `tasks:

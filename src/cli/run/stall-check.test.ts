@@ -14,10 +14,16 @@ type Why = { readonly shut: readonly string[]; readonly at?: number | null };
 async function look(
   whys: Readonly<Record<string, Why>>,
   { running = false, inFlight = 0, trees = null as string | null } = {},
-): Promise<{ over: string | null; told: string[]; asks: readonly string[] }> {
+): Promise<{ over: string | null; told: string[]; asks: readonly string[]; misfits: readonly string[] }> {
   const text = `tasks: { ${Object.keys(whys).map((name) => `${name}: { run: x, worktree: ${name === "tree"} }`)} }`;
   const rows = readPlan({ file: "p.yml", text, directory: "/" }).tasks.map(
-    ({ name, work }): Row => newRow({ name, id: `${name}.1.2`, hasWorktree: work.worktree !== null }),
+    ({ name, work }): Row =>
+      newRow({
+        name,
+        id: `${name}.1.2`,
+        parent: name === "kid" ? "a.1.2" : null,
+        hasWorktree: work.worktree !== null,
+      }),
   );
   if (running) Object.assign(rows[0] as Row, { state: "running" });
   const told: string[] = [];
@@ -39,7 +45,7 @@ async function look(
   const over = await stallCheck();
   // What was told once is not told again.
   assert.deepEqual(await stallCheck(), over);
-  return { over: over?.why ?? null, told, asks: over?.asks ?? [] };
+  return { over: over?.why ?? null, told, asks: over?.asks ?? [], misfits: over?.misfits ?? [] };
 }
 
 const budget: Why = { shut: ["project-budget"] };
@@ -74,10 +80,15 @@ const rows: [name: string, given: Parameters<typeof look>, over: string | null, 
 
 describe("nothing runs, and", () => {
   for (const [name, given, over, told] of rows)
-    test(name, async () => assert.deepEqual(await look(...given), { over, told, asks: [] }));
+    test(name, async () => assert.deepEqual(await look(...given), { over, told, asks: [], misfits: [] }));
 
   test("people are asked: by all of them", async () => {
     const ask: Why = { shut: ["approval"] };
     assert.deepEqual((await look({ a: ask, b: { shut: ["dependency"] }, c: ask })).asks, ["a", "c"]);
+  });
+
+  test("a child fits no worker: it is named, and none of the plan's own is", async () => {
+    const unfit: Why = { shut: ["never-fits"] };
+    assert.deepEqual((await look({ a: unfit, kid: unfit })).misfits, ["kid"]);
   });
 });

@@ -22,8 +22,14 @@ const NEVER_MS = 30 * 24 * 3_600_000;
 /** Shorter waits are the rests between attempts, and explain themselves. */
 const WORTH_TELLING_MS = 10_000;
 
-/** Why nothing will ever start by itself; `asks` are the tasks that wait for a person. */
-export type Stall = { readonly why: string; readonly asks: readonly string[] };
+/** Why nothing will ever start by itself. */
+export type Stall = {
+  readonly why: string;
+  /** The tasks that wait for a person. */
+  readonly asks: readonly string[];
+  /** Children that no worker of the run ever takes: an older version let them in. */
+  readonly misfits: readonly string[];
+};
 
 /** Null if something runs or will. */
 export function createStallCheck(given: {
@@ -41,6 +47,7 @@ export function createStallCheck(given: {
 
   async function look(): Promise<Stall | null> {
     const asks: string[] = [];
+    const misfits: string[] = [];
     let earliest: { readonly at: number; readonly summary: string } | null = null;
     let reason = "";
     let trees: Promise<string | null> | null = null;
@@ -58,12 +65,13 @@ export function createStallCheck(given: {
         reason ||= `${row.name}: ${inTheWay}`;
       }
       if (shut.includes("approval")) asks.push(row.name);
+      if (row.parent !== null && shut.includes("never-fits")) misfits.push(row.name);
       reason ||= inNames(row, summary);
       if (at !== null && (earliest === null || at < earliest.at)) earliest = { at, summary: inNames(row, summary) };
     }
     const isBusy = (await drover.workers()).some(({ inFlight }) => inFlight > 0);
     if (isBusy || !isQuiet() || runState.isAllOver() || reason === "") return null;
-    if (earliest === null || earliest.at > now() + NEVER_MS) return { why: reason, asks };
+    if (earliest === null || earliest.at > now() + NEVER_MS) return { why: reason, asks, misfits };
     tell(earliest);
     return null;
   }

@@ -6,7 +6,7 @@
  */
 import type { Output } from "../shell/output.ts";
 import { asTyped, EXIT, type ExitCode } from "../shell/problem.ts";
-import { plain, shortPath, type Tint } from "../shell/text.ts";
+import { asWord, plain, shortPath, type Tint } from "../shell/text.ts";
 import { count, cost as shownCost, span } from "../show/time.ts";
 import type { Kept, Leavings } from "./leavings.ts";
 import { countWords, indented, waitsFor } from "./lines.ts";
@@ -172,13 +172,20 @@ function nextStep({ end, name, command, isFound }: Ended): string {
       return `A task failed, so nothing more was started (--fail-fast). ${command === null ? goesOn(name) : again}`;
     case "stalled":
       if (end.asks.length > 0) return `It ${waitsFor(end.asks, isFound ? name : null, command)}`;
-      return `Nothing more can start by itself. ${end.why}\nChange the plan (a budget, a limit) and run it again.`;
+      return `Nothing more can start by itself. ${end.why}\n${remedyFor(isFound ? name : null, end.misfits)}`;
     case "detached":
     case "interrupted":
       return `Interrupted. ${again}`;
     default:
       return end satisfies never;
   }
+}
+
+/** Of children that no worker here takes; else the plan is to be changed. */
+function remedyFor(plan: string | null, misfits: readonly string[]): string {
+  if (plan === null || misfits.length === 0) return "Change the plan (a budget, a limit) and run it again.";
+  const cancel = asTyped(`drover cancel ${misfits.map((task) => asWord(`${plan}/${task}`)).join(" ")}`);
+  return `${cancel} ends what no worker here takes.`;
 }
 
 const goesOn = (name: string): string =>
