@@ -31,9 +31,13 @@ test("what it says to type reaches it, wherever its file and its log are", { tim
   const elsewhere = await place.run(["--data", "dd"]);
   assert.match(elsewhere.out, /It waits for approval of h: .*run plan\.yml --data dd --approve h$/m);
   await place.run();
-  assert.match((await place.drover(["why", "plan/h"])).out, /approve plan\/h\)/);
+  assert.match((await place.drover(["why", "plan/h"])).out, /^\S+ is parked\. .*approve plan\/h\): Well\?\n/);
   const unknown = await place.drover(["task", "plan/something"]);
   assert.match(unknown.err, /its tasks: h\n/);
+  const plans = await place.drover(["plans"]);
+  assert.match(plans.err, /hint: +these have run alone: plan; .*drover plan NAME shows one of them\n/);
+  const named = await place.drover(["plans", "--url", "http://127.0.0.1:9"]);
+  assert.doesNotMatch(named.err, /have run alone/);
 });
 
 test("a plan on a server that --fail-fast has paused says how it goes on by its name", {

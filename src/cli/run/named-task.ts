@@ -105,9 +105,9 @@ export function runDirectory(plan: string, cwd: string): string | null {
 }
 
 /** The plans that have run alone, by the same way. */
-function runsHere(cwd: string): readonly string[] {
+export function runsHere(cwd: string): readonly string[] {
   const runs = nearestOf(cwd, (at) => join(at, OWN_DATA, "runs"));
-  return runs === null ? [] : readdirSync(runs);
+  return runs === null ? [] : readdirSync(runs).toSorted();
 }
 
 function nearestOf(cwd: string, pathIn: (directory: string) => string): string | null {

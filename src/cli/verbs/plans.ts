@@ -1,12 +1,13 @@
 /**
  * `drover plans` and `drover plan NAME`: the plans on a server, and one of them, watched as its run would be.
  */
-import type { Client } from "../../client/index.ts";
+import { addressFromEnv, type Client, ClientError } from "../../client/index.ts";
 import type { PlanPage, PlanState, PlanSummary, PlanView } from "../../protocol/index.ts";
 import type { ServerChoice } from "../run/find-server.ts";
 import { reasonIn, roundOf } from "../run/rows.ts";
 import { ON_INTERRUPT } from "../run/verb.ts";
-import { answering, idOf } from "../shell/connection.ts";
+import { answering, clientProblem, idOf } from "../shell/connection.ts";
+import { listOf } from "../shell/meant.ts";
 import type { Output } from "../shell/output.ts";
 import { asTyped, CliProblem, EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
 import { asWord, plain, type Tint } from "../shell/text.ts";
@@ -33,7 +34,7 @@ export const plansVerb: VerbBody<PageFlags> = {
     ["drover plans --all --json", "every plan, for a program"],
   ],
   run: answering(
-    (client, { flags }) => readPlans(client, flags),
+    (client, call) => readPlans(client, call.flags).catch(withRunsAlone(call)),
     ({ plans, count: found, nextCursor }, output) => {
       if (found === 0) return "No plans here. drover run FILE puts one.\n";
       const more = nextCursor === undefined ? "" : `\nThere are more: --cursor ${nextCursor}, or --all.\n`;
@@ -41,6 +42,19 @@ export const plansVerb: VerbBody<PageFlags> = {
     },
   ),
 };
+
+/** Where nobody has named a server and none is there, plans have run without one. */
+const withRunsAlone =
+  ({ flags, terminal }: Call<PageFlags>) =>
+  async (error: unknown): Promise<never> => {
+    const isNamed = flags.url !== undefined || addressFromEnv(terminal.env).url !== undefined;
+    if (isNamed || !(error instanceof ClientError) || error.code !== "network") throw error;
+    const { runsHere } = await import("../run/named-task.ts");
+    const runs = runsHere(terminal.cwd);
+    if (runs.length === 0) throw error;
+    const hint = `these have run alone: ${listOf(runs)}; drover plan NAME shows one of them`;
+    throw new CliProblem({ ...clientProblem(error), hint });
+  };
 
 async function readPlans(client: Client, flags: PageFlags): Promise<PlanPage> {
   const { items, ...more } = await readPages(

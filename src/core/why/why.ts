@@ -87,7 +87,8 @@ export function why(state: ReadonlyState, id: TaskId, now: Instant): Result<Why,
 const answer = (task: TaskId, phase: Phase, condition: WhyCondition): Why => ({
   task,
   state: phase,
-  summary: `${condition.detail}.`,
+  // A question that a person wrote has its own mark.
+  summary: /[.?!]$/.test(condition.detail) ? condition.detail : `${condition.detail}.`,
   conditions: [condition],
   ahead: NONE_AHEAD,
   earliestStart: null,
