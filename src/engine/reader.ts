@@ -8,7 +8,7 @@ import { CORE_VERSION, seq, taskId, whole } from "../core/base/index.ts";
 import { decide, evolve } from "../core/index.ts";
 import type { MutableState, State } from "../core/model/index.ts";
 import { why } from "../core/why/index.ts";
-import { openSqliteLog } from "../log/sqlite/index.ts";
+import { isDataLocked, openSqliteLog } from "../log/sqlite/index.ts";
 import type { PlanView } from "../protocol/index.ts";
 import { readOptions } from "./base/call-options.ts";
 import { refused } from "./base/drover-error.ts";
@@ -30,6 +30,9 @@ export type LogReader = AsyncDisposable &
     /** The content of a file that a task has left. */
     content(hash: string): Promise<AsyncIterable<Uint8Array>>;
   };
+
+/** Whether another process writes this log. One that is not there, or cannot be read, is written by none. */
+export const isInUse: (directory: string) => boolean = isDataLocked;
 
 /** Throws a `LogFailure` where there is no log, or it is damaged. `isOver`: nobody writes it any more. */
 export async function openReader(

@@ -1,5 +1,5 @@
 /**
- * The log of a plan that runs alone: what an earlier run has left in it, whether it is in use, what is wrong with it.
+ * The log of a plan that runs alone: what an earlier run has left in it, and what is wrong with it.
  *
  * Like session.ts, this file knows the engine, because a plan's log is opened without a server.
  */
@@ -26,17 +26,6 @@ export async function knownBefore(data: string): Promise<Known[]> {
     return [...knownIn({ state })];
   } finally {
     await log.close();
-  }
-}
-
-/** Whether another process has this log open. One that cannot be read at all is in use by none. */
-export async function isInUse(data: string): Promise<boolean> {
-  try {
-    const log = await openSqliteLog({ directory: data });
-    await log.close();
-    return false;
-  } catch (error) {
-    return error instanceof LogFailure && error.code === "locked";
   }
 }
 

@@ -7,12 +7,12 @@
 
 import { type Client, ClientError } from "../../client/index.ts";
 import { DroverError, openDrover } from "../../engine/index.ts";
-import { openReader } from "../../engine/reader.ts";
+import { isInUse, openReader } from "../../engine/reader.ts";
 import { whyJson } from "../../engine/views/index.ts";
 import type { EventJson, PlanView } from "../../protocol/index.ts";
 import { isoTime, present } from "../../std/index.ts";
 import { asTyped, CliProblem, EXIT } from "../shell/problem.ts";
-import { isInUse, rethrown } from "./log.ts";
+import { rethrown } from "./log.ts";
 import { logsIn } from "./task-logs.ts";
 
 /** What may be asked about a task, wherever it is. */
@@ -33,7 +33,7 @@ export async function readRun(
   pick: (tasks: readonly Named[]) => Named,
   noted: (text: string) => void,
 ): Promise<NamedTask> {
-  const isOver = !(await isInUse(data));
+  const isOver = !isInUse(data);
   await using reader = await openReader(data, { isOver }).catch(rethrown(data));
   const { id } = pick([...namesIn(reader.state, plan), ...grownIn(reader.state)]);
   const goesOn = asTyped("drover run FILE goes on with it");
@@ -47,7 +47,7 @@ export async function readRun(
 
 /** The plan of a run that is over, as it is in its log; null if that has none. */
 export async function readPlanOf(data: string, plan: string): Promise<PlanView | null> {
-  await using reader = await openReader(data, { isOver: !(await isInUse(data)) }).catch(rethrown(data));
+  await using reader = await openReader(data, { isOver: !isInUse(data) }).catch(rethrown(data));
   return reader.plan(plan);
 }
 

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync, statSync, watch } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, watch } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { type PlanDirectory, planDirectory } from "../../../test/kits/cli/plan-directory.ts";
@@ -117,6 +117,23 @@ test("after a kill: nothing is said to run, and what is said to do is to run it 
   const again = await place.drover(["retry", "plan/other"]);
   assert.equal(again.code, 0);
   assert.match(again.err, /^note: nothing of the plan plan runs: (npx )?drover run FILE goes on with it\n$/);
+});
+
+test("a question about a run leaves its directory as it is, also where no log is", LIMIT, async () => {
+  using place = planDirectory("tasks:\n  a: echo a >> ran");
+  const ghost = join(place.directory, ".drover/runs/ghost");
+  mkdirSync(ghost, { recursive: true });
+  const { code, err } = await place.drover(["task", "ghost/a"]);
+  assert.deepEqual([code, readdirSync(ghost)], [6, []]);
+  assert.match(err, /there is no log at /);
+  assert.equal((await place.run([])).code, 0);
+  const data = join(place.directory, ".drover/runs/plan");
+  // What SQLite shares with other readers beside a log is none of it.
+  const names = (): string[] => readdirSync(data).filter((name) => !/-(shm|wal)$/.test(name));
+  const stamps = (): string[] => names().map((name) => `${name} ${statSync(join(data, name)).mtimeMs}`);
+  const before = stamps();
+  assert.match((await place.drover(["task", "plan/a"])).out, /state +done/);
+  assert.deepEqual(stamps(), before);
 });
 
 test("two plans that run alone at once are told that they share nothing", LIMIT, async () => {

@@ -10,9 +10,11 @@ import { availableParallelism } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { type Client, ClientError } from "../../client/index.ts";
 import { nearest } from "../../core/base/index.ts";
+import { isInUse } from "../../engine/reader.ts";
 
 import { type Known, matchTasks, type PlanTask, planSchemaText, withNeeds } from "../../plan/index.ts";
-import { type Clock, realClock } from "../../std/index.ts";
+import { PAGE_MAX } from "../../protocol/index.ts";
+import { type Clock, present, realClock } from "../../std/index.ts";
 import { findRepository, probeWorktree, relocateTrees } from "../../worker/worktree/index.ts";
 
 import { readConfigText } from "../config/file.ts";
@@ -26,7 +28,7 @@ import { runAlone } from "./alone.ts";
 import { findServer, type ServerChoice } from "./find-server.ts";
 import { joinPlan, type RunFlags } from "./join.ts";
 import { clientAt } from "./link.ts";
-import { isInUse, knownBefore, logProblem, rethrown } from "./log.ts";
+import { knownBefore, logProblem, rethrown } from "./log.ts";
 import { showPreview } from "./preview.ts";
 import type { RunRequest } from "./session.ts";
 
@@ -34,6 +36,8 @@ const INPUT_BYTES_MAX = 1024 * 1024;
 /** No name that a plan could take from its file: two plans from standard input would share one log. */
 const INPUT_NAME = "standard input";
 const NAMES_SHOWN_MAX = 10;
+/** Of the tasks that a plan had before, as many are looked at. */
+const KNOWN_MAX = 100_000;
 
 /** The clock and timers may be given, for tests. */
 export async function runPlan(call: Call<RunFlags>, clock: Clock = realClock): Promise<ExitCode> {
@@ -146,10 +150,21 @@ function prefixOf(known: readonly Known[], name: string): string {
   return `${name}.${run}`;
 }
 
+/** What the server has of the plan and, as it would find them again, of tasks that were left out of the last put. */
 async function knownOnServer(client: Client, name: string): Promise<Known[]> {
   try {
-    const { tasks } = await client.plans.get(name);
-    return tasks.map(({ taskId, state, reason = null }) => ({ id: taskId, phase: state, error: reason }));
+    const { tasks, groupId, createdAt } = await client.plans.get(name);
+    const known = new Map<string, Known>();
+    for (const { taskId: id, state: phase, reason: error = null } of tasks) known.set(id, { id, phase, error });
+    const prefix = prefixOf([...known.values()], name);
+    let cursor: string | undefined;
+    do {
+      const page = await client.tasks({ group: groupId, since: createdAt, limit: PAGE_MAX, ...present({ cursor }) });
+      for (const { taskId: id, state: phase, error = null } of page.tasks)
+        if (id.startsWith(prefix) && !known.has(id)) known.set(id, { id, phase, error });
+      cursor = page.nextCursor;
+    } while (cursor !== undefined && known.size < KNOWN_MAX);
+    return [...known.values()];
   } catch (error) {
     if (error instanceof ClientError && error.code === "not_found") return [];
     throw error;
@@ -214,7 +229,7 @@ function someOf(tasks: readonly PlanTask[]): string {
 /** The old log stays under another name: there is no question first, so nothing may be lost. */
 async function moveAside(data: string, { now, cwd, err }: Terminal): Promise<void> {
   if (!existsSync(data)) return;
-  if (await isInUse(data)) throw logProblem(null, data);
+  if (isInUse(data)) throw logProblem(null, data);
   const stamp = new Date(now()).toISOString().replaceAll(/[-:]|\.\d+/g, "");
   let aside = `${data}.${stamp}`;
   for (let count = 2; existsSync(aside); count++) aside = `${data}.${stamp}-${count}`;

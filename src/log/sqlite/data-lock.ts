@@ -11,7 +11,7 @@
  * should not do so from inside the process that holds it: closing any handle on a file drops all POSIX
  * locks that the process has on that file.
  */
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { makeOwnFile, OWN_FILE_MODE } from "../../std/index.ts";
@@ -42,6 +42,19 @@ export function takeDataLock(directory: string): DataLock {
       database.close();
     },
   };
+}
+
+/** Whether a writer has it. Nothing is written; where a writer has ended as it should, nothing is even opened. */
+export function isDataLocked(directory: string): boolean {
+  const path = join(directory, LOCK_FILE);
+  if (!existsSync(join(directory, PID_FILE)) || !existsSync(path)) return false;
+  try {
+    using database = new DatabaseSync(path, { readOnly: true });
+    database.prepare("SELECT count(*) FROM sqlite_schema").get();
+    return false;
+  } catch (error) {
+    return storageFailure(error, { doing: `look at the lock ${path}` }).code === "locked";
+  }
 }
 
 function lockedFailure(directory: string): LogFailure {
