@@ -4,7 +4,7 @@
  * A first interrupt lets commands end in good order, a second kills them; in both cases the same command later goes on
  * where this one stopped.
  */
-import { existsSync, readdirSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { ExitCode } from "../shell/problem.ts";
 import { likelyServer } from "../shell/server-file.ts";
@@ -33,6 +33,7 @@ export async function runAlone({ call, plan, tasks, data, slots, clock }: Prepar
   const where = { slots, data };
   const lastLine = (id: string): string => attempts.lastLine(id);
   const show = createShow({ terminal, output, name, where, lastLine, clock });
+  const beside = noteBeside(data);
   const api = await openApi({ data, clock, noted: show.noted });
   const attempts = createAttempts({
     plan,
@@ -58,7 +59,6 @@ export async function runAlone({ call, plan, tasks, data, slots, clock }: Prepar
     failsFast: flags.failFast === true,
     approved: new Set(flags.approve),
   });
-  const beside = noteBeside(data);
   if (beside !== null) show.noted(beside);
   const interrupts = listen(terminal, show.noted, running.interrupt, attempts.kill);
   try {
@@ -95,11 +95,21 @@ function commandOf({ args, flags: { data, alone } }: Call<RunFlags>): string {
 /** That other plans run alone beside this one, as far as they say so; null if none does. */
 function noteBeside(data: string): string | null {
   const directory = dirname(data);
-  const names = existsSync(directory) ? readdirSync(directory) : [];
-  const others = names.filter((name) => name !== basename(data) && likelyServer(join(directory, name)) !== null);
+  const others = namesIn(directory).filter(
+    (name) => name !== basename(data) && likelyServer(join(directory, name)) !== null,
+  );
   if (others.length === 0) return null;
   const who = `${others.join(", ")} ${others.length === 1 ? "runs" : "run"} alone here too`;
   return `${who}: runs alone share no gates and budgets, those on one server (drover serve) do`;
+}
+
+/** Of a directory that cannot be read there are none: for the sake of a note no run fails. */
+function namesIn(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
 }
 
 /** The first interrupt asks, the second does not. */

@@ -264,6 +264,8 @@ test("who watches a plan that another edits follows it; what was taken away is n
   const { code, out } = await first.ended;
   assert.equal(code, 1, out);
   assert.match(out, /done +good.*bad +cancelled.*no part of the plan any more.*plan: 2 of 3 done, 1 cancelled/s);
+  assert.match(out, /The plan was put again meanwhile: .*drover plan plan shows it as it is/);
+  assert.doesNotMatch(out, /Run the same command again/);
   assert.deepEqual([(await second.ended).code, place.ran()], [0, ["held", "good"]]);
   await server.stop();
 });

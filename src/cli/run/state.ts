@@ -78,6 +78,8 @@ export type RunState = {
    * ended stays too, since it was asked for, unless another has its name now. Answers which are new, and how many gone.
    */
   replan(rows: readonly Row[]): { readonly added: readonly Row[]; readonly gone: number };
+  /** Whether it has other tasks than in the beginning. */
+  isReplanned(): boolean;
   /** Of the tasks of the plan, and of their children apart. */
   counts(): Counts;
   /** Whether all tasks of the plan have ended. */
@@ -132,6 +134,7 @@ export function createRunState(given: readonly Row[]): RunState {
   const byId = new Map<string, Row>();
   const own = noCounts();
   const children = noCounts();
+  let isReplanned = false;
   const countsOf = ({ parent }: Row): StateCounts => (parent === null ? own : children);
   function add(row: Row): void {
     if (byId.has(row.id)) return;
@@ -166,12 +169,14 @@ export function createRunState(given: readonly Row[]): RunState {
       for (const row of stay) row.isGone = true;
       const all = [...kept, ...stay, ...rows.filter(({ parent }) => parent !== null)];
       if (added.length + gone === 0) return { added, gone };
+      isReplanned = true;
       rows.length = 0;
       byId.clear();
       for (const counts of [own, children]) Object.assign(counts, noCounts());
       for (const row of all) add(row);
       return { added, gone };
     },
+    isReplanned: () => isReplanned,
     counts: () => ({
       ...own,
       before: rows.slice(0, own.all).filter(({ isBefore }) => isBefore).length,

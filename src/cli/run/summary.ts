@@ -162,8 +162,12 @@ function childrenText({ all, done, failed, skipped, cancelled }: Counts["childre
   return `Its tasks submitted ${all} more: ${words.join(", ")}.`;
 }
 
-function nextStep({ end, name, command, isFound }: Ended): string {
+function nextStep({ runState, end, name, command, isFound }: Ended): string {
   const again = "Run the same command again to go on: what is done is not run again.";
+  if (command !== null && end.kind === "over" && runState.isReplanned())
+    return asTyped(
+      `The plan was put again meanwhile: drover plan ${name} shows it as it is, the same command puts what its file says.`,
+    );
   switch (end.kind) {
     case "over":
       if (command === null) return asTyped(`drover plan ${name} --retry tries what is not done.`);

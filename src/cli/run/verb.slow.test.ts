@@ -409,6 +409,14 @@ test("a log that cannot be written is said so, and nothing runs", async () => {
   assert.deepEqual([named.code, named.err.includes("hint:  nothing has run; --data names")], [6, true]);
 });
 
+test("a log below what is no directory is said so, and the run ends", async () => {
+  using place = planDirectory("tasks:\n  a: echo a >> ran");
+  place.write("file", "");
+  const { code, err } = await place.run(["--alone", "--data", "file/log"]);
+  assert.equal(code, 6, err);
+  assert.match(err, /\nhint: {2}nothing has run; --data names the directory of the log/);
+});
+
 test("a second run of the same plan at the same time is refused", async () => {
   using place = planDirectory(`tasks:\n  a: { run: "read x < a.pipe; ${note("a")}" }`);
   place.pipe("a.pipe");
