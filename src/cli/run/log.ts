@@ -1,5 +1,5 @@
 /**
- * The log of a plan that runs alone: what an earlier run has left in it, and what is wrong with it.
+ * The log of a plan that runs alone: what an earlier run has left in it, whether it is in use, what is wrong with it.
  *
  * Like session.ts, this file knows the engine, because a plan's log is opened without a server.
  */
@@ -11,6 +11,8 @@ import { recover } from "../../engine/writer/index.ts";
 import type { Known } from "../../plan/index.ts";
 
 import { CliProblem, EXIT } from "../shell/problem.ts";
+
+export { isInUse } from "../../engine/reader.ts";
 
 export function* knownIn({ state }: Pick<Drover, "state">): Generator<Known> {
   for (const { id, phase } of state.tombstones.values()) yield { id, phase };

@@ -10,7 +10,6 @@ import { availableParallelism } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { type Client, ClientError } from "../../client/index.ts";
 import { nearest } from "../../core/base/index.ts";
-import { isInUse } from "../../engine/reader.ts";
 
 import { type Known, matchTasks, type PlanTask, planSchemaText, withNeeds } from "../../plan/index.ts";
 import { PAGE_MAX } from "../../protocol/index.ts";
@@ -28,7 +27,7 @@ import { runAlone } from "./alone.ts";
 import { findServer, type ServerChoice } from "./find-server.ts";
 import { joinPlan, type RunFlags } from "./join.ts";
 import { clientAt } from "./link.ts";
-import { knownBefore, logProblem, rethrown } from "./log.ts";
+import { isInUse, knownBefore, logProblem, rethrown } from "./log.ts";
 import { showPreview } from "./preview.ts";
 import type { RunRequest } from "./session.ts";
 

@@ -166,7 +166,7 @@ function nextStep({ runState, end, name, command, isFound }: Ended): string {
   const again = "Run the same command again to go on: what is done is not run again.";
   if (command !== null && end.kind === "over" && runState.isReplanned())
     return asTyped(
-      `The plan was put again meanwhile: drover plan ${name} shows it as it is, the same command puts what its file says.`,
+      `The plan was put again meanwhile: drover plan ${name} shows it as it is, the same command puts its file.`,
     );
   switch (end.kind) {
     case "over":
