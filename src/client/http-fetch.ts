@@ -60,7 +60,7 @@ let last: { readonly origin: string; readonly server: Server } | undefined;
 /** After the two slashes of an address that the client has read already, the first one begins the path. */
 function placeOf(url: string): { readonly origin: string; readonly path: string } {
   const at = url.indexOf("/", "https://".length);
-  return { origin: url.slice(0, at), path: url.slice(at) };
+  return at < 0 ? { origin: url, path: "/" } : { origin: url.slice(0, at), path: url.slice(at) };
 }
 
 function limitConnecting(request: ClientRequest): void {
