@@ -47,7 +47,7 @@ export type LocalWorkerFlags = Pick<ExecFlags, "exec" | "shell" | "env"> &
 
 const LOCAL_ID = "local";
 const SLOTS_MAX = 8;
-const START_ONE = `start one with ${ownName()} worker --exec 'COMMAND'`;
+const START_ONE = `start one with ${ownName()} worker --commands (or --exec 'PROGRAM')`;
 
 /** As much of the engine as a local worker needs. */
 type WorkerEngine = {

@@ -41,7 +41,7 @@ describe("where others may submit there is no local worker", LIMIT, () => {
     [
       TOKENS,
       [],
-      /worker {2}none, since server\.tokens lets others in: start one with .* worker --exec .*, or --worker\n/,
+      /worker {2}none, since server\.tokens lets others in: start one with .* worker --commands .*, or --worker\n/,
     ],
     ["server: { allowedHosts: [drover.example] }\n", [], /worker {2}none, since server\.allowedHosts lets others in/],
     ["server: { allowedOrigins: ['https://a.example'] }\n", [], /none, since server\.allowedOrigins lets others in/],

@@ -13,8 +13,8 @@ export const serveVerb: VerbBody<ServeFlags> = {
   about:
     "Start the server. It listens on this machine only, unless server.tokens and server.host say otherwise.\n" +
     "It brings one worker along that runs what tasks with the action exec bring, as you; it steps aside\n" +
-    "for another worker that takes such tasks. With tokens, allowed hosts or another address than this machine's it\n" +
-    "is there only with --worker or --exec: a caller who may submit a task could run anything here.",
+    "for another worker that takes such tasks. With tokens, allowed hosts or another address than this\n" +
+    "machine's it is there only with --worker or --exec: a caller who may submit a task could run anything here.",
   flags: [
     { flags: "--host <address>", about: "where to listen (default: 127.0.0.1; another needs server.tokens)" },
     { flags: "-P, --port <n>", about: "which port (default: 4747; 0: any that is free)", read: wholeNumber(0, 65_535) },

@@ -10,6 +10,7 @@ import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
 import { answering } from "../../../test/kits/loopback.ts";
 import { runCommandLine } from "../command-line.ts";
 import { VERBS } from "../verbs.ts";
+import { noSuchTask } from "./meant.ts";
 import { nameIn } from "./problem.ts";
 
 async function complaint(args: readonly string[], file: string, text: string, more = {}): Promise<string> {
@@ -21,6 +22,12 @@ async function complaint(args: readonly string[], file: string, text: string, mo
 }
 const ofConfig = (text: string): Promise<string> => complaint(["config", "check"], "drover.yml", text);
 const ofPlan = (text: string): Promise<string> => complaint(["run", "plan.yml", "--dry-run"], "plan.yml", text);
+
+test("a name that is there several times is one of those that are meant", () => {
+  const names = ["code[a]", "code[b]", "code[a]"];
+  const { problem } = noSuchTask({ message: "no", name: "code", names, typed: (one) => one, otherwise: "" });
+  assert.equal(problem.hint, "it stands for 2 tasks: 'code[a]', 'code[b]'");
+});
 
 const COMMA = /inside \{ \} a comma ends a value: put a text that holds one into quotes/;
 test("a comma that ended a value inside { }", async () => {

@@ -17,7 +17,8 @@ export function noSuchTask(given: {
   readonly otherwise: string;
 }): CliProblem {
   const { message, name, names, typed, otherwise } = given;
-  const made = names.filter((one) => one.startsWith(`${name}[`));
+  // A task may have left several trees.
+  const made = [...new Set(names)].filter((one) => one.startsWith(`${name}[`));
   const near = made.length > 0 ? null : nearest(name, names);
   const hint =
     made.length > 0

@@ -23,7 +23,8 @@ export const submitVerb: VerbBody<Flags> = {
     ...SUBMIT_FLAGS,
     {
       flags: "--batch <file>",
-      about: "many tasks as one group, and no other flag but --agent and --project: JSON, one a line or an array; or -",
+      about:
+        "up to scheduler.maxBatch (50) tasks as one group, no flag but --agent, --project: JSON lines, an array; or -",
     },
     { flags: "-w, --wait", about: "stay until it has ended; exit code 1 unless it is done" },
   ],

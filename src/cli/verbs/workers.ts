@@ -2,6 +2,7 @@
  * `drover workers`: who executes; and how to let one finish and go.
  */
 import { answering, idOf } from "../shell/connection.ts";
+import { asTyped } from "../shell/problem.ts";
 import { plain } from "../shell/text.ts";
 import type { Verb, VerbBody } from "../shell/verb.ts";
 import { workerTable } from "../show/fleet-view.ts";
@@ -36,6 +37,8 @@ export const workersVerb: VerbBody<Record<never, never>> = {
   run: answering(
     (client) => client.workers(),
     ({ count, workers }, output) =>
-      count === 0 ? "No worker is here. Start one: drover worker --exec 'COMMAND'\n" : workerTable(workers, output),
+      count === 0
+        ? `No worker is here. Start one: ${asTyped("drover worker --commands")} (or --exec 'PROGRAM')\n`
+        : workerTable(workers, output),
   ),
 };
