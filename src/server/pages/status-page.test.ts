@@ -75,7 +75,7 @@ test("what was submitted last is shown, however many pages that takes", async ()
   for (const id of ids) await at.drover.submit({ id, agentId: "ann", action: "x", payload: "x".repeat(500_000) });
   const page = await openPage(at.url);
   assert.deepEqual(page.ids(), ids.toReversed());
-  assert.equal(page.asked().filter((path) => path.startsWith("/tasks")).length, 6, "and it looks no further back");
+  assert.equal(page.asked().filter((path) => path.startsWith("/tasks")).length, 7, "and it looks no further back");
   await page.look();
   assert.deepEqual(page.asked(), ["/readyz", "/scheduler/queue", "/workers"], "nothing has happened since");
 });
@@ -89,6 +89,17 @@ test("it looks back until it has found enough", async () => {
   for (let priority = 1; priority <= 200; priority++) await at.drover.patch("t0", { priority });
   await page.look();
   assert.deepEqual(page.ids(), ids.slice(-20).toReversed());
+});
+
+test("what asks somebody stays on top, once, however much is submitted after it", async () => {
+  await using at = await openServer();
+  await at.drover.submit({ id: "ask", agentId: "ann", action: "x", approval: true });
+  const page = await openPage(at.url);
+  assert.deepEqual(page.ids(), ["ask"]);
+  const ids = Array.from({ length: 30 }, (_, index) => `t${index}`);
+  for (const id of ids) await at.drover.submit({ id, agentId: "ann", action: "x" });
+  await page.look();
+  assert.deepEqual(page.ids(), ["ask", ...ids.slice(-20).toReversed()]);
 });
 
 test("why a task failed is shown, numbers have thousands, and what parked tasks ask is answered", async () => {

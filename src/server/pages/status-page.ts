@@ -100,20 +100,24 @@ function planRow(plan) {
 const stateOf = ({ state }) => ({ text: state, className: "whole " + state });
 const labelsOf = ({ labels = {} }) => Object.entries(labels).map(([key, value]) => key + "=" + value).join(" ");
 const tokensOf = ({ usage }) => usage ? usage.inputTokens + usage.outputTokens : "";
+const taskRow = (one) =>
+  [one.taskId, one.agentId, one.action, stateOf(one), noteOf(one), labelsOf(one), tokensOf(one),
+    { text: new Date(one.createdAt).toLocaleString(), className: "whole" }];
 // Pages carry bodies, which may be large, so a page may end early; and nothing is read while nothing has happened.
 let shownAt = -1;
 async function fillLast(seq) {
   if (seq === shownAt) return;
+  // What asks somebody stays on top, however much is submitted after it.
+  const asking = (await get("/tasks?state=parked&order=newest&limit=20")).tasks;
+  const known = new Set(asking.map((one) => one.taskId));
   const rows = [];
   let cursor = "";
   do {
     const page = await get("/tasks?order=newest&limit=" + (20 - rows.length) + (cursor && "&cursor=" + cursor));
-    rows.push(...page.tasks.map((one) =>
-      [one.taskId, one.agentId, one.action, stateOf(one), noteOf(one), labelsOf(one), tokensOf(one),
-        { text: new Date(one.createdAt).toLocaleString(), className: "whole" }]));
+    rows.push(...page.tasks.filter((one) => !known.has(one.taskId)).map(taskRow));
     cursor = page.nextCursor;
   } while (cursor && rows.length < 20);
-  fill("tasks", rows, "No task yet.");
+  fill("tasks", [...asking.map(taskRow), ...rows], "No task yet.");
   fill("plans", (await get("/plans?limit=10")).plans.map(planRow), "No plan yet.");
   shownAt = seq;
 }
