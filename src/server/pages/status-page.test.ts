@@ -132,6 +132,20 @@ test("why a task failed is shown, numbers have thousands, and what parked tasks 
   assert.deepEqual([texts("yes")[3], texts("no/t")[3], texts("no/t")[4]], ["queued", "failed", "denied: not today"]);
 });
 
+test("a task that waits for its children asks nobody", async () => {
+  await using at = await openServer();
+  const worker = await at.drover.worker({ actions: ["x"] }, (_, { submit }) => submit({ action: "y" }));
+  await at.drover.submit({ id: "parent", agentId: "ann", action: "x", wait: "children" });
+  for await (const _ of at.drover.events({ follow: true, task: "parent", kind: "attempt-done" })) break;
+  const page = await openPage(at.url);
+  const [, , , state, note] = page.row("parent");
+  assert.deepEqual(
+    [state?.textContent, note?.textContent, note?.children],
+    ["parked", "Its children have not ended.", []],
+  );
+  await worker.close();
+});
+
 test("plans show how far they are, and are paused, resumed and cancelled", async () => {
   await using at = await openServer();
   const worker = await at.drover.worker({}, (_, { usage }) =>

@@ -68,8 +68,9 @@ function deny(id) {
   const note = prompt("Why is " + id + " denied? It fails with this.", "");
   return note === null ? undefined : answer(id, note === "" ? { deny: true } : { deny: true, note });
 }
-function noteOf({ taskId, state, error, approval = {} }) {
+function noteOf({ taskId, state, error, approval }) {
   if (state !== "parked") return { text: error ?? "", className: error ? "failed" : "" };
+  if (approval === undefined || approval.at !== undefined) return { text: "Its children have not ended." };
   const buttons = [
     { textContent: "Approve", onclick: () => answer(taskId, {}) },
     { textContent: "Deny", onclick: () => deny(taskId) },
@@ -162,7 +163,7 @@ export const STATUS_PAGE_POLICY: string = policyOf(
   "img-src 'self'",
 );
 
-const NUMBERS: readonly string[] = ["Queued", "Running", "Tokens", "Done", "Failed", "Parked", "Cost"];
+const NUMBERS: readonly string[] = ["Queued or waiting", "Running", "Tokens", "Done", "Failed", "Parked", "Cost"];
 const heading = (title: string): string => `<th${NUMBERS.includes(title) ? ' class="number"' : ""}>${title}</th>`;
 const table = (id: string, title: string, columns: readonly string[]): string =>
   `<h2>${title}</h2><table id="${id}"><thead><tr>${columns.map(heading).join("")}</tr></thead>` +
@@ -181,7 +182,7 @@ export const STATUS_PAGE: string = `<!doctype html>
 <form id="login" hidden>
 <label>This server wants a token: <input id="token" type="password" autocomplete="off"></label> <button>Use it</button>
 </form>
-${table("queue", "Queue", ["Project", "Queued", "Running", "Status"])}
+${table("queue", "Queue", ["Project", "Queued or waiting", "Running", "Status"])}
 ${table("workers", "Workers", ["Worker", "Kind", "Status", "Busy"])}
 ${table("plans", "Plans put last", ["Plan", "State", "Done", "Running", "Failed", "Parked", "Tokens", "Cost", ""])}
 ${table("tasks", "Last submitted", ["Task", "Agent", "Action", "State", "Note", "Labels", "Tokens", "Submitted"])}
