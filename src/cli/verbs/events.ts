@@ -9,7 +9,7 @@ import { clientFor } from "../shell/connection.ts";
 import type { Output } from "../shell/output.ts";
 import { EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
 import { interruptible } from "../shell/terminal.ts";
-import { clip, padEnd, plain, type Tint } from "../shell/text.ts";
+import { clip, clipMiddle, padEnd, plain, type Tint } from "../shell/text.ts";
 import { type Call, given, label, several, type VerbBody, wholeNumber } from "../shell/verb.ts";
 
 import { named, namedLive } from "./named.ts";
@@ -160,22 +160,28 @@ const print = (event: EventJson, { output }: Call<Flags>): void => output.line(e
 // ------- an event as one line; nothing here knows a kind of event, so one that is added tomorrow is shown as well
 
 const VALUE_MAX = 60;
+/** In fewer columns the day and the middle of a long id give way to what happened. */
+const WIDE = 100;
+const NARROW_ID_MAX = 24;
 /** What stands in its own column, or says nothing to a person. */
 const LEFT_OUT = new Set(["kind", "at", "task", "attempt", "bodyHash", "resultHash", "policyHash"]);
 
 function eventLine(event: EventJson, output: Output): string {
-  const { paint } = output;
+  const { paint, width } = output;
+  const isNarrow = width !== null && width < WIDE;
+  const id = event.task ?? "";
   const facts = Object.entries(event.payload)
     .filter(([key, value]) => !LEFT_OUT.has(key) && isWorthShowing(value))
     .map(([key, value]) => `${key}=${clip(plain(shortly(value)), VALUE_MAX)}`);
   const what = [
-    event.task ?? "",
+    isNarrow ? clipMiddle(id, NARROW_ID_MAX) : id,
     event.attempt === undefined || event.attempt === 0 ? "" : `attempt ${event.attempt}`,
     facts.join(" "),
   ].filter((part) => part !== "");
-  const head = `${padEnd(`#${event.seq}`, 8)} ${event.at.replace("T", " ").replace("Z", "")}`;
+  const at = isNarrow ? event.at.slice(11, 19) : event.at.replace("T", " ").replace("Z", "");
+  const head = `${padEnd(`#${event.seq}`, 8)} ${at}`;
   const line = `${head}  ${padEnd(event.kind, 18)} ${plain(what.join("  "))}`.trimEnd();
-  const shown = output.width === null ? line : clip(line, output.width);
+  const shown = width === null ? line : clip(line, width);
   const rest = shown.slice(head.length);
   const tint = tintOf(event.kind);
   return `${paint("dim", head)}${tint === null ? rest : paint(tint, rest)}`;

@@ -63,12 +63,12 @@ function viewOf({ note, standing, state, problem }: LeftTree): Record<string, un
 
 const tableOf = (all: readonly LeftTree[], output: Output, cwd: string): string =>
   output.table(all, [
-    { title: "TREE", of: ({ note }) => note.name, stays: true },
+    { title: "TREE", of: ({ note }) => note.name, stays: true, shrinks: "last", least: 20 },
     { title: "STATE", of: ({ standing }) => standing, tint: ({ standing }) => TINTS[standing], stays: true },
     { title: "COMMITS", of: ({ state }) => count(state?.commits), align: "right" },
     { title: "FILES", of: ({ state }) => count(state?.changedCount), align: "right" },
-    { title: "BRANCH", of: ({ note }) => note.branch },
-    { title: "PATH", of: ({ note }) => shortPath(note.path, cwd) },
+    { title: "BRANCH", of: ({ note }) => note.branch, shrinks: "last", least: 24 },
+    { title: "PATH", of: ({ note }) => shortPath(note.path, cwd), leaves: 1 },
     { title: "NOTE", of: ({ problem = "" }) => problem, shrinks: true },
   ]);
 
