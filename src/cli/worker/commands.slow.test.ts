@@ -184,7 +184,7 @@ printf '%s\\n' '{"type":"result","subtype":"success","result":"fine","session_id
       } as never);
       assert.equal(merged.result.output, "a b c");
       const branches = git(repo, "branch", "--list", "drover/*", "--format=%(refname:short)").split("\n");
-      assert.deepEqual(branches, ["drover/p/a", "drover/p/b", "drover/p/b-2", "drover/p/c"]);
+      assert.deepEqual(branches, ["drover/p/a", "drover/p/b", "drover/p/b-2", "drover/p/c", "drover/p/d"]);
     });
 
     test("goes on in the same worktree after each round, and after a person has approved", async (t) => {
