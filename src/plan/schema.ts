@@ -7,7 +7,13 @@
  * tasks.ts.
  */
 
-import { CAPABILITY_LENGTH_MAX, priority, settingsSchema } from "../protocol/index.ts";
+import {
+  CAPABILITY_LENGTH_MAX,
+  type PlanTaskDefaults,
+  type PlanTaskDocument,
+  priority,
+  settingsSchema,
+} from "../protocol/index.ts";
 import * as s from "../protocol/schema/index.ts";
 import {
   type Knobs,
@@ -21,7 +27,7 @@ import {
   withUnits,
 } from "../protocol/schema/index.ts";
 import { labels, outputPath, outputs } from "../protocol/shapes/index.ts";
-import { PRESET_NAMES, type PresetName } from "./work/work.ts";
+import { PRESET_NAMES } from "./work/work.ts";
 
 const TASK_NAME = "^[A-Za-z_][A-Za-z0-9_.-]{0,99}$";
 const VARIABLE_NAME = "^[A-Za-z_][A-Za-z0-9_]{0,99}$";
@@ -231,52 +237,13 @@ export const planSchemaText = (): string => `${JSON.stringify(planJsonSchema(), 
 
 // ---------------------------------- the same for the compiler: a plan as it is written, once nothing is wrong with it
 
-type Scalar = string | number | boolean;
 export type OneOrMore = string | readonly string[];
 type Span = string | number;
 export type RawBudget = number | null | { readonly limit?: number | null; readonly window?: Span };
 
 /** What a task may have and `defaults` may give to all of them. */
-export type Shared = {
-  readonly agent?: string;
-  readonly project?: string;
-  readonly type?: string;
-  readonly priority?: number | "critical" | "high" | "normal" | "low";
-  readonly provider?: string | null;
-  readonly env?: Readonly<Record<string, Scalar>>;
-  readonly passEnv?: OneOrMore;
-  readonly cwd?: string;
-  readonly shell?: boolean;
-  readonly worktree?: boolean | { readonly base?: string };
-  readonly timeout?: Span | null;
-  readonly idleTimeout?: Span | null;
-  readonly attempts?: number;
-  readonly capabilities?: OneOrMore;
-  readonly zone?: string;
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly tokens?: number;
-  readonly onDependencyFailure?: "skip" | "run";
-  readonly onLoss?: "retry" | "fail";
-};
-export type RawTask = Omit<Shared, "worktree"> & {
-  readonly worktree?: boolean | { readonly base?: string; readonly from?: string; readonly merge?: OneOrMore };
-  readonly run?: OneOrMore;
-  readonly preset?: PresetName;
-  readonly prompt?: string;
-  readonly model?: string;
-  readonly args?: readonly string[];
-  readonly input?: string;
-  readonly action?: string;
-  readonly params?: Readonly<Record<string, unknown>>;
-  readonly needs?: OneOrMore;
-  readonly if?: string | boolean;
-  readonly locks?: OneOrMore;
-  readonly approval?: true | { readonly question?: string; readonly timeout?: Span };
-  readonly loop?: { readonly until?: string; readonly max?: number };
-  readonly wait?: "children";
-  readonly outputs?: OneOrMore;
-  readonly for?: Readonly<Record<string, readonly Scalar[]>>;
-};
+export type Shared = PlanTaskDefaults;
+export type RawTask = PlanTaskDocument;
 export type RawTasks = Readonly<Record<string, string | RawTask | null>>;
 type Settings = Readonly<Record<string, unknown>>;
 export type RawPlan = {

@@ -10,6 +10,7 @@
  */
 
 import { nearest, orNull, sentence, span } from "../core/base/index.ts";
+import { EXEC } from "../core/fleet/index.ts";
 import { readShape } from "../protocol/index.ts";
 import { name } from "../protocol/schema/index.ts";
 import { present } from "../std/index.ts";
@@ -193,7 +194,7 @@ function checkTask(definition: string, raw: RawTask, defaults: Shared, note: Not
 
 function checkAction(definition: string, raw: RawTask, note: Note): void {
   const at: Path = ["tasks", definition];
-  if (raw.action === "exec") note(`${definition}.action is exec; give the command as run:`, [...at, "action"]);
+  if (raw.action === EXEC) note(`${definition}.action is exec; give the command as run:`, [...at, "action"]);
   for (const key of NOT_FOR_ACTIONS)
     if (raw[key] !== undefined) note(`${definition}.${key} means nothing with action`, [...at, key], "key");
   if (raw.loop?.until !== undefined)

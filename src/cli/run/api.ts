@@ -10,7 +10,7 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server as NetServer, type Socket } from "node:net";
 import { badField, isRecord, type Refusal, sentence } from "../../core/base/index.ts";
-import { actionName, EXEC_COMMAND, EXEC_WORKTREE } from "../../core/fleet/index.ts";
+import { actionName, EXEC, EXEC_COMMAND, EXEC_WORKTREE } from "../../core/fleet/index.ts";
 import { refused } from "../../engine/base/index.ts";
 import type { Drover } from "../../engine/index.ts";
 import { refusedItem } from "../../engine/tasks/index.ts";
@@ -136,7 +136,7 @@ function misfitOf(body: unknown, at = ""): Refusal | null {
   const given = isRecord(params) ? params : {};
   const known = typeof action === "string" ? actionName(action, given) : null;
   const alone = "since this plan runs alone: its workers";
-  if (known === "exec")
+  if (known === EXEC)
     return badField(`${at}params.command`, given.command, `what is to be run, ${alone} run commands only`);
   if (known !== null && known !== EXEC_COMMAND && known !== EXEC_WORKTREE)
     return badField(`${at}action`, action, `exec, with params.command, ${alone} run commands only`);

@@ -26,7 +26,7 @@ const NO_REFUSALS: readonly string[] = Object.freeze([]);
  * Tasks that bring what is to be run, in place or in a worktree of their own. Their action is plain `exec`; a filter
  * may let only these through.
  */
-const EXEC = "exec";
+export const EXEC = "exec";
 export const EXEC_COMMAND = "exec(command)";
 export const EXEC_WORKTREE = "exec(worktree)";
 

@@ -5,7 +5,7 @@
  * Only plain objects and lists are copied. Anything else is no JSON and stays as it is, which is found when the copy is
  * spelled.
  */
-import { isPlainObject } from "../../core/base/index.ts";
+import { isRecord } from "../../core/base/index.ts";
 
 /** So deep are the parts that are a step each. */
 const STEPS_DEPTH_MAX = 2;
@@ -13,7 +13,7 @@ const STEPS_DEPTH_MAX = 2;
 const DEPTH_MAX = 80;
 
 export function* copySteps(value: unknown, depth: number = 0): Generator<unknown, unknown> {
-  if (depth === STEPS_DEPTH_MAX || !isTable(value)) return copyOf(value, depth);
+  if (depth === STEPS_DEPTH_MAX || !isRecord(value)) return copyOf(value, depth);
   const entries: [string, unknown][] = [];
   for (const [key, item] of Object.entries(value)) {
     entries.push([key, yield* copySteps(item, depth + 1)]);
@@ -25,9 +25,6 @@ export function* copySteps(value: unknown, depth: number = 0): Generator<unknown
 function copyOf(value: unknown, depth: number): unknown {
   if (depth > DEPTH_MAX) return value;
   if (Array.isArray(value)) return Array.from(value, (item) => copyOf(item, depth + 1));
-  if (!isTable(value)) return value;
+  if (!isRecord(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, copyOf(item, depth + 1)]));
 }
-
-const isTable = (value: unknown): value is object =>
-  typeof value === "object" && value !== null && !Array.isArray(value) && isPlainObject(value);

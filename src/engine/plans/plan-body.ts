@@ -4,11 +4,10 @@
  * One with an action of its own has that action, and its worker is handed the params of its work (tasks/inputs.ts).
  */
 import { resolve } from "node:path";
+import { EXEC } from "../../core/fleet/index.ts";
 import type { Matched, Work } from "../../plan/index.ts";
 import { present } from "../../std/index.ts";
 import type { TaskInput } from "../tasks/task-body.ts";
-
-const EXEC = "exec";
 
 /** `directory`: what paths in the plan start from; null: they stay as they are, and start where their worker is. */
 export function planTaskBody({ task, id, needs }: Matched, plan: string, directory: string | null): TaskInput {

@@ -17,7 +17,7 @@ import type {
 } from "../../protocol/index.ts";
 import * as s from "../../protocol/schema/index.ts";
 import { PAGE_DEFAULT, PLAN_ID_MAX, planFilterFields, planQuery, putPlanFields } from "../../protocol/shapes/index.ts";
-import { type Clock, nextTurn, present } from "../../std/index.ts";
+import { type Clock, inSlices, present } from "../../std/index.ts";
 import { readBody, readOptions } from "../base/call-options.ts";
 import { accepted, refused } from "../base/drover-error.ts";
 import type { BodyStore } from "../tasks/body-store.ts";
@@ -27,7 +27,6 @@ import { onceDurable, type Writer } from "../writer/writer.ts";
 import { currentTasks, planSummary, planView, tasksOf } from "./plan-view.ts";
 import { type PlanGuard, putPlan } from "./put-plan.ts";
 
-const CANCELLED_AT_ONCE = 250;
 const isGrown = ({ links }: Task): boolean => links?.ofRunning === true;
 
 /** How a plan is put. */
@@ -130,10 +129,7 @@ export function createPlans({ writer, bodies, clock }: Sources): PlanVerbs {
   async function put(given: string, document: unknown, options: PlanOptions = {}, guard?: PlanGuard): Promise<PlanPut> {
     const id = accepted(readId(given, "planId"));
     const { agentId, project, ...rest } = readBody(optionsSchema, options, "options");
-    const unsaid = {
-      ...(agentId === undefined ? {} : { agent: agentId }),
-      ...(project === undefined ? {} : { project }),
-    };
+    const unsaid = present({ agent: agentId, project });
     const answer = await putPlan({ writer, clock }, id, document, { ...rest, unsaid, ...present({ guard }) });
     await writer.settled();
     return answer;
@@ -149,10 +145,13 @@ export function createPlans({ writer, bodies, clock }: Sources): PlanVerbs {
     accepted(writer.execute({ type: "cut-plan", plan: plan.id }));
     // What its tasks have submitted may be much more.
     const grown = [...tasksOf(state, plan)].flatMap((task) => treeOf(state, task.id)).filter(isGrown);
-    for (const [index, task] of grown.reverse().entries()) {
-      if (!hasEnded(task) && writer.execute({ type: "cancel-task", task: task.id, reason }).ok) count++;
-      if (index % CANCELLED_AT_ONCE === CANCELLED_AT_ONCE - 1) await nextTurn();
+    function* cancelGrown(): Generator<void, void> {
+      for (const task of grown.reverse()) {
+        if (!hasEnded(task) && writer.execute({ type: "cancel-task", task: task.id, reason }).ok) count++;
+        yield;
+      }
     }
+    await inSlices(cancelGrown(), clock);
     return onceDurable(writer, () => ({ ...planSummary(state, plan), count }));
   }
 

@@ -7,6 +7,7 @@
  * here came over the wire: what makes no sense is refused for good, in words.
  */
 import { isRecord, nearest } from "../../core/base/index.ts";
+import { EXEC } from "../../core/fleet/index.ts";
 import type { Input } from "../../protocol/index.ts";
 import { refused } from "../worktree/refusal.ts";
 import type { LeftWork, TreeStart } from "../worktree/start.ts";
@@ -16,7 +17,6 @@ import type { ExecSetup } from "./options.ts";
 
 const FIELDS = ["base", "from", "merge"];
 const MERGED_MAX = 100;
-const EXEC = "exec";
 
 /** Null if it has none. */
 export async function treeStartOf(
