@@ -137,6 +137,22 @@ test("a worker over the wire sees the same, and one whose condition fails takes 
   assert.equal((await kit.drover.plans.get("p")).state, "done");
 });
 
+test("it is filled in also where its body is at hand, as that of a task is that somebody has just submitted", async () => {
+  await using kit = await createTestDrover();
+  const ann = await join(kit, { slots: 5, actions: ["browse"] });
+  const call = (condition?: string): object => ({
+    work: { command: { kind: "call", action: "browse", params: { x: 1 } }, ...(condition && { if: condition }) },
+  });
+  await kit.drover.submit({ id: "on", agentId: "ann", action: "browse", params: call() });
+  await kit.drover.submit({ id: "off", agentId: "ann", action: "browse", params: call("1 == 2") });
+  const { assignments } = await ann.sync({ want: 5 });
+  assert.deepEqual(
+    assignments.map(({ task }) => [task.taskId, task.params]),
+    [["on", { x: 1 }]],
+  );
+  assert.equal((await kit.drover.task("off")).state, "skipped");
+});
+
 test("what makes no sense with an action is refused by its name", () => {
   const problems = (tasks: object): string[] => {
     const read = readPlanValue({ tasks }, "p");

@@ -11,6 +11,7 @@
 import type { Seq, WorkerId } from "../../core/base/index.ts";
 import { isTimedOutUnnamed, timeoutError } from "../../core/lifecycle/index.ts";
 import type { Attempt, Command, PushTarget, Takes, Task, Worker, WorkerSettings } from "../../core/model/index.ts";
+import { bringsCall } from "../../plan/index.ts";
 import type {
   Assignment,
   AttemptRef,
@@ -145,13 +146,14 @@ function dueFor(writer: Writer, worker: Worker): Attempt[] {
   return [...worker.attempts].filter(({ state, task }) => state !== "running" && task.lastSeq <= committed);
 }
 
-/** Null if its body or what it needs has to be read first. */
+/** Null if its body or what it needs has to be read first, or something in it is to be filled in. */
 function assignmentAtHand(parts: SyncParts, attempt: Attempt, leaseUntil: string | null): Assignment | null {
   const { task } = attempt;
   const text = hasInputs(task) ? undefined : parts.bodies.peek(task.seq as Seq)?.text;
-  if (text === undefined) return null;
+  const body = text === undefined ? null : parseStored(text);
+  if (body === null || bringsCall(body.params)) return null;
   const token = parts.tokens.ofLive(task, attempt.number);
-  return assignment(attempt, assignedView(parts.writer, task, parseStored(text)), leaseUntil, token);
+  return assignment(attempt, assignedView(parts.writer, task, body), leaseUntil, token);
 }
 
 /** Null if its body is damaged, or nothing is to be done: the attempt is over then. */

@@ -45,15 +45,18 @@ export function withTexts(value: unknown, change: (text: string) => unknown): un
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withTexts(item, change)]));
 }
 
+/** Whether a task brings such work. */
+export const bringsCall = (params: unknown): params is { readonly work: Params } =>
+  isRecord(params) && isRecord(params.work) && isRecord(params.work.command) && params.work.command.kind === "call";
+
 /**
  * The params that the worker of such a task sees; null if the task brings no such work.
  *
  * Throws a `TaskSkip` if its condition does not hold, and a permanent error if a value is not there.
  */
 export function calledParams(params: unknown, inputs: Values): Params | null {
-  const { work } = isRecord(params) ? params : {};
-  if (!isRecord(work) || !isRecord(work.command) || work.command.kind !== "call") return null;
-  const read = readWork(work, "params.work");
+  if (!bringsCall(params)) return null;
+  const read = readWork(params.work, "params.work");
   if (!read.ok || read.value.command.kind !== "call") return null;
   const { command, if: condition } = read.value;
   try {

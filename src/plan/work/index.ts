@@ -1,6 +1,6 @@
 /** What other layers may use of this room. */
 
-export { calledParams, textsIn, withTexts } from "./call.ts";
+export { bringsCall, calledParams, textsIn, withTexts } from "./call.ts";
 export { argvOf, CommandError, splitCommand } from "./command-words.ts";
 export {
   ExpressionError,
