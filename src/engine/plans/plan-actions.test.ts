@@ -137,7 +137,7 @@ test("a worker over the wire sees the same, and one whose condition fails takes 
   assert.equal((await kit.drover.plans.get("p")).state, "done");
 });
 
-test("it is filled in also where its body is at hand, as that of a task is that somebody has just submitted", async () => {
+test("it is filled in also where its body is at hand, as of a task that was just submitted", async () => {
   await using kit = await createTestDrover();
   const ann = await join(kit, { slots: 5, actions: ["browse"] });
   const call = (condition?: string): object => ({
