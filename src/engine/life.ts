@@ -1,0 +1,174 @@
+/**
+ * One life of an engine: its parts, joined over a state that was recovered or is hot already.
+ *
+ * A leader decides: its writer appends to the log, and what acts by itself (schedules, artifacts, leases of workers)
+ * begins with it. A follower applies what the leader of its log has had committed: reads, waits and the feed are the
+ * same code over the same hooks, and whatever would write is refused. A life ends once; the state outlives it.
+ */
+import type { Seq } from "../core/base/index.ts";
+import type { Config } from "../core/config/index.ts";
+import type { MutableState } from "../core/model/index.ts";
+import type { Log } from "../log/index.ts";
+import { type Clock, withSteadyDate } from "../std/index.ts";
+import type { DroverError } from "./base/drover-error.ts";
+import { type Callbacks, createCallbacks } from "./callbacks.ts";
+import { beginLife } from "./config-api.ts";
+import { createFeed } from "./feed.ts";
+import type { FileMedium } from "./files/medium.ts";
+import { openFiles } from "./files/open-file.ts";
+import { createLocalPermits, type LocalPermits } from "./permits/local-permits.ts";
+import { createRemotePermits } from "./permits/remote-permits.ts";
+import { createPlans, type Plans, waitForPlan } from "./plans/plans.ts";
+import { createSchedules } from "./schedules/schedules.ts";
+import { createSnapshotter, type Snapshotter } from "./snapshots/snapshotter.ts";
+import {
+  type ArtifactExists,
+  type ArtifactSource,
+  type ArtifactWatch,
+  artifactSourceFor,
+  watchArtifacts,
+} from "./tasks/artifacts.ts";
+import { type AttemptTokens, createAttemptTokens } from "./tasks/attempt-tokens.ts";
+import { createEndWatch, isEnd } from "./tasks/await-end.ts";
+import { createBodyStore } from "./tasks/body-store.ts";
+import { createInputs } from "./tasks/inputs.ts";
+import { createRejectedCounter, createRejectedRing, type RejectedCounter } from "./tasks/rejected.ts";
+import { createTaskApi, type TaskApi } from "./tasks/task-api.ts";
+import { createLocalWorkers } from "./workers/local-workers.ts";
+import { createRemoteWorkers } from "./workers/remote-workers.ts";
+import { createCommitWatch } from "./writer/group-commit.ts";
+import { createStorageGuard } from "./writer/storage-guard.ts";
+import { startWriter, type Writer, type WriterHooks } from "./writer/writer.ts";
+
+/** What a life is over, and what stands around it. */
+export type LifeOptions = {
+  readonly log: Log;
+  /** All of the log, applied. */
+  readonly state: MutableState;
+  /** The event of the newest snapshot. */
+  readonly snapshotSeq: Seq;
+  readonly epoch: number;
+  /** The config that is to be in force; null: what the log has. */
+  readonly config: Config | null;
+  readonly clock: Clock;
+  readonly newId: () => string;
+  readonly onWarning: (message: string) => void;
+  /** The data directory, for what is no part of the log. */
+  readonly data?: string;
+  readonly artifactExists?: ArtifactExists;
+  readonly fileMedium?: FileMedium;
+};
+export type Life = {
+  readonly writer: Writer;
+  readonly log: Log;
+  readonly rejections: RejectedCounter;
+  readonly tasks: TaskApi;
+  readonly plans: Plans;
+  readonly workers: ReturnType<typeof createLocalWorkers>;
+  readonly remote: ReturnType<typeof createRemoteWorkers>;
+  readonly permits: ReturnType<typeof createRemotePermits>;
+  readonly localPermits: LocalPermits;
+  readonly schedules: ReturnType<typeof createSchedules>;
+  readonly callbacks: Callbacks;
+  readonly files: ReturnType<typeof openFiles>;
+  readonly artifacts: ArtifactWatch;
+  readonly artifactSource: ArtifactSource;
+  readonly tokens: AttemptTokens;
+  readonly feed: ReturnType<typeof createFeed>;
+  readonly commits: ReturnType<typeof createCommitWatch>;
+  readonly snapshots: Snapshotter;
+  /** Resolves with the reason if it must end. */
+  readonly failed: Promise<DroverError>;
+};
+
+export async function startLife(options: LifeOptions): Promise<Life> {
+  const { log, state, clock, newId, onWarning } = options;
+  const artifactSource = artifactSourceFor(options.artifactExists, () => state.config.artifacts);
+  const failed = Promise.withResolvers<DroverError>();
+  const bodies = createBodyStore(log);
+  const ends = createEndWatch();
+  const rejected = createRejectedRing();
+  const commits = createCommitWatch(onWarning);
+  const storage = createStorageGuard({ state, log });
+  let watch: ArtifactWatch | null = null;
+  const hooks: WriterHooks = {
+    onApplied: (event) => {
+      localPermits.onApplied(event);
+      permits.onApplied(event);
+      watch?.onApplied(event);
+      if (isEnd(event)) bodies.release(state.tasks.get(event.task)?.seq ?? 0);
+    },
+    isAwaited: (event) => {
+      // Only listeners want a submit; callers that wait want a good end too. Later callers find both in the state.
+      if (event.kind !== "task-submitted" && event.kind !== "task-done") return true;
+      if (commits.isHeard()) return true;
+      return event.kind === "task-done" && !(ends.isIdle() && remote.isIdle() && state.callbacks.due.size === 0);
+    },
+    onCommitted: (batch, commit) => {
+      ends.onCommitted(batch);
+      workers.onCommitted(batch);
+      remote.onCommitted(batch);
+      callbacks.onCommitted(batch);
+      snapshots.onCommitted(writer.committedSeq());
+      commits.onCommitted(batch, commit);
+      feed.onCommitted();
+    },
+    onStopped: (error) => {
+      localPermits.stop(error);
+      ends.stop(error);
+      workers.stop(error);
+      remote.stop(error);
+      permits.stop(error);
+      schedules.stop();
+      if (error.code !== "closed") failed.resolve(error);
+    },
+  };
+  const writer: Writer = startWriter({ state, log, epoch: options.epoch, clock, newId, storage, hooks });
+  const feed = createFeed({ log, head: writer.committedSeq, state });
+  const steady = withSteadyDate(clock);
+  const localPermits = createLocalPermits(writer, steady);
+  const permits = createRemotePermits(writer, steady);
+  const callbacks = createCallbacks({ writer, bodies, task: (id) => tasks.task(id) });
+  const files = openFiles(options, { state, bodies, clock: steady, settled: writer.settled, onWarning });
+  const tokens = createAttemptTokens(state, options.data);
+  const inputs = createInputs({ writer, log, bodies });
+  const forWorkers = { writer, clock: steady, newId, bodies, inputs, files, tokens };
+  const workers = createLocalWorkers({ ...forWorkers, permits: localPermits, tasks: () => tasks });
+  const remote = createRemoteWorkers(forWorkers);
+  const progressOf = (task: string): unknown => workers.progressOf(task) ?? remote.progressOf(task);
+  const snapshots = createSnapshotter({
+    log,
+    writer,
+    config: () => state.config,
+    lastSeq: options.snapshotSeq,
+    onFailure: (error) => onWarning(snapshotWarning(error, state.config.log.snapshotEvery)),
+    onPruned: feed.onPruned,
+  });
+  const rejections = createRejectedCounter(writer, steady);
+  const sources = { writer, log, bodies, ends, rejected, rejections, artifacts: artifactSource, progressOf };
+  const { api: tasks, submitNow: submit } = createTaskApi(sources);
+  const schedules = createSchedules({ writer, storage, clock: steady, submit, artifacts: artifactSource, onWarning });
+  await beginLife(writer, options.config);
+  await Promise.all([storage.measure(), files.ready]);
+  remote.begin();
+  schedules.begin();
+  const artifacts = watchArtifacts({ writer, clock: steady, exists: artifactSource.exists, onWarning });
+  watch = artifacts;
+  const plans: Plans = { ...createPlans({ writer, bodies, clock }), wait: waitForPlan(writer, tasks.waitGroup) };
+  const apis = { tasks, plans, workers, remote, permits, schedules, callbacks, localPermits, files, artifacts, tokens };
+  return {
+    ...apis,
+    writer,
+    log,
+    feed,
+    commits,
+    rejections,
+    snapshots,
+    artifactSource,
+    failed: failed.promise,
+  };
+}
+
+const snapshotWarning = (error: unknown, every: number): string =>
+  `a snapshot, or the pruning behind it, failed; nothing more is pruned, and the next is tried ${every} events on: ` +
+  String(error);
