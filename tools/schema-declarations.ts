@@ -222,6 +222,8 @@ const INNER: Readonly<Record<string, string>> = {
   ProjectQueue: "scheduler queueView.projects[]",
   AgentQueue: "scheduler queueView.projects[].agents[]",
   QueuedTask: "scheduler queueView.projects[].agents[].next[]",
+  LinePart: "scheduler lineView.tasks",
+  LineEntry: "scheduler lineView.tasks.next[]",
 };
 /** Types that TypeScript says better than a schema, and which are written by hand. */
 const BY_HAND = ["planDocument", "eventJson", "eventPage", "schedulerSection", "schedulerConfig", "configPatchBody"];
@@ -335,6 +337,10 @@ const ABOUT: Readonly<Record<string, string>> = {
   AgentQueue: "The queue of an agent.",
   ProjectQueue: "The queues of a project.",
   QueueView: "Who waits.",
+  LineQuery: "How much of each list.",
+  LineEntry: "A task or a call that is out or waits for its turn.",
+  LinePart: "What is out and what waits, in order, with totals.",
+  LineView: "What runs and what starts next.",
   PauseBody: "What to pause; neither of them: the whole fleet.",
   PauseStatus: "What is paused, or goes on.",
   EventsQuery: "Which events, and how many of them.",

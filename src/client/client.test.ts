@@ -315,6 +315,7 @@ const methods: { [Name in Exclude<CallName, "bulk" | "waitAny">]: (client: Clien
   usage: (client) => client.usage(),
   stats: (client) => client.stats(),
   queue: (client) => client.queue(),
+  line: (client) => client.line({ limit: 2 }),
   config: (client) => client.config(),
   patchConfig: (client) => client.patchConfig(null),
   reload: (client) => client.reload(),

@@ -84,6 +84,8 @@ export type Client = AsyncDisposable & {
   stats(options?: Options): Reply<"stats">;
   /** Who waits, by project and agent, with the head of each queue; bounded. */
   queue(options?: Options): Reply<"queue">;
+  /** What runs and what starts next, in order, with totals: of the tasks and of the calls; bounded. */
+  line(query?: wire.LineQuery, options?: Options): Reply<"line">;
   /** The scheduler section in force. */
   config(options?: Options): Reply<"config">;
   /** Changes fields of the scheduler section, all or nothing. It lies over the file and survives a restart. */
@@ -422,6 +424,7 @@ function schedulerMethods(ask: Ask): Pick<Client, SchedulerMethods> {
     usage: (query = {}, options) => ask("usage", { query }, options),
     stats: (options) => ask("stats", {}, options),
     queue: (options) => ask("queue", {}, options),
+    line: (query = {}, options) => ask("line", { query }, options),
     config: (options) => ask("config", {}, options),
     patchConfig: (body, options) => ask("patchConfig", { body }, options),
     reload: (options) => ask("reload", {}, options),

@@ -34,6 +34,7 @@ import { createPast } from "./snapshots/past.ts";
 import type { AttemptTokens } from "./tasks/attempt-tokens.ts";
 import type { TaskApi } from "./tasks/task-api.ts";
 import { type GateView, type GateWithCalls, gateDetail, gateViews } from "./views/gate-view.ts";
+import { lineView, readLineLimit } from "./views/line-view.ts";
 import { queueView } from "./views/queue-view.ts";
 import { projectViews, statsOf, workerView } from "./views/stats.ts";
 import { type UsageOptions, usageOf } from "./views/usage.ts";
@@ -53,7 +54,7 @@ type VerifyOptions = { readonly expect?: { readonly seq: number; readonly hash: 
 
 /** Drover inside a program. */
 export type Drover = AsyncDisposable &
-  Pick<SharedCalls, "stats" | "queue" | "putProject" | "resetGate" | "removeGate" | "pause" | "resume"> &
+  Pick<SharedCalls, "stats" | "queue" | "line" | "putProject" | "resetGate" | "removeGate" | "pause" | "resume"> &
   TaskApi &
   ConfigApi & {
     /** Every condition between a task and its start, now or as of an event. */
@@ -209,6 +210,10 @@ export function apiOf(parts: Life): Drover {
     plans,
     callbacks,
     queue: () => read(() => queueView(state, writer.now())),
+    line: async (given) => {
+      const limit = readLineLimit(given);
+      return read(() => lineView(state, writer.now(), limit));
+    },
     pause: (target = {}) => setPaused(target, true),
     resume: (target = {}) => setPaused(target, false),
     lookForArtifacts: async () => {

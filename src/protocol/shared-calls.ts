@@ -84,6 +84,8 @@ export type SharedCalls = {
   stats(): Promise<wire.Stats>;
   /** Who waits, by project and agent, with the head of each queue; bounded. */
   queue(): Promise<wire.QueueView>;
+  /** What runs and what starts next, in order, with totals: of the tasks and of the calls; bounded. */
+  line(query?: wire.LineQuery): Promise<wire.LineView>;
   /** Registers a project, or changes its settings; what is absent keeps its value. */
   putProject(id: string, settings: wire.ProjectBody): Promise<wire.ProjectView>;
   /** Lifts the block of a gate, and forgets its throttles: it begins with a probe. */

@@ -58,6 +58,7 @@ const AT_ONCE: Partial<Record<CallName, number>> = {
   gates: 1,
   stats: 1,
   queue: 1,
+  line: 1,
   task: 32,
   patch: 32,
   events: 4,

@@ -149,6 +149,7 @@ const asked: { [Name in CallName]: Asked<Name> } = {
   removeGate: { params: { id: "unused" } },
   stats: {},
   queue: {},
+  line: { query: { limit: 2 } },
   config: {},
   patchConfig: { body: { maxInFlight: 7, fairness: { halfLife: "5m" } } },
   reload: {},

@@ -1,6 +1,7 @@
 /** What other layers may use of this room. */
 
 export { setAside } from "./budget.ts";
-export { sharesOf, shownLevel } from "./fairness.ts";
-export { compareRanks, effectivePriority, shownScore } from "./priority.ts";
+export { chargeFor, sharesOf, shownLevel } from "./fairness.ts";
+export { compareRanks, EXPRESS_PRIORITY, effectivePriority, shownScore, type TaskRank } from "./priority.ts";
 export { countAhead, fixedOf, taskRank } from "./queue.ts";
+export { compareProjects } from "./total-orders.ts";

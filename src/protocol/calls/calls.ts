@@ -85,6 +85,7 @@ export type GateCalls = {
 export type SchedulerCalls = {
   readonly stats: Call<Nothing, wire.Stats>;
   readonly queue: Call<Nothing, wire.QueueView>;
+  readonly line: Call<{ query: wire.LineQuery }, wire.LineView>;
   readonly config: Call<Nothing, wire.SchedulerConfig>;
   readonly patchConfig: Call<{ body: wire.ConfigPatchBody }, wire.SchedulerConfig>;
   readonly reload: Call<Nothing, wire.SchedulerConfig>;
@@ -506,6 +507,12 @@ const schedulerCalls = callsOf<SchedulerCalls>("scheduler", {
     roles: READERS,
     summary: "Who waits, by project and agent, with the head of each queue; bounded",
     answers: { 200: scheduler.queueView },
+  },
+  line: {
+    roles: READERS,
+    query: scheduler.lineQuery,
+    summary: "What runs and what starts next, in order, with totals: of the tasks and of the calls; bounded",
+    answers: { 200: scheduler.lineView },
   },
   config: { roles: READERS, summary: "The scheduler section in force", answers: { 200: scheduler.schedulerConfig } },
   patchConfig: {

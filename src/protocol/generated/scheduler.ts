@@ -5,6 +5,29 @@
  */
 
 import type { SchedulerRules } from "../../core/config/index.ts";
+import type { PriorityName } from "./tasks.ts";
+
+/** How much of each list. */
+export type LineQuery = {
+  /** How many of each list. Default: 50. */
+  readonly limit?: number;
+};
+
+/** What runs and what starts next. */
+export type LineView = {
+  /** Whether it is paused. */
+  readonly paused: boolean;
+  /** How many wait for something other than their turn. */
+  readonly waiting: number;
+  /** Calls that met a window or a block when they asked, and 429s reported. */
+  readonly rateLimited: number;
+  /** Whether a window or a block holds a gate now. */
+  readonly isRateLimited: boolean;
+  /** The tasks. */
+  readonly tasks: LinePart;
+  /** The calls of all gates. */
+  readonly calls: LinePart;
+};
 
 /** What to pause; neither of them: the whole fleet. */
 export type PauseBody = {
@@ -156,4 +179,46 @@ export type QueuedTask = {
   readonly score: number;
   /** How long it has waited. */
   readonly waitMs: number;
+};
+
+/** The tasks. */
+export type LinePart = {
+  /** How many run. */
+  readonly inFlight: number;
+  /** How many may run at once. */
+  readonly maxInFlight: number;
+  /** How many wait for their turn. */
+  readonly queued: number;
+  /** How many were done. */
+  readonly completed: number;
+  /** How long those that were let out waited, on average. */
+  readonly avgWaitMs: number;
+  /** How long they were out, on average. */
+  readonly avgRunMs: number;
+  /** Those that are out, in the order of their start. */
+  readonly running: readonly LineEntry[];
+  /** Those that wait for their turn, as it would come if nothing else happened. */
+  readonly next: readonly LineEntry[];
+};
+
+/** A task or a call that is out or waits for its turn. */
+export type LineEntry = {
+  /** The task, or the permit of the call. */
+  readonly id: string;
+  /** How urgent it is. */
+  readonly class: PriorityName;
+  /** How long it has run, or waited for its turn. */
+  readonly ms: number;
+  /** The project it is of. */
+  readonly project: string;
+  /** The agent it is of. */
+  readonly agentId?: string;
+  /** Its type. */
+  readonly type?: string;
+  /** Where it runs. */
+  readonly worker?: string;
+  /** The gate of a call. */
+  readonly gate?: string;
+  /** The task that makes the call, if one does. */
+  readonly task?: string;
 };

@@ -218,6 +218,43 @@ export const queueView: s.Schema<wire.QueueView> = s.namedAnswer("Queue", {
   ),
 });
 
+/** How many of each list an answer has. */
+export const LINE_DEFAULT = 50;
+export const LINE_MAX = 1000;
+export const lineQuery: s.Schema<wire.LineQuery> = s.object({
+  limit: s.optional(s.whole(1, LINE_MAX), "How many of each list.", { default: LINE_DEFAULT }),
+});
+const lineEntry: s.Schema<wire.LineEntry> = s.answer({
+  id: s.described(s.name(), "The task, or the permit of the call."),
+  class: s.oneOf("critical", "high", "normal", "low"),
+  ms: s.described(count(), "How long it has run, or waited for its turn."),
+  project: s.name(),
+  agentId: s.optional(s.name()),
+  type: s.optional(s.name()),
+  worker: s.optional(s.name(), "Where it runs."),
+  gate: s.optional(s.name(), "The gate of a call."),
+  task: s.optional(s.name(), "The task that makes the call, if one does."),
+});
+const linePart = (): s.Schema<wire.LinePart> =>
+  s.answer<wire.LinePart>({
+    inFlight: count(),
+    maxInFlight: count(),
+    queued: count(),
+    completed: count(),
+    avgWaitMs: s.described(mean(), "How long those that were let out waited, on average."),
+    avgRunMs: s.described(mean(), "How long they were out, on average."),
+    running: s.described(s.list(lineEntry), "Those that are out, in the order of their start."),
+    next: s.described(s.list(lineEntry), "Those that wait for their turn, as it would come if nothing else happened."),
+  });
+export const lineView: s.Schema<wire.LineView> = s.namedAnswer("Line", {
+  paused: s.flag(),
+  waiting: count(),
+  rateLimited: s.described(count(), "Calls that met a window or a block when they asked, and 429s reported."),
+  isRateLimited: s.described(s.flag(), "Whether a window or a block holds a gate now."),
+  tasks: s.described(linePart(), "The tasks."),
+  calls: s.described(linePart(), "The calls of all gates."),
+});
+
 export const pauseBody: s.Schema<wire.PauseBody> = s.refined(
   s.object<wire.PauseBody>({
     project: s.optional(s.name(), "This project alone."),

@@ -33,7 +33,7 @@ export type CallName =
   | "leaveWorker"
   | ("schedules" | "schedule" | "putSchedule" | "removeSchedule" | "askPermit" | "settlePermit" | "dropPermit")
   | ("gates" | "gate" | "resetGate" | "removeGate")
-  | ("stats" | "queue" | "config" | "patchConfig" | "reload" | "pause" | "resume" | "events" | "health")
+  | ("stats" | "queue" | "line" | "config" | "patchConfig" | "reload" | "pause" | "resume" | "events" | "health")
   | ("ready" | "metrics" | "openapi");
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 export type Endpoint = {
@@ -117,6 +117,7 @@ export const ENDPOINTS: Readonly<Record<CallName, Endpoint>> = {
   removeGate: endpoint("DELETE", "/gates/{id}"),
   stats: endpoint("GET", "/scheduler/stats"),
   queue: endpoint("GET", "/scheduler/queue"),
+  line: endpoint("GET", "/scheduler/line"),
   config: endpoint("GET", "/scheduler/config"),
   patchConfig: endpoint("PATCH", "/scheduler/config", { repeatable: true }),
   reload: endpoint("POST", "/scheduler/reload", { repeatable: true }),

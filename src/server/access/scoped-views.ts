@@ -12,7 +12,8 @@ import type { Agent, Project, State } from "../../core/model/index.ts";
 import type { Why, WhyCondition } from "../../core/why/index.ts";
 import type { GateView } from "../../engine/views/index.ts";
 import { type Caller, isScoped } from "../../http/index.ts";
-import type { QueueView, Stats, WorkerView } from "../../protocol/index.ts";
+import type { LineEntry, LinePart, LineQuery, LineView, QueueView, Stats, WorkerView } from "../../protocol/index.ts";
+import { LINE_MAX } from "../../protocol/shapes/index.ts";
 import { isOwn } from "./token-scope.ts";
 
 export function ownProject(state: State, caller: Caller, id: string): boolean {
@@ -61,6 +62,24 @@ export function ownQueue(state: State, caller: Caller, queue: QueueView): QueueV
       agents: project.agents.filter(({ agentId }) => caller.agentId === null || agentId === caller.agentId),
     }));
   return { ...queue, projects };
+}
+
+/** Its own among the first of all: more of those are looked at than it has asked for. */
+export async function ownLine(
+  caller: Caller,
+  query: LineQuery,
+  read: (query: LineQuery) => Promise<LineView>,
+): Promise<LineView> {
+  if (!isScoped(caller)) return read(query);
+  const { tasks, calls, ...common } = await read({ limit: LINE_MAX });
+  const { projects, agentId } = caller;
+  const own = ({ running, next, ...totals }: LinePart): LinePart => {
+    const isTheirs = (entry: LineEntry): boolean =>
+      (projects === null || projects.includes(entry.project)) && (agentId === null || entry.agentId === agentId);
+    const shown = (list: readonly LineEntry[]): LineEntry[] => list.filter(isTheirs).slice(0, query.limit);
+    return { ...totals, running: shown(running), next: shown(next) };
+  };
+  return { ...common, tasks: own(tasks), calls: own(calls) };
 }
 
 export function ownGates(state: State, caller: Caller, gates: readonly GateView[]): readonly GateView[] {

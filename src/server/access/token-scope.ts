@@ -72,6 +72,7 @@ const FOR_SCOPED: Readonly<Record<CallName, "own" | "common" | "refused">> = {
   removeGate: "refused",
   stats: "own",
   queue: "own",
+  line: "own",
   config: "common",
   patchConfig: "refused",
   reload: "refused",

@@ -20,7 +20,7 @@ import {
   type SchedulerConfig,
 } from "../../protocol/index.ts";
 import { isoTime } from "../../std/index.ts";
-import { ownQueue, ownStats } from "../access/scoped-views.ts";
+import { ownLine, ownQueue, ownStats } from "../access/scoped-views.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
 
 type ServerParts = {
@@ -127,6 +127,7 @@ export function schedulerHandlers(deps: Deps): Handlers<keyof SchedulerCalls> {
   return {
     stats: async (_, { caller }) => ownStats(drover.state, caller, await drover.stats()),
     queue: async (_, { caller }) => ownQueue(drover.state, caller, await drover.queue()),
+    line: async ({ query }, { caller }) => ownLine(caller, query, (wanted) => drover.line(wanted)),
     config: rules,
     patchConfig: async ({ body }) => (await drover.patchConfig(body)).scheduler,
     reload: async () => {

@@ -1,0 +1,110 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createTestDrover } from "../../testing/index.ts";
+
+const PROJECTS = { web: { weight: 3 }, api: { weight: 1, maxPriority: -200 }, lab: { weight: 2 } };
+
+test("who is next in line is who starts next, over projects, agents and priorities", async () => {
+  const { drover, clock, settle } = await createTestDrover({
+    config: { scheduler: { maxInFlight: 1 }, projects: PROJECTS },
+  });
+  for (let count = 0; count < 60; count++) {
+    const project = Object.keys(PROJECTS)[count % 3] as string;
+    const more = { project, priority: ((count * 7) % 5) * 50, estimatedTokens: 100 };
+    await drover.submit({ agentId: `a${count % 4}`, action: "go", id: `t${count}`, ...more });
+    await clock.advance(1000);
+  }
+  await drover.submit({ agentId: "z", action: "go", id: "urgent", project: "api", priority: "critical" });
+  const { tasks } = await drover.line({ limit: 30 });
+  const started: string[] = [];
+  await drover.worker({}, ({ taskId }) => void started.push(taskId));
+  await settle();
+  assert.equal(tasks.next.length, 30);
+  assert.deepEqual(
+    tasks.next.map(({ id }) => id),
+    started.slice(0, 30),
+  );
+  assert.deepEqual(
+    [tasks.next[0]?.class, tasks.next[0]?.ms, tasks.queued, tasks.inFlight, tasks.maxInFlight],
+    ["critical", 0, 61, 0, 1],
+  );
+  await drover.close();
+});
+
+test("where agents take no turns, the best task of a project goes, whoever it is of", async () => {
+  const config = { scheduler: { maxInFlight: 1, fairness: { agents: "none" } } } as const;
+  const { drover, settle } = await createTestDrover({ config });
+  for (let count = 0; count < 20; count++)
+    await drover.submit({ agentId: `a${count % 3}`, action: "go", id: `t${count}`, priority: (count * 7) % 20 });
+  const { tasks } = await drover.line();
+  const started: string[] = [];
+  await drover.worker({}, ({ taskId }) => void started.push(taskId));
+  await settle();
+  assert.deepEqual(
+    tasks.next.map(({ id }) => id),
+    started,
+  );
+  await drover.close();
+});
+
+test("what runs stands in the order of its start, with its worker, and no more of it than was asked for", async () => {
+  const { drover, clock, settle } = await createTestDrover({ config: { scheduler: { maxPerAgentInFlight: 100 } } });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const slots = 100;
+  await drover.worker({ id: "w", slots }, () => promise);
+  for (let count = 0; count < 20; count++) {
+    await drover.submit({ agentId: "a", action: "go", id: `t${count}` });
+    await settle();
+    await clock.advance(100);
+  }
+  const { tasks } = await drover.line({ limit: 3 });
+  assert.deepEqual(
+    tasks.running.map(({ id, ms, worker }) => [id, ms, worker]),
+    [
+      ["t0", 2000, "w"],
+      ["t1", 1900, "w"],
+      ["t2", 1800, "w"],
+    ],
+  );
+  assert.equal(tasks.inFlight, 20);
+  resolve();
+  await settle();
+  const after = (await drover.line()).tasks;
+  assert.deepEqual([after.completed, after.running, after.avgRunMs > 0], [20, [], true]);
+  await drover.close();
+});
+
+test("calls of all gates stand in one line, the first of each before the second of any; a block says so", async () => {
+  const gates = { one: { maxConcurrent: 1 }, two: { maxConcurrent: 1 } };
+  const { drover, clock } = await createTestDrover({ config: { gates } });
+  const ask = (gate: string, id: string) => drover.permits.ask({ gate, id, ...(id === "c" ? { class: "high" } : {}) });
+  for (const id of ["a", "b", "c"]) await ask("one", id);
+  await clock.advance(2000);
+  for (const id of ["d", "e"]) await ask("two", id);
+  const before = await drover.line();
+  assert.deepEqual(
+    before.calls.running.map(({ id, ms, gate }) => [id, ms, gate]),
+    [
+      ["a", 2000, "one"],
+      ["d", 0, "two"],
+    ],
+  );
+  assert.deepEqual(
+    before.calls.next.map(({ id, class: rank, ms }) => [id, rank, ms]),
+    [
+      ["c", "high", 2000],
+      ["e", "normal", 0],
+      ["b", "normal", 2000],
+    ],
+  );
+  assert.deepEqual(
+    [before.calls.inFlight, before.calls.maxInFlight, before.calls.queued, before.isRateLimited],
+    [2, 2, 3, false],
+  );
+  await drover.permits.settle("a", { ok: false, rateLimited: { retryAfterMs: 5000 } });
+  const after = await drover.line();
+  assert.deepEqual([after.isRateLimited, after.rateLimited], [true, 1]);
+  await clock.advance(6000);
+  assert.equal((await drover.line()).isRateLimited, false);
+  await drover.close();
+});
