@@ -6,8 +6,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Attacked, attackedServer, costOf } from "../kits/attacked-server.ts";
 
-/** What the bodies under way take, in every form they have on their way to the disk, and what there is room for. */
-const COST_BYTES_MAX = 100_000_000;
+/**
+ * What the bodies under way take. Twenty of half a MiB, each as the bytes that came, as text, as what it says, as text
+ * to be stored, in the block of its batch and in one twice as large that it grows into: 7 × 10 MiB, and some room.
+ */
+const COST_BYTES_MAX = 80_000_000;
 const LANES = 20;
 const tokenOf = (name: string): { token: string } => ({ token: `token-of-${name}-0123456789` });
 const rude = tokenOf("rude");

@@ -74,24 +74,27 @@ test("whoever is told that a task is done is told its result", async () => {
 
 test("bodies at hand are bounded in bytes: those of ended tasks go first, then the newest", async () => {
   const large = "x".repeat(1024 * 1024);
+  const small = "x".repeat(12_000);
   const stored = new Map<number, Uint8Array>();
   const readRecord = async (seq: number) => {
     const payload = stored.get(seq);
     return payload === undefined ? null : { bytes: new Uint8Array(0), payload };
   };
   const bodies = createBodyStore({ readRecord } as unknown as Log);
-  const keep = (at: number): void => {
-    stored.set(at, new TextEncoder().encode(`${at}${large}`));
-    bodies.keep(at, `${at}${large}`, null);
+  const keep = (at: number, text = large): void => {
+    stored.set(at, new TextEncoder().encode(`${at}${text}`));
+    bodies.keep(at, `${at}${text}`, null);
   };
   const atHand = (...seqs: number[]): boolean[] => seqs.map((at) => bodies.peek(seq(at)) !== undefined);
   for (let at = 1; at <= 60; at++) keep(at);
+  for (let at = 101; at <= 200; at++) keep(at, small);
   for (let at = 1; at <= 10; at++) bodies.release(at);
-  assert.deepEqual(atHand(1, 10, 60), [true, true, true], "what has ended is still at hand");
-  for (let at = 61; at <= 64; at++) keep(at);
-  assert.deepEqual(atHand(1, 10, 11, 64), [false, false, true, true], "it gives way to what has not");
-  for (let at = 65; at <= 80; at++) keep(at);
-  assert.deepEqual(atHand(11, 72, 80), [true, true, false], "and the newest to what was there before");
+  for (let at = 101; at <= 200; at++) bodies.release(at);
+  assert.deepEqual(atHand(101, 200, 10, 60), [true, true, false, true], "what has ended is at hand if it is small");
+  for (let at = 61; at <= 73; at++) keep(at);
+  assert.deepEqual(atHand(101, 200, 11, 73), [false, false, true, true], "it gives way to what has not");
+  for (let at = 74; at <= 80; at++) keep(at);
+  assert.deepEqual(atHand(11, 73, 80), [true, true, false], "and the newest to what was there before");
   assert.equal(await bodies.read(seq(80)), `80${large}`);
   assert.equal(await bodies.read(seq(1)), `1${large}`);
   for (let at = 11; at <= 20; at++) bodies.release(at);

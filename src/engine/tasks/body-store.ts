@@ -17,6 +17,8 @@ const ENTRY_OVERHEAD = 200;
 /** Bodies of ended tasks at hand, 2 to the power of this: more would only grow old and cost the garbage collector. */
 const RELEASED_BITS = 10;
 const RELEASED_MAX = 2 ** RELEASED_BITS;
+/** A larger body of an ended task is not kept: to read it back costs little beside what it takes to send it. */
+const RELEASED_SIZE_MAX = 16 * 1024;
 /** Spreads numbers over the places whatever steps they come in: 2³² divided by the golden ratio. */
 const SPREAD = 0x9e3779b1;
 const placeOf = (seq: number): number => Math.imul(seq, SPREAD) >>> (32 - RELEASED_BITS);
@@ -88,6 +90,7 @@ export function createBodyStore(log: Log): BodyStore {
       if (entry === undefined) return;
       const size = sizeOf(entry);
       keptSize -= size;
+      if (size > RELEASED_SIZE_MAX) return;
       const place = placeOf(seq);
       releasedSize += size - (releasedSizes[place] as number);
       released[place] = entry;

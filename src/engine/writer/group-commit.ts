@@ -15,7 +15,8 @@ import { DroverError } from "../base/drover-error.ts";
 import type { HeadSigning } from "./head-signing.ts";
 
 const BATCH_EVENTS_MAX = 20_000;
-const BATCH_BYTES_MAX = 32 * 1024 * 1024;
+/** As much as the blocks of a batch share with the log's thread: more is copied on the way, which takes room twice. */
+const BATCH_BYTES_MAX = 4 * 1024 * 1024;
 const REPEATS_MAX = 10;
 /** Buffers of batches that are kept for the next: one is on its way while another gathers, and more if many wait. */
 const SPARES_MAX = 4;

@@ -189,6 +189,23 @@ test("what is decided as one lies in one batch, and so does all of a plan", asyn
   );
 });
 
+test("a batch is full once it has as many bytes as fit into what is shared with the log's thread", async () => {
+  const { hand, writer, settle } = writerOn({});
+  await writer.run(submit("t"));
+  hand.appends.length = 0;
+  hand.hold();
+  writer.execute(submit("sent"));
+  await settle();
+  const mebibyte = "x".repeat(1024 * 1024);
+  for (const id of ["a", "b", "c", "d", "e", "f"]) writer.execute(submit(id), mebibyte);
+  hand.release();
+  await writer.settled();
+  assert.deepEqual(
+    hand.appends.map(({ events }) => events),
+    [1, 4, 2],
+  );
+});
+
 test("where several batches wait, who comes after the first of them is answered with the last", async () => {
   const { hand, writer, settle } = writerOn({ batchMax: 1 });
   await writer.run(submit("t"));

@@ -47,11 +47,14 @@ function moveTo(block: Block, bytes: Buffer): void {
 
 const UTF8_BYTES_MAX = 3;
 const ASCII_END = 128;
+/** From here on it is worth counting what a text takes before there is room for it. */
+const LONG_MIN = 4096;
 /** Up to here a loop is done before the call that would do it for any text. */
 const SHORT_MAX = 128;
 
 export function appendText(block: Block, text: string): void {
-  makeRoom(block, text.length * UTF8_BYTES_MAX);
+  // Room for the worst would be three times what a large text takes, and is what the block then keeps.
+  makeRoom(block, text.length <= LONG_MIN ? text.length * UTF8_BYTES_MAX : Buffer.byteLength(text));
   if (text.length <= SHORT_MAX && writeAscii(block, text)) return;
   block.length += block.bytes.write(text, block.length, "utf8");
 }
