@@ -334,6 +334,10 @@ const LOG_CODES: Record<LogFailureCode, true> = {
   closed: true,
   "unsupported-version": true,
   pruned: true,
+  unreachable: true,
+  "journal-full": true,
+  refused: true,
+  diverged: true,
 };
 
 test("docs/reference/errors.md has every code, and every refusal with its code", () => {

@@ -117,11 +117,17 @@ type ReadOptions = {
 export type SnapshotInput = Anchor & { readonly chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array> };
 export type Snapshot = Anchor & { readonly chunks: AsyncIterable<Uint8Array> };
 
-type Lead = {
+/** The right to decide, for as long as it is sure. Safety rests on append, never on this. */
+export type Lead = {
   readonly epoch: number;
+  /** Resolves when it is no longer sure: not renewed in time, taken by another, given up. */
+  readonly lost: Promise<LeadLoss>;
+  /** Whether it is still sure now, by a clock that cannot be set. */
+  holds(): boolean;
   /** Gives the lead up early. Once or often, it is the same. */
   release(): Promise<void>;
 };
+export type LeadLoss = { readonly reason: "expired" | "taken" | "released"; readonly message: string };
 
 export type PruneReport = {
   /** The log now begins after this event. */
@@ -172,8 +178,11 @@ export interface Log extends AsyncDisposable {
   /** Every checkpoint not yet pruned, oldest first. */
   checkpoints(): Promise<readonly Checkpoint[]>;
 
-  /** Raises the epoch durably, so that whoever led before is refused. A hint: safety rests on append. */
-  acquireLead(node: string, ttl: Duration): Promise<Lead>;
+  /**
+   * Raises the epoch durably, so that whoever led before is refused. A hint: safety rests on append. Where several
+   * nodes share a log it waits until the lead is free, or the signal ends that.
+   */
+  acquireLead(node: string, ttl: Duration, signal?: AbortSignal): Promise<Lead>;
   /**
    * Drops whole batches that end at or before `beforeSeq` and the newest whole snapshot, whichever is
    * lower. Payloads of the seqs in `keepPayloads` stay readable; earlier kept ones not listed again go.
@@ -199,7 +208,15 @@ export type LogFailureCode =
   | "closed"
   | "unsupported-version"
   /** The events asked for were pruned: start from the snapshot. */
-  | "pruned";
+  | "pruned"
+  /** The journal of a cluster cannot be reached, or answers nothing in time. It may come back: ask again. */
+  | "unreachable"
+  /** The journal takes nothing more until somebody makes room. Ask again. */
+  | "journal-full"
+  /** The journal does not let us in, or is not ours. A person must act. */
+  | "refused"
+  /** The replica has another history than the journal. */
+  | "diverged";
 
 /** The log cannot do what it promises. The message says what to do about it. */
 export class LogFailure extends Error {
@@ -225,3 +242,18 @@ export const corruptAt = (seq: Seq, finding: string): LogFailure =>
 
 export const closedFailure = (): LogFailure =>
   new LogFailure("closed", "the log is closed; open it again before using it");
+
+/** The lead of a log that one process owns: nobody takes it, so it lasts until it is given up. */
+export function soleLead(epoch: number): Lead {
+  const lost = Promise.withResolvers<LeadLoss>();
+  let isHeld = true;
+  return {
+    epoch,
+    lost: lost.promise,
+    holds: () => isHeld,
+    release: async () => {
+      isHeld = false;
+      lost.resolve({ reason: "released", message: `the lead of epoch ${epoch} was given up` });
+    },
+  };
+}

@@ -33,11 +33,13 @@ import {
   type Checkpoint,
   closedFailure,
   type Head,
+  type Lead,
   type Log,
   type LogRecord,
   type PruneReport,
   type Snapshot,
   type SnapshotInput,
+  soleLead,
   type VerifyProblem,
 } from "../log.ts";
 
@@ -124,10 +126,10 @@ function append(store: MemoryStore, call: Parameters<Log["append"]>): AppendResu
   return { type: "appended", head: plan.head };
 }
 
-function acquireLead(store: MemoryStore): { epoch: number; release(): Promise<void> } {
+function acquireLead(store: MemoryStore): Lead {
   const epoch = store.head.epoch + 1;
   store.head = { ...store.head, epoch };
-  return { epoch, release: async () => {} };
+  return soleLead(epoch);
 }
 
 function sourceOf({ head, base, rows }: MemoryStore): RowSource {

@@ -23,7 +23,7 @@ import { openKey, openVerifier, type Signer } from "../integrity/signing-key.ts"
 import { checkpointSeal, checkSnapshotPlace, isReachable, SNAPSHOTS_KEPT } from "../integrity/snapshot-rules.ts";
 import { verifyLog } from "../integrity/verify-log.ts";
 import type { AppendResult, Checkpoint, Log, PruneReport, Snapshot, SnapshotInput } from "../log.ts";
-import { LogFailure } from "../log.ts";
+import { LogFailure, soleLead } from "../log.ts";
 import { hashSnapshot, readSnapshot, sweepSnapshots, writeSnapshot } from "./snapshot-files.ts";
 import { storageFailure } from "./storage-failure.ts";
 import { type StoreThread, startStoreThread } from "./thread-client.ts";
@@ -97,7 +97,7 @@ function createHandle(session: Session): Log {
     saveSnapshot: (snapshot) => inTurn(async () => saveSnapshot(writable(), snapshot)),
     loadSnapshot: () => loadSnapshot(session),
     checkpoints: async () => (await state()).checkpoints,
-    acquireLead: async () => ({ epoch: await writable().thread.ask("raiseEpoch", undefined), release: async () => {} }),
+    acquireLead: async () => soleLead(await writable().thread.ask("raiseEpoch", undefined)),
     prune: (before, keep) => inTurn(async () => prune(writable(), before, keep)),
     sign: async (rule) => {
       await writable().thread.ask("sign", rule);

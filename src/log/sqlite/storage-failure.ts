@@ -5,9 +5,12 @@
  * once, with a message that says what to do; whatever is neither is a bug and passes through.
  */
 import type { Seq } from "../../core/base/index.ts";
-import { LogFailure, type LogFailureCode } from "../log.ts";
+import { LogFailure } from "../log.ts";
 
-const ERRNO: Readonly<Record<string, LogFailureCode>> = {
+/** What a disk can do to a log. */
+type StorageCode = "disk-full" | "read-only" | "io" | "corrupt" | "locked";
+
+const ERRNO: Readonly<Record<string, StorageCode>> = {
   ENOSPC: "disk-full",
   EDQUOT: "disk-full",
   EFBIG: "disk-full",
@@ -19,7 +22,7 @@ const ERRNO: Readonly<Record<string, LogFailureCode>> = {
 /** SQLite's primary result codes; an extended one carries its primary in the low eight bits. */
 const PRIMARY_BITS = 0xff;
 export const SQLITE_CANTOPEN = 14;
-const SQLITE: Readonly<Record<number, LogFailureCode>> = {
+const SQLITE: Readonly<Record<number, StorageCode>> = {
   3: "read-only", // PERM
   5: "locked", // BUSY
   6: "locked", // LOCKED
@@ -31,15 +34,12 @@ const SQLITE: Readonly<Record<number, LogFailureCode>> = {
   26: "corrupt", // NOTADB
 };
 
-const REMEDY: Readonly<Record<LogFailureCode, string>> = {
+const REMEDY: Readonly<Record<StorageCode, string>> = {
   "disk-full": "Nothing of this was stored. Make room on the disk, then start again.",
   "read-only": "Nothing was stored. Make the data directory writable for this user, or open the log with readOnly.",
   io: "Check the disk, then start again.",
   corrupt: "Nothing was repaired; restore the data directory from a backup.",
   locked: "Another process uses it; stop that one first.",
-  closed: "Open it again.",
-  "unsupported-version": "Use the version of Drover that wrote it, or a newer one.",
-  pruned: "Start from the snapshot.",
 };
 
 type FailurePlace = {
@@ -63,7 +63,7 @@ export function storageFailure(error: unknown, place: FailurePlace): LogFailure 
   return new LogFailure(code, `could not ${doing}${at}: ${(error as Error).message}. ${remedyFor(code, place)}`, seq);
 }
 
-function remedyFor(code: LogFailureCode, { isStoring = false, bytesMax = null }: FailurePlace): string {
+function remedyFor(code: StorageCode, { isStoring = false, bytesMax = null }: FailurePlace): string {
   if (code === "io" && isStoring) return `Whether it was stored is unknown until the log is opened again. ${REMEDY.io}`;
   if (code !== "disk-full" || bytesMax === null) return REMEDY[code];
   return `${REMEDY[code]} The log may not grow beyond maxBytes, ${bytesMax}.`;
@@ -74,7 +74,7 @@ export function sqliteCode(error: unknown): number | null {
   return error.errcode & PRIMARY_BITS;
 }
 
-function failureCode(error: unknown): LogFailureCode | null {
+function failureCode(error: unknown): StorageCode | null {
   const result = sqliteCode(error);
   if (result !== null) return SQLITE[result] ?? "io";
   if (!(error instanceof Error) || !("code" in error) || !("syscall" in error)) return null;

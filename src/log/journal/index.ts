@@ -1,0 +1,23 @@
+/** What other layers may use of this room. */
+
+export type {
+  Journal,
+  JournalHealth,
+  JournalKind,
+  JournalMember,
+  JournalOptions,
+  LeadSeen,
+  NodeAnnouncement,
+  NodeSeen,
+  NodesSeen,
+  SealedBatch,
+} from "./journal.ts";
+export { NODE_KEPT_MS } from "./journal.ts";
+export {
+  createMemoryJournal,
+  createMemoryJournalStore,
+  expireLead,
+  type JournalFaults,
+  type MemoryJournal,
+  type MemoryJournalStore,
+} from "./memory-journal.ts";
