@@ -317,6 +317,7 @@ const CODES: Record<DroverErrorCode, true> = {
   stale_sync: true,
   log_failed: true,
   deposed: true,
+  no_leader: true,
   overloaded: true,
   closed: true,
   stopped: true,

@@ -25,7 +25,7 @@ import type { Callbacks } from "./callbacks.ts";
 import { type ConfigApi, createConfigApi } from "./config-api.ts";
 import { type FeedEvent, type FeedOptions, readFeedOptions } from "./feed.ts";
 import type { Files } from "./files/files.ts";
-import type { Life } from "./life.ts";
+import { endLife, type Life } from "./life.ts";
 import { readGateName } from "./permits/local-permits.ts";
 import type { RemotePermits } from "./permits/remote-permits.ts";
 import type { Plans } from "./plans/plans.ts";
@@ -40,6 +40,7 @@ import { projectViews, statsOf, workerView } from "./views/stats.ts";
 import { type UsageOptions, usageOf } from "./views/usage.ts";
 import type { Handler, LocalWorker, WorkerOptions } from "./workers/local-workers.ts";
 import type { RemoteWorkers } from "./workers/remote-workers.ts";
+import { notLeading } from "./writer/follower.ts";
 import type { CommitListener } from "./writer/group-commit.ts";
 import { onceDurable, type Writer } from "./writer/writer.ts";
 
@@ -160,15 +161,7 @@ export function apiOf(parts: Life): Drover {
   }
 
   async function shut(): Promise<void> {
-    artifacts.stop();
-    schedules.stop();
-    writer.stopAdmitting();
-    await workers.leaveAll();
-    await snapshots.stop();
-    await files.stop();
-    rejections.flush();
-    await writer.close();
-    feed.close();
+    await endLife(parts);
     await log.close();
   }
 
@@ -217,6 +210,7 @@ export function apiOf(parts: Life): Drover {
     pause: (target = {}) => setPaused(target, true),
     resume: (target = {}) => setPaused(target, false),
     lookForArtifacts: async () => {
+      if (artifacts === null) throw notLeading();
       await artifacts.look();
       await writer.settled();
     },

@@ -78,7 +78,8 @@ async function openOver(options: OpenOptions, log: Log, config: Config | null): 
   const onWarning = options.onWarning ?? ((message: string) => process.emitWarning(message, "DroverWarning"));
   const recovered = await recover(log);
   const { epoch } = await log.acquireLead(newId(), milliseconds(LEAD_MS));
-  return apiOf(await startLife({ ...options, ...recovered, log, epoch, config, clock, newId, onWarning }));
+  const role = { type: "leader", epoch, config } as const;
+  return apiOf(await startLife({ ...options, ...recovered, log, role, clock, newId, onWarning }));
 }
 
 function checkOptions(options: OpenOptions): void {

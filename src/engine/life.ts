@@ -36,9 +36,21 @@ import { createRejectedCounter, createRejectedRing, type RejectedCounter } from 
 import { createTaskApi, type TaskApi } from "./tasks/task-api.ts";
 import { createLocalWorkers } from "./workers/local-workers.ts";
 import { createRemoteWorkers } from "./workers/remote-workers.ts";
+import { type FollowerOptions, startFollower } from "./writer/follower.ts";
 import { createCommitWatch } from "./writer/group-commit.ts";
 import { createStorageGuard } from "./writer/storage-guard.ts";
-import { startWriter, type Writer, type WriterHooks } from "./writer/writer.ts";
+import { startWriter, type Writer, type WriterHooks, type WriterOptions } from "./writer/writer.ts";
+
+/** What a life does: decide, or apply what another has decided. */
+export type Role = Leads | { readonly type: "follower"; readonly follow: FollowerOptions["follow"] };
+type Leads = {
+  readonly type: "leader";
+  readonly epoch: number;
+  /** Whether the lead is still sure; absent: always. */
+  readonly holds?: () => boolean;
+  /** The config that is to be in force; null: what the log has. */
+  readonly config: Config | null;
+};
 
 /** What a life is over, and what stands around it. */
 export type LifeOptions = {
@@ -47,9 +59,7 @@ export type LifeOptions = {
   readonly state: MutableState;
   /** The event of the newest snapshot. */
   readonly snapshotSeq: Seq;
-  readonly epoch: number;
-  /** The config that is to be in force; null: what the log has. */
-  readonly config: Config | null;
+  readonly role: Role;
   readonly clock: Clock;
   readonly newId: () => string;
   readonly onWarning: (message: string) => void;
@@ -71,7 +81,8 @@ export type Life = {
   readonly schedules: ReturnType<typeof createSchedules>;
   readonly callbacks: Callbacks;
   readonly files: ReturnType<typeof openFiles>;
-  readonly artifacts: ArtifactWatch;
+  /** Only a leader looks for artifacts. */
+  readonly artifacts: ArtifactWatch | null;
   readonly artifactSource: ArtifactSource;
   readonly tokens: AttemptTokens;
   readonly feed: ReturnType<typeof createFeed>;
@@ -82,7 +93,7 @@ export type Life = {
 };
 
 export async function startLife(options: LifeOptions): Promise<Life> {
-  const { log, state, clock, newId, onWarning } = options;
+  const { log, state, role, clock, newId, onWarning } = options;
   const artifactSource = artifactSourceFor(options.artifactExists, () => state.config.artifacts);
   const failed = Promise.withResolvers<DroverError>();
   const bodies = createBodyStore(log);
@@ -123,7 +134,7 @@ export async function startLife(options: LifeOptions): Promise<Life> {
       if (error.code !== "closed") failed.resolve(error);
     },
   };
-  const writer: Writer = startWriter({ state, log, epoch: options.epoch, clock, newId, storage, hooks });
+  const writer: Writer = startRole(role, { state, log, clock, newId, storage, hooks });
   const feed = createFeed({ log, head: writer.committedSeq, state });
   const steady = withSteadyDate(clock);
   const localPermits = createLocalPermits(writer, steady);
@@ -148,16 +159,18 @@ export async function startLife(options: LifeOptions): Promise<Life> {
   const sources = { writer, log, bodies, ends, rejected, rejections, artifacts: artifactSource, progressOf };
   const { api: tasks, submitNow: submit } = createTaskApi(sources);
   const schedules = createSchedules({ writer, storage, clock: steady, submit, artifacts: artifactSource, onWarning });
-  await beginLife(writer, options.config);
+  if (role.type === "leader") await beginLife(writer, role.config);
   await Promise.all([storage.measure(), files.ready]);
-  remote.begin();
-  schedules.begin();
-  const artifacts = watchArtifacts({ writer, clock: steady, exists: artifactSource.exists, onWarning });
-  watch = artifacts;
+  if (role.type === "leader") {
+    remote.begin();
+    schedules.begin();
+    watch = watchArtifacts({ writer, clock: steady, exists: artifactSource.exists, onWarning });
+  }
   const plans: Plans = { ...createPlans({ writer, bodies, clock }), wait: waitForPlan(writer, tasks.waitGroup) };
-  const apis = { tasks, plans, workers, remote, permits, schedules, callbacks, localPermits, files, artifacts, tokens };
+  const apis = { tasks, plans, workers, remote, permits, schedules, callbacks, localPermits, files, tokens };
   return {
     ...apis,
+    artifacts: watch,
     writer,
     log,
     feed,
@@ -167,6 +180,37 @@ export async function startLife(options: LifeOptions): Promise<Life> {
     artifactSource,
     failed: failed.promise,
   };
+}
+
+const startRole = (role: Role, parts: Omit<WriterOptions, "epoch" | "holds">): Writer =>
+  role.type === "follower" ? startFollower({ ...parts, ...role }) : startWriter({ ...parts, ...role });
+
+/** Ends it in good order, to the last snapshot that was asked for. The log stays open. */
+export async function endLife(life: Life): Promise<void> {
+  stopActing(life);
+  await life.workers.leaveAll();
+  await life.snapshots.stop();
+  await life.files.stop();
+  life.rejections.flush();
+  await life.writer.close();
+  life.feed.close();
+}
+
+/** What acts by itself acts no more, and no work is added. */
+export function stopActing({ artifacts, schedules, writer }: Life): void {
+  artifacts?.stop();
+  schedules.stop();
+  writer.stopAdmitting();
+}
+
+/** Ends it at once: whoever waits gets the error, and what was not committed is gone. The log stays open. */
+export async function dropLife(life: Life, error: DroverError): Promise<void> {
+  stopActing(life);
+  life.writer.stop(error);
+  life.feed.close();
+  // A snapshot is a matter between the log and itself.
+  void life.snapshots.stop();
+  await Promise.all([life.files.stop(), life.writer.close()]);
 }
 
 const snapshotWarning = (error: unknown, every: number): string =>

@@ -73,6 +73,7 @@ const MEANINGS: Readonly<Record<ClientErrorCode, Meaning>> = {
   timeout: [EXIT.unreachable, ELSEWHERE],
   closed: [EXIT.unreachable, "it is shutting down; try again when it is back"],
   deposed: [EXIT.unreachable, "another server has taken over the log; ask that one"],
+  no_leader: [EXIT.unreachable, "no node leads the cluster at the moment; try again in a few seconds"],
   bad_answer: [EXIT.broken, ELSEWHERE],
   bad_request: [EXIT.usage],
   unsupported_protocol: [EXIT.usage, "use the drover of the server's version"],

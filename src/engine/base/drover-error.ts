@@ -10,7 +10,8 @@ import { badField, type Refusal, type Result, sentence, unreadable } from "../..
 export type DroverErrorCode =
   | ("bad_request" | "not_found" | "conflict" | "queue_full" | "backpressure" | "batch_too_large" | "limit")
   | ("session_lost" | "stale_sync" | "bytes_per_minute" | "log_full" | "damaged" | "too_large" | "over_capacity")
-  | ("budget_exhausted" | "stale_attempt" | "log_failed" | "deposed" | "overloaded" | "closed" | "stopped" | "broken");
+  | ("budget_exhausted" | "stale_attempt" | "log_failed" | "deposed" | "no_leader" | "overloaded" | "closed")
+  | ("stopped" | "broken");
 
 const CODE: Readonly<Record<Refusal["type"], DroverErrorCode>> = {
   "bad-field": "bad_request",
@@ -51,7 +52,7 @@ const CODE: Readonly<Record<Refusal["type"], DroverErrorCode>> = {
   "dependency-failed": "conflict",
 };
 const RETRYABLE: ReadonlySet<DroverErrorCode> = new Set<DroverErrorCode>([
-  ...(["queue_full", "backpressure", "overloaded", "deposed"] as const),
+  ...(["queue_full", "backpressure", "overloaded", "deposed", "no_leader"] as const),
   ...(["budget_exhausted", "bytes_per_minute", "log_full", "over_capacity"] as const),
 ]);
 
@@ -90,9 +91,14 @@ export function accepted<Value>(result: Result<Value, Refusal>): Value {
   return result.value;
 }
 
-const STOPS: ReadonlySet<DroverErrorCode> = new Set<DroverErrorCode>(["closed", "deposed", "log_failed", "broken"]);
+const STOPS: ReadonlySet<DroverErrorCode> = new Set<DroverErrorCode>([
+  ...(["closed", "deposed", "no_leader", "log_failed", "broken"] as const),
+]);
 
-/** Whether the engine has stopped, so that a report has no receiver. Any other error must not be kept quiet. */
+/**
+ * Whether the engine has stopped, or only follows, so that a report has no receiver. Any other error must not be kept
+ * quiet.
+ */
 export const isStop = (error: unknown): error is DroverError => error instanceof DroverError && STOPS.has(error.code);
 
 export const badInput = (field: string, value: unknown, expected: string): DroverError =>

@@ -121,7 +121,7 @@ export function createGroupCommit(deps: {
         release();
       }
     } catch (error) {
-      deps.onFailed(asStop(error));
+      deps.onFailed(stopOf(error));
     } finally {
       isAppending = false;
     }
@@ -175,7 +175,8 @@ export function createGroupCommit(deps: {
 const deposed = ({ epoch, seq: last }: Head): DroverError =>
   new DroverError("deposed", `another writer owns this log (epoch ${epoch}, event ${last}); try again`);
 
-function asStop(error: unknown): DroverError {
+/** What an engine stops with, of what its log has thrown. */
+export function stopOf(error: unknown): DroverError {
   if (error instanceof DroverError) return error;
   if (error instanceof LogFailure)
     return new DroverError("log_failed", error.message, { details: { log: error.code }, cause: error });

@@ -60,6 +60,8 @@ export type Writer = {
   poke(): void;
   /** The end is near: what adds work is refused from now on, what ends it is not. */
   stopAdmitting(): void;
+  /** Takes no more, at once: whoever waits is rejected with this, and what was not committed is worth nothing. */
+  stop(error: DroverError): void;
   /** Waits for what is gathered, then takes no more. */
   close(): Promise<void>;
 };
@@ -76,7 +78,7 @@ const REPORTS: ReadonlySet<Command["type"]> = new Set<Command["type"]>([
   ...(["lose-attempt", "return-attempt", "settle-callback", "move-schedule"] as const),
 ]);
 
-type WriterOptions = {
+export type WriterOptions = {
   readonly state: MutableState;
   readonly log: Log;
   readonly epoch: number;
@@ -90,6 +92,8 @@ type WriterOptions = {
   readonly uncommittedMax?: number;
   /** How many events a batch takes before the next begins. */
   readonly batchMax?: number;
+  /** Whether the lead is still sure. Once it is not, nothing is started and nothing granted. Absent: always. */
+  readonly holds?: () => boolean;
 };
 
 /** What a command brings along lies beside the event that tells of it. */
@@ -99,7 +103,7 @@ const CARRIERS: ReadonlySet<Event["kind"]> = new Set([
 
 export function startWriter(options: WriterOptions): Writer {
   const { state, log, epoch, clock, newId, hooks, storage, uncommittedMax = UNCOMMITTED_EVENTS_MAX } = options;
-  const { batchMax } = options;
+  const { batchMax, holds } = options;
   const phase = { scheduled: false, admitting: true, stopped: null as DroverError | null };
   let cancelAlarm: (() => void) | null = null;
 
@@ -141,7 +145,7 @@ export function startWriter(options: WriterOptions): Writer {
       }
       return decided;
     } catch (error) {
-      throw broken(error);
+      throw stopBroken(error);
     }
   }
 
@@ -152,8 +156,8 @@ export function startWriter(options: WriterOptions): Writer {
   }
 
   /** A broken rule may have left the state half changed: nothing may be built on it any more. */
-  function broken(cause: unknown): DroverError {
-    const error = new DroverError("broken", `a rule of the core broke: ${(cause as Error).message}`, { cause });
+  function stopBroken(cause: unknown): DroverError {
+    const error = broken(cause);
     stop(error);
     return error;
   }
@@ -170,11 +174,11 @@ export function startWriter(options: WriterOptions): Writer {
     try {
       // One reading for both: what falls due between two of them would be missed by the first and passed by the second.
       const at = nowOrLast();
-      pump(at);
+      if (holds?.() !== false) pump(at);
       setAlarm(at);
     } catch (error) {
       // The writer has stopped and has rejected every caller. This turn has none: thrown on, it would end the program.
-      broken(error);
+      stopBroken(error);
       return;
     }
     void commits.flush();
@@ -242,6 +246,7 @@ export function startWriter(options: WriterOptions): Writer {
     run,
     settled: commits.settled,
     poke,
+    stop,
     close,
   };
 }
@@ -268,4 +273,7 @@ export function notify(writer: Pick<Writer, "execute">, command: Command, payloa
   }
 }
 
-const closed = (): DroverError => new DroverError("closed", "this Drover is closed; open it again");
+export const broken = (cause: unknown): DroverError =>
+  new DroverError("broken", `a rule of the core broke: ${(cause as Error).message}`, { cause });
+
+export const closed = (): DroverError => new DroverError("closed", "this Drover is closed; open it again");
