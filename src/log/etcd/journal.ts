@@ -1,0 +1,166 @@
+/**
+ * The journal on etcd: one node's handle on it.
+ *
+ * etcd decides what comes next, by Raft among its members; `records.ts` says what is kept under which key. Reads and
+ * writes go through a majority of the members, so a handle never sees an order that is taken back. Nothing is written
+ * by opening it.
+ */
+import { invariant, type Seq } from "../../core/base/index.ts";
+import { type Clock, realClock } from "../../std/index.ts";
+import type { Journal, JournalHealth, JournalOptions, SealedBatch } from "../journal/journal.ts";
+import type { Lease } from "../journal/lease.ts";
+import { closedFailure, type Lead } from "../log.ts";
+import { type AddressOptions, type EtcdAddress, readAddress } from "./address.ts";
+import { createAppender, type StoredHead, storedHead } from "./appending.ts";
+import { changesOf } from "./changes.ts";
+import { createClient, type EtcdClient } from "./client.ts";
+import { failureOf, isPassing, saying } from "./failures.ts";
+import { healthOf } from "./health.ts";
+import { isFree, takeLead } from "./lead.ts";
+import { createNodes } from "./nodes.ts";
+import { createPatience, type Patience } from "./patience.ts";
+import { pruneBefore } from "./pruning.ts";
+import { baseOf, readBehind } from "./reading.ts";
+import { createKeys, foreign, type Keys } from "./records.ts";
+
+export type EtcdJournalOptions = JournalOptions & AddressOptions & { readonly url: string };
+
+type Session = {
+  readonly address: EtcdAddress;
+  readonly client: EtcdClient;
+  readonly keys: Keys;
+  readonly clock: Clock;
+  readonly patience: () => Patience;
+  readonly closing: AbortController;
+};
+
+/** Rejects with `unreachable`, which may pass, or with what does not: an address, a user or keys that are wrong. */
+export async function openEtcdJournal(options: EtcdJournalOptions): Promise<Journal> {
+  const { clock = realClock, onNotice = () => {}, url } = options;
+  const address = readAddress(url, options);
+  const client = createClient(address);
+  const keys = createKeys(address.prefix);
+  const closing = new AbortController();
+  const patience = (): Patience => createPatience(clock, onNotice);
+  const session = { address, client, keys, clock, patience, closing };
+  try {
+    await saying(address, closing.signal, () => checkKeys(session));
+  } catch (error) {
+    client.close();
+    throw error;
+  }
+  return createHandle(session);
+}
+
+/** Keys without a head of ours are somebody else's. */
+async function checkKeys({ client, keys }: Session): Promise<void> {
+  const stored = await headIn({ client, keys });
+  if (stored.value !== null) return;
+  const { found } = await client.range({ ...keys.all, limit: 1, keysOnly: true });
+  if (found.length > 0) throw foreign(keys.all.key);
+}
+
+const headIn = async ({ client, keys }: Pick<Session, "client" | "keys">): Promise<StoredHead> =>
+  storedHead(await client.get(keys.head));
+
+function createHandle(session: Session): Journal {
+  const { address, client, keys, clock, closing } = session;
+  const appender = createAppender(client, keys);
+  const { announce, nodes } = createNodes(client, keys, clock);
+  let lease: Lease | null = null;
+  const ask = <Answer>(work: () => Promise<Answer>): Promise<Answer> => saying(address, closing.signal, work);
+
+  async function* read(after: Seq): AsyncGenerator<SealedBatch> {
+    const batches = readBehind(session, after, (await ask(() => headIn(session))).head);
+    for (;;) {
+      const step = await ask(() => batches.next());
+      if (step.done === true) return;
+      yield step.value;
+    }
+  }
+
+  async function acquireLead(node: string, ttlMs: number, signal?: AbortSignal): Promise<Lead> {
+    if (closing.signal.aborted) throw closedFailure();
+    invariant(node !== "", "a node has a name that is not empty");
+    await lease?.release();
+    lease = await waitForLead(session, { node, ttlMs, ...(signal === undefined ? {} : { signal }) });
+    return lease;
+  }
+
+  async function close(): Promise<void> {
+    if (closing.signal.aborted) return;
+    await lease?.release();
+    closing.abort();
+    client.close();
+  }
+
+  return {
+    kind: "etcd",
+    describe: () => ask(() => describe(session)),
+    append: (entry) => ask(() => appender.append(entry)),
+    read,
+    follow: (after, signal) => follow(session, after, signal),
+    head: () => ask(async () => (await headIn(session)).head),
+    acquireLead,
+    announce: (told) => ask(() => announce(told)),
+    nodes: () => ask(nodes),
+    prune: (before) => ask(() => pruneBefore(session, before)),
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+async function describe({ address, client, keys }: Session): Promise<JournalHealth> {
+  const { head } = await headIn({ client, keys });
+  const [health, base] = await Promise.all([healthOf(client), baseOf({ client, keys }, head)]);
+  return { kind: "etcd", address: address.shown, head, base, ...health };
+}
+
+/** The head as it changes, and what lies behind the last batch that was told, until the signal ends it. */
+async function* follow(session: Session, after: Seq, signal: AbortSignal): AsyncGenerator<SealedBatch> {
+  const { client, keys, clock, address, closing } = session;
+  const ends = AbortSignal.any([signal, closing.signal]);
+  const patience = session.patience();
+  let reached = after;
+  while (!ends.aborted) {
+    try {
+      for await (const found of changesOf({ client, key: keys.head, clock, signal: ends })) {
+        for await (const entry of readBehind(session, reached, storedHead(found).head, ends)) {
+          reached = entry.lastSeq;
+          yield entry;
+        }
+        patience.isBack();
+      }
+    } catch (error) {
+      if (ends.aborted) break;
+      const failure = failureOf(error, address);
+      if (!isPassing(failure)) throw failure;
+      await patience.wait(failure, ends);
+    }
+  }
+  if (!signal.aborted) throw closedFailure();
+}
+
+type LeadWanted = { readonly node: string; readonly ttlMs: number; readonly signal?: AbortSignal };
+
+async function waitForLead(session: Session, { node, ttlMs, signal }: LeadWanted): Promise<Lease> {
+  const { client, keys, clock, address, closing } = session;
+  const ends = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]);
+  const patience = session.patience();
+  while (!ends.aborted) {
+    try {
+      for await (const found of changesOf({ client, key: keys.lead, clock, signal: ends })) {
+        patience.isBack();
+        const lease = isFree(found, node) ? await takeLead({ client, keys, clock, node, ttlMs }) : null;
+        if (lease !== null) return lease;
+      }
+    } catch (error) {
+      if (ends.aborted) break;
+      const failure = failureOf(error, address);
+      if (!isPassing(failure)) throw failure;
+      await patience.wait(failure, ends);
+    }
+  }
+  signal?.throwIfAborted();
+  throw closedFailure();
+}

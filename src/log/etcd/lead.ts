@@ -1,0 +1,94 @@
+/**
+ * The lead: a key under a lease, which etcd deletes when the lease is not renewed.
+ *
+ * Whoever finds it free writes it, and raises the epoch of the head in the same transaction: from then on every append
+ * under an older epoch is refused, whatever its writer believes of its lease. A lease of etcd has whole seconds, and is
+ * given anew in full when etcd itself gets another leader: both only make the next one wait longer.
+ */
+import type { Clock } from "../../std/index.ts";
+import { keepLease, type Lease } from "../journal/lease.ts";
+import type { KeyValue } from "./answers.ts";
+import { compareHead, storedHead } from "./appending.ts";
+import type { EtcdClient } from "./client.ts";
+import { EtcdFault } from "./fault.ts";
+import { type Keys, readLead, writeHead, writeLead } from "./records.ts";
+
+export type LeadInput = {
+  readonly client: EtcdClient;
+  readonly keys: Keys;
+  readonly clock: Clock;
+  readonly node: string;
+  readonly ttlMs: number;
+};
+
+/** Turns in which others write the head between our look and our transaction. */
+const TURNS_MAX = 16;
+/** A member that hangs must not cost the lease: the next one is asked while there is time. */
+const TRIES_PER_LEASE = 6;
+
+/** Whether it may be taken: nobody has it, or an earlier life of this node. */
+export const isFree = (found: KeyValue | null, node: string): boolean =>
+  found === null || readLead(found.value)?.node === node;
+
+/** Takes the lead if it is free; else, or if others were faster again and again, null. */
+export async function takeLead(input: LeadInput): Promise<Lease | null> {
+  for (let turn = 0; turn < TURNS_MAX; turn++) {
+    const taken = await tryToTake(input);
+    if (taken !== "changed") return taken;
+  }
+  return null;
+}
+
+async function tryToTake(input: LeadInput): Promise<Lease | null | "changed"> {
+  const { client, keys, clock, node, ttlMs } = input;
+  const { ranges } = await client.txn({ compare: [], success: [rangeOf(keys.lead), rangeOf(keys.head)] });
+  const found = ranges[0]?.[0] ?? null;
+  if (!isFree(found, node)) return null;
+  const stored = storedHead(ranges[1]?.[0]);
+  const epoch = stored.head.epoch + 1;
+  const sentAt = clock.elapsed();
+  const lease = await client.grantLease(Math.ceil(ttlMs / 1000));
+  const txn = {
+    compare: [{ key: keys.lead, modRevision: found?.modRevision ?? 0 }, compareHead(keys, stored)],
+    success: [
+      { put: keys.lead, value: writeLead({ node, epoch }), lease },
+      { put: keys.head, value: writeHead({ ...stored.head, epoch }) },
+    ],
+  };
+  const isTaken = await client.txn(txn).then(
+    ({ succeeded }) => succeeded,
+    (error: unknown) => isOurs(input, lease, error),
+  );
+  if (isTaken) return keep(input, { epoch, lease, sentAt });
+  await client.revokeLease(lease).catch(unlessFault);
+  return "changed";
+}
+
+const rangeOf = (key: string): { range: { key: string } } => ({ range: { key } });
+
+/** Where the answer was lost: whether the lead is under our lease. */
+async function isOurs({ client, keys }: LeadInput, lease: string, error: unknown): Promise<boolean> {
+  if (!(error instanceof EtcdFault && error.type === "lost")) throw error;
+  return (await client.get(keys.lead))?.lease === lease;
+}
+
+type Taken = { readonly epoch: number; readonly lease: string; readonly sentAt: number };
+
+function keep({ client, keys, clock, ttlMs }: LeadInput, { epoch, lease, sentAt }: Taken): Lease {
+  const limits = { limitMs: Math.ceil(ttlMs / TRIES_PER_LEASE) };
+  return keepLease({
+    epoch,
+    ttlMs,
+    clock,
+    sentAt,
+    renew: async () => {
+      const [isAlive, found] = await Promise.all([client.keepAlive(lease, limits), client.get(keys.lead, limits)]);
+      return isAlive && found?.lease === lease;
+    },
+    giveUp: () => client.revokeLease(lease),
+  });
+}
+
+function unlessFault(error: unknown): void {
+  if (!(error instanceof EtcdFault)) throw error;
+}

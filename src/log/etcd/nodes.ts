@@ -1,0 +1,68 @@
+/**
+ * What nodes tell of themselves: a key for each, under a lease of an hour that every word renews.
+ *
+ * How old a word is, is read from what is left of its lease: by the clock of etcd, which is one for all. etcd gives
+ * leases anew in full when it gets another leader; so a handle also remembers since when it sees the same word, and the
+ * longer of the two counts.
+ */
+import { isSha256, seq } from "../../core/base/index.ts";
+import type { Clock } from "../../std/index.ts";
+import { NODE_KEPT_MS, type NodeAnnouncement, type NodeSeen, type NodesSeen } from "../journal/journal.ts";
+import type { KeyValue } from "./answers.ts";
+import type { EtcdClient } from "./client.ts";
+import { isCount, type Keys, readLead, recordIn } from "./records.ts";
+
+const NODES_MAX = 256;
+const SECOND_MS = 1000;
+
+export type Nodes = {
+  announce(told: NodeAnnouncement): Promise<void>;
+  nodes(): Promise<NodesSeen>;
+};
+
+export function createNodes(client: EtcdClient, keys: Keys, clock: Clock): Nodes {
+  let lease: string | null = null;
+  /** By key: the revision of the last word, and when this handle first saw it. */
+  let seen = new Map<string, { readonly revision: number; readonly since: number }>();
+
+  async function announce(told: NodeAnnouncement): Promise<void> {
+    if (lease === null || !(await client.keepAlive(lease))) lease = await client.grantLease(NODE_KEPT_MS / SECOND_MS);
+    await client.put(keys.node(told.node), Buffer.from(JSON.stringify(told), "utf8"), lease);
+  }
+
+  async function nodes(): Promise<NodesSeen> {
+    const ranges = [{ range: { ...keys.nodes, limit: NODES_MAX } }, { range: { key: keys.lead } }];
+    const answer = await client.txn({ compare: [], success: ranges });
+    const [found = [], [lead] = []] = answer.ranges;
+    const now = clock.elapsed();
+    seen = new Map(
+      found.map(({ key, modRevision: revision }) => {
+        const before = seen.get(key);
+        return [key, before?.revision === revision ? before : { revision, since: now }];
+      }),
+    );
+    const read = await Promise.all(
+      found.map(async (each) => seenNode(each, Math.max(watched(each), await aged(each)))),
+    );
+    return {
+      lead: lead === undefined ? null : readLead(lead.value),
+      nodes: read.filter((each) => each !== null).sort((left, right) => (left.node < right.node ? -1 : 1)),
+    };
+  }
+  const watched = ({ key }: KeyValue): number => clock.elapsed() - (seen.get(key)?.since ?? clock.elapsed());
+  async function aged({ lease: of }: KeyValue): Promise<number> {
+    const time = await client.timeToLive(of);
+    // Whole seconds, rounded down: the word may be almost a second younger.
+    return time === null ? 0 : Math.max(0, time.granted - time.left - 1) * SECOND_MS;
+  }
+
+  return { announce, nodes };
+}
+
+/** Null for what no version of ours has written. */
+function seenNode({ value }: KeyValue, ageMs: number): NodeSeen | null {
+  const { node, url, seq: at, hash, epoch, stored } = recordIn(value) ?? {};
+  if (typeof node !== "string" || typeof url !== "string" || !isSha256(hash)) return null;
+  if (!isCount(at) || !isCount(epoch) || !isCount(stored)) return null;
+  return { node, url, seq: seq(at), hash, epoch, stored: seq(stored), ageMs };
+}

@@ -1,0 +1,38 @@
+/**
+ * Pruning: batches that every reader can do without are deleted, and the history of etcd behind them is forgotten.
+ *
+ * A delete alone gives nothing back: etcd keeps what keys were before. Compaction forgets it for the whole of etcd, all
+ * prefixes, which is what its own automatic compaction does too; the room is then used again. It is asked for only with
+ * what is in our way: up to the revision of our own delete.
+ */
+import { type Seq, seq } from "../../core/base/index.ts";
+import type { Anchor } from "../log.ts";
+import { storedHead } from "./appending.ts";
+import { CODE, EtcdFault } from "./fault.ts";
+import { baseOf, readEntry, type Source } from "./reading.ts";
+
+export async function pruneBefore({ client, keys }: Source, before: Seq): Promise<Anchor> {
+  const { head } = storedHead(await client.get(keys.head));
+  const first = await firstKept({ client, keys }, seq(Math.min(before, head.seq)));
+  const { revision } = await client.txn({
+    compare: [],
+    success: [keys.batches(0, first), keys.parts(0, first)].map(({ key, end }) => ({ remove: key, end })),
+  });
+  await client.compact(revision).catch(unlessDenied);
+  return baseOf({ client, keys }, head);
+}
+
+/** The first event of the batch that holds the one behind `before`; where that is not there yet, its own number. */
+async function firstKept(source: Source, before: Seq): Promise<Seq> {
+  const { client, keys } = source;
+  const { found } = await client.range({ ...keys.batches(0, before + 1), limit: 1, isDescending: true });
+  const [last] = found;
+  if (last === undefined) return seq(before + 1);
+  const { firstSeq, lastSeq } = await readEntry(source, last);
+  return lastSeq <= before ? seq(lastSeq + 1) : firstSeq;
+}
+
+/** Who may not compact leaves it to etcd's own compaction. */
+function unlessDenied(error: unknown): void {
+  if (!(error instanceof EtcdFault && error.code === CODE.denied)) throw error;
+}
