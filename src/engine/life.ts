@@ -103,11 +103,12 @@ export async function startLife(options: LifeOptions): Promise<Life> {
   const storage = createStorageGuard({ state, log });
   let watch: ArtifactWatch | null = null;
   const hooks: WriterHooks = {
-    onApplied: (event) => {
+    onApplied: (event, payload) => {
       localPermits.onApplied(event);
       permits.onApplied(event);
       watch?.onApplied(event);
       if (isEnd(event)) bodies.release(state.tasks.get(event.task)?.seq ?? 0);
+      if (event.kind === "task-done" && payload !== undefined) bodies.keepResult(state.seq, payload);
     },
     isAwaited: (event) => {
       // Only listeners want a submit; callers that wait want a good end too. Later callers find both in the state.

@@ -115,3 +115,31 @@ test("bodies of the tasks that ended last are at hand, whatever steps their numb
     assert.ok(atHand.includes(all.at(-1) as number), "the last one is");
   }
 });
+
+test("whoever waits for a task is told its result without a look into the log", async () => {
+  const { log } = createLogInHand();
+  const read: number[] = [];
+  const readRecord: Log["readRecord"] = (at) => {
+    read.push(at);
+    return log.readRecord(at);
+  };
+  await using kit = await createTestDrover({ log: { ...log, readRecord } });
+  const { drover } = kit;
+  await drover.worker({ slots: 1 }, () => ({ answer: 42 }));
+  const { taskId } = await drover.submit({ agentId: "ann", action: "x" });
+  await kit.settle();
+  assert.deepEqual((await drover.task(taskId)).result, { answer: 42 });
+  assert.deepEqual(read, []);
+});
+
+test("results at hand are bounded in bytes together with bodies", () => {
+  const bodies = createBodyStore({ readRecord: async () => null } as unknown as Log);
+  const isAtHand = (at: number): boolean => bodies.peek(seq(at)) !== undefined;
+  bodies.keepResult(1, "x".repeat(1000));
+  bodies.keepResult(2, "x".repeat(16 * 1024));
+  assert.deepEqual([1, 2].map(isAtHand), [true, false], "a large one is not kept");
+  for (let at = 11; at <= 74; at++) bodies.keep(at, "x".repeat(1024 * 1024 - 200), null);
+  assert.deepEqual([1, 11, 74].map(isAtHand), [false, true, true], "it gives way to what has not ended");
+  bodies.keepResult(3, "x");
+  assert.equal(isAtHand(3), false, "and takes nothing from it");
+});

@@ -2,7 +2,8 @@
  * Bodies and results: stored with the log, and the recent ones in memory.
  *
  * A body is needed when its task starts, so bodies are kept in memory up to a bound in bytes; those of the tasks that
- * ended last stay a little longer, for callers that ask what became of them. Everything else is read back from the log
+ * ended last stay a little longer, and their results with them, for callers that ask what became of them: who waits for
+ * a task asks in that very moment. Everything else is read back from the log
  * by the number of the event it is stored with, and checked against the hash in that event. What does not match, or
  * cannot be read, is damaged: that is one task's misfortune, and must stay so.
  */
@@ -17,7 +18,7 @@ const ENTRY_OVERHEAD = 200;
 /** Bodies of ended tasks at hand, 2 to the power of this: more would only grow old and cost the garbage collector. */
 const RELEASED_BITS = 10;
 const RELEASED_MAX = 2 ** RELEASED_BITS;
-/** A larger body of an ended task is not kept: to read it back costs little beside what it takes to send it. */
+/** A larger one of an ended task is not kept: to read it back costs little beside what it takes to send it. */
 const RELEASED_SIZE_MAX = 16 * 1024;
 /** Spreads numbers over the places whatever steps they come in: 2³² divided by the golden ratio. */
 const SPREAD = 0x9e3779b1;
@@ -30,6 +31,8 @@ export type BodyStore = {
   keep(seq: number, text: string, plain: PlainBody | null): void;
   /** The task has ended: its body is the first to go when room is needed. */
   release(seq: number): void;
+  /** The result of a task that has just ended. */
+  keepResult(seq: number, text: string): void;
   /** What is at hand of it. */
   peek(seq: Seq): KeptBody | undefined;
   /**
@@ -69,6 +72,16 @@ export function createBodyStore(log: Log): BodyStore {
   const find = (seq: number): KeptBody | undefined =>
     kept.get(seq) ?? (releasedSeqs[placeOf(seq)] === seq ? released[placeOf(seq)] : undefined);
 
+  /** Among those of ended tasks, in the one place that its number has. */
+  function putReleased(seq: number, entry: KeptBody, size: number): void {
+    if (size > RELEASED_SIZE_MAX) return;
+    const place = placeOf(seq);
+    releasedSize += size - (releasedSizes[place] as number);
+    released[place] = entry;
+    releasedSeqs[place] = seq;
+    releasedSizes[place] = size;
+  }
+
   function dropReleased(): void {
     released.fill(undefined);
     releasedSizes.fill(0);
@@ -90,12 +103,12 @@ export function createBodyStore(log: Log): BodyStore {
       if (entry === undefined) return;
       const size = sizeOf(entry);
       keptSize -= size;
-      if (size > RELEASED_SIZE_MAX) return;
-      const place = placeOf(seq);
-      releasedSize += size - (releasedSizes[place] as number);
-      released[place] = entry;
-      releasedSeqs[place] = seq;
-      releasedSizes[place] = size;
+      putReleased(seq, entry, size);
+    },
+    keepResult(seq, text) {
+      const entry = { text, plain: null };
+      const size = sizeOf(entry);
+      if (keptSize + releasedSize + size <= KEPT_BYTES_MAX) putReleased(seq, entry, size);
     },
     peek: find,
     async read(seq, hash = null) {

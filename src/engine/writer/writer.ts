@@ -28,8 +28,8 @@ const SLICE_MS = 0.7;
 const SLICE_STEPS_MAX = 256;
 const UNCOMMITTED_EVENTS_MAX = 500_000;
 export type WriterHooks = {
-  /** Right after an event was applied, before it is durable. */
-  onApplied(event: Event): void;
+  /** Right after an event was applied, before it is durable; `payload` is the text that is stored with it. */
+  onApplied(event: Event, payload?: string): void;
   /** Whether a listener wants this event once it is durable: if not, it need not be kept until then. */
   isAwaited(event: Event): boolean;
   /** Those events of a batch that were awaited. */
@@ -123,10 +123,10 @@ export function startWriter(options: WriterOptions): Writer {
   function apply(event: Event, payload: string | undefined): void {
     const before = evolve(state, event) as Seq | null;
     const { cause } = event as { readonly cause?: unknown };
-    const carries = payload !== undefined && CARRIERS.has(event.kind);
+    const carried = payload !== undefined && CARRIERS.has(event.kind) ? payload : undefined;
     const led = typeof cause === "number" ? (cause as Seq) : before;
-    commits.add(event, led, carries ? payload : undefined, hooks.isAwaited(event));
-    hooks.onApplied(event);
+    commits.add(event, led, carried, hooks.isAwaited(event));
+    hooks.onApplied(event, carried);
   }
 
   function execute(command: Command, payload?: string, given?: Instant): Decided {
