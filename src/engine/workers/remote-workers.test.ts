@@ -101,6 +101,18 @@ test("a newer sync ends an older poll, and an older one that comes late is refus
   await kit.drover.close();
 });
 
+test("what follows from a newer sync is said in its own answer, not in that of the poll which it ends", async () => {
+  const kit = await kitWith();
+  const ann = await join(kit);
+  for (const id of ["t", "u"]) await submit(kit, id);
+  await ann.sync();
+  const poll = ann.sync({ waitMs: 30_000, running: [one("t")] });
+  const newer = ann.sync({ waitMs: 30_000, brief: true, results: [{ ...one("t"), outcome: "done" }] });
+  assert.deepEqual((await poll).assignments, []);
+  assert.equal((await newer).assignments[0]?.taskId, "u");
+  await kit.drover.close();
+});
+
 test("a poll whose caller went away ends, and takes nothing with it", async () => {
   const kit = await kitWith();
   const { session, sync } = await join(kit);

@@ -154,7 +154,7 @@ export function createRemoteWorkers(deps: {
     check(worker, { ...(said.session === undefined ? {} : { session: said.session }) });
     const { maxWorktrees } = state.config.workers;
     return {
-      ...(await answerFor(parts, worker, stray, isBrief ? null : leaseUntil)),
+      ...(await answerUnlessOvertaken(parts, worker, said, stray, leaseUntil)),
       results: untold,
       leaseUntil,
       leaseMs,
@@ -235,6 +235,21 @@ export function createRemoteWorkers(deps: {
       polls.stop(error);
     },
   };
+}
+
+/**
+ * If a newer sync of the worker is here, its answer says all. What this one gave would be run and reported while that
+ * one still waits with its results, and they would all be said a second time.
+ */
+function answerUnlessOvertaken(
+  parts: SyncParts,
+  worker: Worker,
+  { n = Number.POSITIVE_INFINITY, brief }: SyncBody,
+  stray: readonly AttemptRef[],
+  leaseUntil: string,
+): ReturnType<typeof answerFor> {
+  if (n < parts.polls.last(worker.id)) return Promise.resolve({ assignments: [], cancel: [] });
+  return answerFor(parts, worker, stray, brief === true ? null : leaseUntil);
 }
 
 /** In brief: what is not named was taken. */
