@@ -37,14 +37,15 @@ export function openThreadLink({ server, cell, settings, onMessage }: LinkOption
     thread.links.delete(lost);
     if (thread.links.size === 0) endThread(thread);
   }
-  near.on("message", (message: ToHandlers) => {
+  near.on("message", (text: string) => {
+    const message = JSON.parse(text) as ToHandlers;
     if (message.type === "left" || message.type === "failed") close();
     onMessage(message);
   });
   thread.links.add(lost);
   const request: OpenRequest = { port: far, server, cell: cell.shared, settings };
   thread.worker.postMessage(request, [far]);
-  return { post: gatherEnds((messages) => near.postMessage(messages)) };
+  return { post: gatherEnds((messages) => near.postMessage(JSON.stringify(messages))) };
 }
 
 /** What has ended in one turn is said in one message; all else at once, since this thread may stand still next. */

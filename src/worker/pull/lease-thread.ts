@@ -23,13 +23,13 @@ function open({ port, server, cell, settings }: OpenRequest): void {
     cell: createLeaseCell(cell),
     tell: (message) => tell(port, message),
   });
-  port.on("message", (messages: readonly FromHandlers[]) => {
-    for (const message of messages) connection.receive(message);
+  port.on("message", (text: string) => {
+    for (const message of JSON.parse(text) as readonly FromHandlers[]) connection.receive(message);
   });
 }
 
 function tell(port: MessagePort, message: ToHandlers): void {
-  port.postMessage(message);
+  port.postMessage(JSON.stringify(message));
   // It was the last word: nothing keeps the thread for this worker any more.
   if (message.type === "left" || message.type === "failed") port.close();
 }
