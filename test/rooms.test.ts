@@ -74,7 +74,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     "invariants",
     "standalone",
   ],
-  log: [".", "format", "integrity", "memory", "journal", "etcd", "sqlite", "contract"],
+  log: [".", "format", "integrity", "memory", "journal", "etcd", "sqlite", "shared", "contract"],
   protocol: ["wire", "generated", "schema", "shapes", "calls", "settings", "."],
   plan: ["work", "."],
   engine: ["base", "writer", "permits", "tasks", "files", "workers", "schedules", "plans", "snapshots", "views", "."],

@@ -22,7 +22,16 @@ import { type FetchPage, readBatches } from "../integrity/page.ts";
 import { openKey, openVerifier, type Signer } from "../integrity/signing-key.ts";
 import { checkpointSeal, checkSnapshotPlace, isReachable, SNAPSHOTS_KEPT } from "../integrity/snapshot-rules.ts";
 import { verifyLog } from "../integrity/verify-log.ts";
-import type { AppendResult, Checkpoint, Log, PruneReport, Snapshot, SnapshotInput } from "../log.ts";
+import type {
+  AppendResult,
+  Batch,
+  Checkpoint,
+  Log,
+  PruneReport,
+  Snapshot,
+  SnapshotInput,
+  UnhashedBatch,
+} from "../log.ts";
 import { LogFailure, soleLead } from "../log.ts";
 import { hashSnapshot, readSnapshot, sweepSnapshots, writeSnapshot } from "./snapshot-files.ts";
 import { storageFailure } from "./storage-failure.ts";
@@ -121,19 +130,24 @@ function createTurns() {
 async function append({ thread }: Session, call: Parameters<Log["append"]>): Promise<AppendResult> {
   checkAppend(...call);
   const [after, epoch, batch, batchId] = call;
-  const { count, bytes, payloads, deferred } = unhashedOf(batch);
-  const isLeftAlone = batch.unhashed !== undefined;
-  const sent = [bytes, payloads].map(isLeftAlone ? readable : copyOf) as [Uint8Array, Uint8Array];
-  const holes = new Uint32Array(deferred);
-  const sign = batch.sign ?? null;
-  const input = { after, epoch, batchId, count, bytes: sent[0], payloads: sent[1], deferred: holes, sign };
+  const { packed, moved } = packedForThread(batch);
+  const input = { after, epoch, batchId, ...packed, sign: batch.sign ?? null };
   try {
-    const moved = [...sent, holes].map(({ buffer }) => buffer).filter((buffer) => buffer instanceof ArrayBuffer);
     return await thread.ask("append", input, moved);
   } catch (error) {
     if (!thread.isLostAnswer(error)) throw error;
     return { type: "unknown", cause: "the log's thread ended before it answered" };
   }
+}
+
+/** A batch in bytes that the log's thread can be given, and those of them that move there. */
+export function packedForThread(batch: Batch): { packed: UnhashedBatch; moved: ArrayBuffer[] } {
+  const { count, bytes, payloads, deferred } = unhashedOf(batch);
+  const isLeftAlone = batch.unhashed !== undefined;
+  const sent = [bytes, payloads].map(isLeftAlone ? readable : copyOf) as [Uint8Array, Uint8Array];
+  const holes = new Uint32Array(deferred);
+  const moved = [...sent, holes].map(({ buffer }) => buffer).filter((buffer) => buffer instanceof ArrayBuffer);
+  return { packed: { count, bytes: sent[0], payloads: sent[1], deferred: holes }, moved };
 }
 
 /** Bytes that the log's thread can be given: shared ones as they are, others as a copy of just what they show. */

@@ -19,6 +19,7 @@ import type { KeptList } from "../integrity/kept-list.ts";
 import { type Cursor, hashAt, type RowPage, readPage } from "../integrity/page.ts";
 import { DEFAULT_SIGN_RULE, headSeal, type SignedHead } from "../integrity/signed-head.ts";
 import type { Signer } from "../integrity/signing-key.ts";
+import type { SealedBatch } from "../journal/journal.ts";
 import {
   type Anchor,
   type AppendResult,
@@ -34,6 +35,7 @@ import {
 import { type Database, type DatabaseOptions, openDatabase } from "./database.ts";
 import { checkKept, type KeptCheck } from "./kept-check.ts";
 import { createPruning, type PruneAsk, type PruneStep } from "./prune.ts";
+import { type HashedBatch, hashesOf, type SealInput, type StoredBatch, seal, storeSealed } from "./sealed-batches.ts";
 import type { KeptRange } from "./signed-tables.ts";
 
 /** The packed records and the packed payloads may be the caller's own: nothing is kept of them. */
@@ -70,6 +72,9 @@ export type SqliteStore = {
   examine(): readonly VerifyProblem[];
   keptList(): KeptList | null;
   checkKept(range: KeptRange): KeptCheck;
+  seal(input: SealInput): HashedBatch;
+  hashesOf(entry: SealedBatch): Uint8Array;
+  store(batches: readonly StoredBatch[]): Head;
 };
 
 export function openSqliteStore(options: DatabaseOptions): SqliteStore & { close(): void } {
@@ -79,20 +84,23 @@ export function openSqliteStore(options: DatabaseOptions): SqliteStore & { close
   const pruning = createPruning(database, signer);
   let broken: LogFailure | null = null;
 
-  function append({ sign, ...input }: AppendInput): AppendResult {
+  /** One that failed leaves it unknown what was signed; one whose fsync failed, what was stored. */
+  function storing<Answer>(doing: string, work: () => Answer): Answer {
     if (broken !== null) throw broken;
     try {
-      return database.write("append a batch", () => {
-        const result = storeBatch(database, input);
-        if (result.type === "appended") signing.onAppended(result.head, sign);
-        return result;
-      });
+      return database.write(doing, work);
     } catch (error) {
       signing.forget();
       if (error instanceof LogFailure && error.code === "io") broken = error;
       throw error;
     }
   }
+  const append = ({ sign, ...input }: AppendInput): AppendResult =>
+    storing("append a batch", () => {
+      const result = storeBatch(database, input);
+      if (result.type === "appended") signing.onAppended(result.head, sign);
+      return result;
+    });
   function close(): void {
     try {
       if (!options.readOnly && broken === null) signing.close();
@@ -119,6 +127,9 @@ export function openSqliteStore(options: DatabaseOptions): SqliteStore & { close
     examine: () => database.examine(),
     keptList: () => database.look("read the list of kept payloads", () => database.keptList()),
     checkKept: (range) => database.look("read kept payloads", () => checkKept(database, range)),
+    seal,
+    hashesOf,
+    store: (batches) => storing("store batches", () => storeSealed(database, batches, signing.onAppended)),
     close,
   };
 }

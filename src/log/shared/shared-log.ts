@@ -1,0 +1,240 @@
+/**
+ * A log that several nodes share: a journal, which decides what comes next, and a replica, which is this node's own
+ * data directory.
+ *
+ * Appends go to the journal. What it has committed goes into the replica behind that, in order and never before; on a
+ * node that does not lead, it comes from `journal.follow`. Everything that reads (events, payloads, snapshots,
+ * `verify`) reads the replica, which is an ordinary log with a key and snapshots of its own. Nothing is lost with the
+ * process: opening brings the replica up to the journal.
+ *
+ * A journal that cannot be reached is waited for, here and at opening. An append whose answer was lost is repeated under
+ * the same id until it is known what became of it, the lead it was made under is over, or the log is closed; in the two
+ * last cases it stays `unknown`, and if it did land it comes back with `follow`.
+ */
+import { resolve } from "node:path";
+import { type Seq, seq } from "../../core/base/index.ts";
+import { type Clock, realClock } from "../../std/index.ts";
+import { checkAppend, unpackRow } from "../format/batch-row.ts";
+import { fromHex } from "../format/chain.ts";
+import type { Journal, SealedBatch } from "../journal/journal.ts";
+import type { AppendResult, Batch, Head, Lead, Log, ReadBatch } from "../log.ts";
+import { closedFailure, LogFailure } from "../log.ts";
+import type { HashedBatch } from "../sqlite/sealed-batches.ts";
+import { createSqliteLog, packedForThread } from "../sqlite/sqlite-log.ts";
+import { type StoreThread, startStoreThread } from "../sqlite/thread-client.ts";
+import { bringUp, createFollowing, type Following } from "./following.ts";
+import { type Patience, untilAnswered } from "./patience.ts";
+import { createTail, type Tail } from "./tail.ts";
+
+export type SharedLogOptions = {
+  /** Is closed with the log; if opening fails, it is left open. */
+  readonly journal: Journal;
+  /** This node's own data directory. */
+  readonly directory: string;
+  /** The most the replica may grow to. */
+  readonly maxBytes?: number;
+  readonly clock?: Clock;
+  /** Gets a line when the journal has to be waited for, again every few seconds, and when it is back. */
+  readonly onNotice?: (line: string) => void;
+  /** Ends an opening that waits for the journal. */
+  readonly signal?: AbortSignal;
+};
+
+export type SharedLog = Log & {
+  readonly journal: Journal;
+  /**
+   * Everything behind `after`, checked and without payloads, and then every batch as it is committed, until the signal
+   * ends it. Rejects with what this node cannot get over: a full disk, a journal that was pruned before it was read.
+   */
+  follow(after: Seq, signal: AbortSignal): AsyncIterable<ReadBatch>;
+  /** The last event that the replica has on disk. */
+  stored(): Seq;
+};
+
+/** Opens the replica and brings it up to the journal, for which it waits if it must. */
+export async function openSharedLog(options: SharedLogOptions): Promise<SharedLog> {
+  const { journal, maxBytes, clock = realClock, onNotice = () => {}, signal = new AbortController().signal } = options;
+  const directory = resolve(options.directory);
+  const thread = await startStoreThread({ directory, readOnly: false, maxBytes: maxBytes ?? null });
+  try {
+    const replica = createSqliteLog({ directory, readOnly: false, thread });
+    const { head } = await thread.ask("state", undefined);
+    const tail = createTail({ thread, clock, head });
+    const patience = { clock, onNotice };
+    await untilAnswered(() => bringUp({ journal, thread, tail }, signal), patience, signal);
+    return createHandle({ journal, thread, replica, tail, patience });
+  } catch (error) {
+    await thread.close();
+    throw error;
+  }
+}
+
+type Parts = {
+  readonly journal: Journal;
+  readonly thread: StoreThread;
+  readonly replica: Log;
+  readonly tail: Tail;
+  readonly patience: Patience;
+};
+
+function createHandle(parts: Parts): SharedLog {
+  const { journal, replica, tail } = parts;
+  const closing = new AbortController();
+  const following = createFollowing(parts, closing.signal);
+  const appending = createAppending(parts, following, closing.signal);
+  following.start();
+
+  /** The replica, with everything that was committed. */
+  async function upToDate(): Promise<Log> {
+    if (closing.signal.aborted) throw closedFailure();
+    await tail.flush();
+    return replica;
+  }
+  async function* read(...call: Parameters<Log["read"]>): ReturnType<Log["read"]> & AsyncGenerator<ReadBatch> {
+    yield* (await upToDate()).read(...call);
+  }
+
+  async function* follow(after: Seq, signal: AbortSignal): AsyncGenerator<ReadBatch> {
+    const ends = AbortSignal.any([signal, closing.signal]);
+    for (let at = after; !ends.aborted; ) {
+      tail.check();
+      const batches = tail.behind(at);
+      if (batches?.length === 0) await tail.moved(ends);
+      for await (const batch of batches?.map((row) => unpackRow(row, at)) ?? read(at, { payloads: false })) {
+        if (ends.aborted) break;
+        at = seq(batch.firstSeq + batch.hashes.length - 1);
+        yield batch;
+      }
+    }
+    if (!signal.aborted) throw closedFailure();
+  }
+
+  async function acquireLead(...[node, ttl, signal]: Parameters<Log["acquireLead"]>): Promise<Lead> {
+    const lead = await journal.acquireLead(node, ttl, signal);
+    await following.stop();
+    try {
+      await untilAnswered(() => bringUp(parts, closing.signal), parts.patience, closing.signal);
+    } catch (error) {
+      await lead.release();
+      following.start();
+      throw closing.signal.aborted ? closedFailure() : error;
+    }
+    tail.raise(lead.epoch);
+    appending.leads(lead);
+    void lead.lost.then(() => following.start());
+    return lead;
+  }
+
+  let closed: Promise<void> | null = null;
+  async function close(): Promise<void> {
+    closing.abort();
+    await appending.settled();
+    await following.stop();
+    // What is not stored is in the journal: a replica that cannot be written must not keep a node from ending.
+    await tail.flush().catch(() => {});
+    await journal.close();
+    await replica.close();
+  }
+  return {
+    directory: replica.directory,
+    journal,
+    append: async (...call) => appending.append(call),
+    read,
+    follow,
+    readRecord: async (wanted) => (await upToDate()).readRecord(wanted),
+    head: async () => {
+      if (closing.signal.aborted) throw closedFailure();
+      return tail.head();
+    },
+    stored: tail.stored,
+    bytes: async () => (await upToDate()).bytes(),
+    saveSnapshot: async (snapshot) => (await upToDate()).saveSnapshot(snapshot),
+    loadSnapshot: async () => (await upToDate()).loadSnapshot(),
+    checkpoints: async () => (await upToDate()).checkpoints(),
+    acquireLead,
+    prune: async (before, keep) => (await upToDate()).prune(before, keep),
+    sign: async (rule) => (await upToDate()).sign?.(rule),
+    verify: async (given) => (await upToDate()).verify(given),
+    close: () => {
+      closed ??= close();
+      return closed;
+    },
+    [Symbol.asyncDispose]() {
+      return this.close();
+    },
+  };
+}
+
+/** Appends, one at a time: each is linked to the one before. */
+function createAppending(parts: Parts, following: Following, closing: AbortSignal) {
+  const { journal, thread, tail, patience } = parts;
+  let last: Promise<unknown> = Promise.resolve();
+  let isClosing = false;
+  let lead: Lead | null = null;
+  /** Ends with the lead of the newest epoch. */
+  let leading = new AbortController();
+
+  function append(call: Parameters<Log["append"]>): Promise<AppendResult> {
+    if (isClosing) throw closedFailure();
+    checkAppend(...call);
+    const [after, epoch, batch, batchId] = call;
+    const { packed, moved } = packedForThread(batch);
+    const turn = last.then(async (): Promise<AppendResult> => {
+      tail.check();
+      await tail.room();
+      const prior = await priorOf(after, packed.count, batchId);
+      if (prior === null) return { type: "conflict", head: tail.head() };
+      const input = { firstSeq: seq(after + 1), epoch, batchId, ...packed, priorHash: fromHex(prior) };
+      return commit(await thread.ask("seal", input, moved), batch);
+    });
+    last = turn.catch(() => {}); // Its own caller hears of a failure; the next in line goes on.
+    return turn;
+  }
+
+  /** The hash that a batch behind this event is linked to; null if it can only be a conflict. */
+  async function priorOf(after: Seq, count: number, batchId: string): Promise<string | null> {
+    const head = tail.head();
+    if (after === head.seq) return head.hash;
+    if (head.batchId !== batchId || head.seq !== after + count) return null;
+    await tail.flush();
+    return thread.ask("hashAt", after);
+  }
+
+  async function commit(batch: HashedBatch, { sign }: Batch): Promise<AppendResult> {
+    const { hashes: _, ...entry } = batch;
+    const ends = AbortSignal.any([closing, ...(lead?.epoch === entry.epoch ? [leading.signal] : [])]);
+    try {
+      const answer = await untilAnswered(() => knownAnswer(journal, entry), patience, ends);
+      if (answer.type === "appended") tail.take(batch, sign ?? null);
+      else following.start();
+      tail.raise(answer.head.epoch);
+      return answer;
+    } catch (error) {
+      if (!ends.aborted) throw error;
+      return { type: "unknown", cause: "the lead was over, or the log closed, before the journal answered" };
+    }
+  }
+  return {
+    append,
+    leads(given: Lead): void {
+      lead = given;
+      const own = new AbortController();
+      leading = own;
+      void given.lost.then(() => own.abort());
+    },
+    /** No more are taken. Those that were asked for are answered, if the journal does so once more. */
+    settled: async (): Promise<void> => {
+      isClosing = true;
+      await last;
+    },
+  };
+}
+
+async function knownAnswer(
+  journal: Journal,
+  entry: SealedBatch,
+): Promise<{ readonly type: "appended" | "conflict"; readonly head: Head }> {
+  const answer = await journal.append(entry);
+  if (answer.type !== "unknown") return answer;
+  throw new LogFailure("unreachable", `it is not known whether event ${entry.firstSeq} was stored: ${answer.cause}`);
+}
