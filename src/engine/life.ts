@@ -37,7 +37,7 @@ import { createTaskApi, type TaskApi } from "./tasks/task-api.ts";
 import { createLocalWorkers } from "./workers/local-workers.ts";
 import { createRemoteWorkers } from "./workers/remote-workers.ts";
 import { type FollowerOptions, startFollower } from "./writer/follower.ts";
-import { createCommitWatch } from "./writer/group-commit.ts";
+import { type Commit, createCommitWatch, stopOf } from "./writer/group-commit.ts";
 import { createStorageGuard } from "./writer/storage-guard.ts";
 import { startWriter, type Writer, type WriterHooks, type WriterOptions } from "./writer/writer.ts";
 
@@ -67,6 +67,8 @@ export type LifeOptions = {
   readonly data?: string;
   readonly artifactExists?: ArtifactExists;
   readonly fileMedium?: FileMedium;
+  /** Called with each commit, when all who wait for it have heard of it. */
+  readonly onCommit?: (commit: Commit) => void;
 };
 export type Life = {
   readonly writer: Writer;
@@ -124,6 +126,7 @@ export async function startLife(options: LifeOptions): Promise<Life> {
       snapshots.onCommitted(writer.committedSeq());
       commits.onCommitted(batch, commit);
       feed.onCommitted();
+      options.onCommit?.(commit);
     },
     onStopped: (error) => {
       localPermits.stop(error);
@@ -160,8 +163,7 @@ export async function startLife(options: LifeOptions): Promise<Life> {
   const sources = { writer, log, bodies, ends, rejected, rejections, artifacts: artifactSource, progressOf };
   const { api: tasks, submitNow: submit } = createTaskApi(sources);
   const schedules = createSchedules({ writer, storage, clock: steady, submit, artifacts: artifactSource, onWarning });
-  if (role.type === "leader") await beginLife(writer, role.config);
-  await Promise.all([storage.measure(), files.ready]);
+  await begun(writer, role, () => Promise.all([storage.measure(), files.ready]));
   if (role.type === "leader") {
     remote.begin();
     schedules.begin();
@@ -169,18 +171,19 @@ export async function startLife(options: LifeOptions): Promise<Life> {
   }
   const plans: Plans = { ...createPlans({ writer, bodies, clock }), wait: waitForPlan(writer, tasks.waitGroup) };
   const apis = { tasks, plans, workers, remote, permits, schedules, callbacks, localPermits, files, tokens };
-  return {
-    ...apis,
-    artifacts: watch,
-    writer,
-    log,
-    feed,
-    commits,
-    rejections,
-    snapshots,
-    artifactSource,
-    failed: failed.promise,
-  };
+  const around = { writer, log, feed, commits, rejections, snapshots, artifactSource };
+  return { ...apis, ...around, artifacts: watch, failed: failed.promise };
+}
+
+/** A life that does not begin must not go on. */
+async function begun(writer: Writer, role: Role, ready: () => Promise<unknown>): Promise<void> {
+  try {
+    if (role.type === "leader") await beginLife(writer, role.config);
+    await ready();
+  } catch (error) {
+    writer.stop(stopOf(error));
+    throw error;
+  }
 }
 
 const startRole = (role: Role, parts: Omit<WriterOptions, "epoch" | "holds">): Writer =>

@@ -1,4 +1,15 @@
 /** What other layers may use of this room. */
 
-export type { Anchor, Head, Log, LogRecord, ReadBatch, SignRule, Snapshot, VerifyReport } from "./log.ts";
+export type {
+  Anchor,
+  AppendResult,
+  Head,
+  Lead,
+  Log,
+  LogRecord,
+  ReadBatch,
+  SignRule,
+  Snapshot,
+  VerifyReport,
+} from "./log.ts";
 export { corruptAt, LogFailure } from "./log.ts";

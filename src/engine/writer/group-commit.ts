@@ -10,7 +10,7 @@ import { errorText, type Seq, seq } from "../../core/base/index.ts";
 import type { Event, State } from "../../core/model/index.ts";
 import type { Gathering } from "../../log/format/index.ts";
 import { createGathering, emptied, gather, gatheredBatch, gatheredBytes } from "../../log/format/index.ts";
-import { type Head, type Log, LogFailure, type SignRule } from "../../log/index.ts";
+import { type AppendResult, type Head, type Log, LogFailure, type SignRule } from "../../log/index.ts";
 import { DroverError } from "../base/drover-error.ts";
 import type { HeadSigning } from "./head-signing.ts";
 
@@ -64,10 +64,13 @@ export function createGroupCommit(deps: {
   readonly signing: HeadSigning;
   /** A batch that has so many events is full. */
   readonly batchMax?: number;
+  /** After so many tries without an answer: rests, and says whether to try once more. By default ten tries follow. */
+  readonly mayRepeat?: (tries: number) => Promise<boolean>;
   readonly onCommitted: (batch: readonly Applied[], commit: Commit) => void;
   readonly onFailed: (error: DroverError) => void;
 }): GroupCommit {
   const { state, log, epoch, newId, signing, batchMax = BATCH_EVENTS_MAX, onCommitted } = deps;
+  const { mayRepeat = async (tries) => tries < REPEATS_MAX } = deps;
   const waiters: Waiter[] = [];
   /** Callers that wait for the batch that is on its way, and those that wait for the one that is gathering. */
   const waiting: { sent: Waiter | null; gathering: Waiter | null } = { sent: null, gathering: null };
@@ -115,6 +118,8 @@ export function createGroupCommit(deps: {
         }
         const startedAt = performance.now();
         const head = await appendForSure(bytes, signing.dueWith(at));
+        // It was stopped meanwhile: whoever waited has been told so, and nothing may follow from it.
+        if (stopped !== null) return;
         if (spares.length < SPARES_MAX) spares.push(emptied(bytes));
         committed = last;
         onCommitted(awaited, { head, appendMs: performance.now() - startedAt });
@@ -131,15 +136,16 @@ export function createGroupCommit(deps: {
     const firstSeq = seq(committed + 1);
     const batch = gatheredBatch(bytes, firstSeq, sign);
     const batchId = newId();
-    for (let tries = 1; tries <= REPEATS_MAX; tries++) {
-      const answer = await log.append(seq(committed), epoch, batch, batchId);
+    for (let tries = 1; ; tries++) {
+      const answer = await log.append(seq(committed), epoch, batch, batchId).catch(asUnknown);
       if (answer.type === "appended") return answer.head;
       if (answer.type === "conflict") throw deposed(answer.head);
+      if (stopped === null && (await mayRepeat(tries))) continue;
+      throw new DroverError(
+        "log_failed",
+        `the log did not say whether it stored event ${firstSeq}, asked ${tries} times: ${answer.cause}`,
+      );
     }
-    throw new DroverError(
-      "log_failed",
-      `the log did not say whether it stored event ${firstSeq}, asked ${REPEATS_MAX} times`,
-    );
   }
 
   function release(): void {
@@ -170,6 +176,12 @@ export function createGroupCommit(deps: {
   }
 
   return { committed: () => committed, begin, add, flush, settled, stop };
+}
+
+/** A journal that is out of reach may have got the batch. */
+function asUnknown(error: unknown): AppendResult {
+  if (error instanceof LogFailure && error.code === "unreachable") return { type: "unknown", cause: error.message };
+  throw error;
 }
 
 const deposed = ({ epoch, seq: last }: Head): DroverError =>

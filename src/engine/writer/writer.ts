@@ -16,7 +16,7 @@ import { decide, evolve, pump as nextStep } from "../../core/index.ts";
 import { nextChange } from "../../core/lifecycle/index.ts";
 import type { Command, CommandOf, Decided, Decision, Event, MutableState, State } from "../../core/model/index.ts";
 import type { Log } from "../../log/index.ts";
-import type { Clock } from "../../std/index.ts";
+import { type Clock, ringAfter } from "../../std/index.ts";
 import { accepted, DroverError, isStop } from "../base/drover-error.ts";
 import { type Applied, type Commit, createGroupCommit } from "./group-commit.ts";
 import { createHeadSigning } from "./head-signing.ts";
@@ -27,6 +27,7 @@ import type { StorageGuard } from "./storage-guard.ts";
 const SLICE_MS = 0.7;
 const SLICE_STEPS_MAX = 256;
 const UNCOMMITTED_EVENTS_MAX = 500_000;
+const REPEAT_MS_MAX = 250;
 export type WriterHooks = {
   /** Right after an event was applied, before it is durable; `payload` is the text that is stored with it. */
   onApplied(event: Event, payload?: string): void;
@@ -116,6 +117,7 @@ export function startWriter(options: WriterOptions): Writer {
     newId,
     signing: createHeadSigning({ log, rule: () => state.config.log.signEvery, later }),
     ...(batchMax === undefined ? {} : { batchMax }),
+    ...(holds === undefined ? {} : { mayRepeat: whileSure(holds, clock) }),
     onCommitted: hooks.onCommitted,
     onFailed: stop,
   });
@@ -250,6 +252,16 @@ export function startWriter(options: WriterOptions): Writer {
     close,
   };
 }
+
+/** An append whose answer was lost is repeated as long as the lead is sure, at growing intervals. */
+const whileSure =
+  (holds: () => boolean, clock: Clock) =>
+  async (tries: number): Promise<boolean> => {
+    const ms = Math.min(REPEAT_MS_MAX, 2 ** tries);
+    if (holds()) await new Promise<void>((resolve) => void ringAfter(clock, ms, resolve, { keepAlive: false }));
+    if (holds()) return true;
+    throw new DroverError("deposed", "the lead was over before the log said whether it stored this; try again");
+  };
 
 /** What comes with a plan comes to its end: so many events follow at most. Only an idle writer takes more than fit. */
 const eventsWith = ({ cancels, retries, submissions }: CommandOf<"put-plan">): number =>

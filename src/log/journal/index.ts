@@ -21,3 +21,4 @@ export {
   type MemoryJournal,
   type MemoryJournalStore,
 } from "./memory-journal.ts";
+export { type MemorySharedLog, openMemorySharedLog } from "./memory-shared-log.ts";

@@ -130,7 +130,8 @@ export function createMemoryJournal(options: MemoryJournalOptions = {}): MemoryJ
         lease = keepLease({ epoch, ttlMs: ttl, clock, sentAt, renew, giveUp });
         return lease;
       }
-      await nextChange(store, ends, store.lead?.until);
+      // A node that is cut off does not see the lead run out: that it is back is a change.
+      await nextChange(store, ends, faults.cut === "none" ? store.lead?.until : undefined);
     }
   }
 

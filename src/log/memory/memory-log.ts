@@ -114,16 +114,29 @@ function bytesOf({ rows, payloads }: MemoryStore): number {
 const signer = createMemorySigner();
 
 function append(store: MemoryStore, call: Parameters<Log["append"]>): AppendResult {
+  const plan = planned(store, call);
+  if (plan.type !== "store") return plan;
+  keep(store, plan);
+  return { type: "appended", head: plan.head };
+}
+
+/** What becomes of an append: the row to store, if it may be. */
+export function planned(store: MemoryStore, call: Parameters<Log["append"]>): Exclude<Plan, { type: "store" }> | Kept {
   checkAppend(...call);
   const [after, epoch, batch, batchId] = call;
   const { count, bytes, payloads } = packedOf(batch);
   const plan = planAppend(sourceOf(store), { after, epoch, batchId, count, bytes: Uint8Array.from(bytes) });
-  if (plan.type !== "store") return plan;
-  store.rows.push(plan.row);
-  const bySeq = collectPayloads([{ firstSeq: batch.firstSeq, bytes: Uint8Array.from(payloads) }]);
-  for (const [at, payload] of bySeq) store.payloads.set(at, payload);
-  store.head = plan.head;
-  return { type: "appended", head: plan.head };
+  return plan.type === "store" ? { ...plan, payloads: Uint8Array.from(payloads) } : plan;
+}
+type Plan = ReturnType<typeof planAppend>;
+type Kept = Extract<Plan, { type: "store" }> & { readonly payloads: Uint8Array };
+
+/** Stores a row behind the last one. */
+export function keep(store: MemoryStore, { row, head, payloads }: Omit<Kept, "type">): void {
+  store.rows.push(row);
+  for (const [at, payload] of collectPayloads([{ firstSeq: row.firstSeq, bytes: payloads }]))
+    store.payloads.set(at, payload);
+  store.head = head;
 }
 
 function acquireLead(store: MemoryStore): Lead {

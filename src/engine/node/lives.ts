@@ -1,0 +1,150 @@
+/**
+ * The lives of a node, one after the other, over one state as long as that is good.
+ *
+ * A state is good for the next life if all that was applied to it was committed. A leader that had more, or whose rules
+ * broke, leaves nothing: the next life is over a state that is built anew from the replica.
+ */
+import { type Seq, seq } from "../../core/base/index.ts";
+import type { Config } from "../../core/config/index.ts";
+import type { MutableState } from "../../core/model/index.ts";
+import type { Head, Lead, Log, ReadBatch } from "../../log/index.ts";
+import type { Journal } from "../../log/journal/index.ts";
+import type { DroverError } from "../base/drover-error.ts";
+import { apiOf, type Drover } from "../drover-api.ts";
+import { dropLife, type Life, type LifeOptions, type Role, startLife } from "../life.ts";
+import { recover } from "../writer/recovery.ts";
+
+/** A log that several nodes share. Its lead comes when the replica has all that was written before. */
+export type SharedLog = Log & {
+  readonly journal: Journal;
+  /** Batches behind an event as they are committed, until the signal fires. */
+  follow(after: Seq, signal: AbortSignal): AsyncIterable<ReadBatch>;
+  /** The last event that the replica has on disk. */
+  stored(): Seq;
+};
+/** What a node does: one leads, the others follow. */
+export type NodeRole = "leader" | "follower";
+/** A life of a node. */
+export type NodeLife = {
+  readonly role: NodeRole;
+  readonly drover: Drover;
+  /** Whether it leads for sure: what acts outside asks before each act. */
+  leads(): boolean;
+  /** Fires when it ends, with a DroverError as the reason. */
+  readonly signal: AbortSignal;
+};
+export type LivesOptions = Omit<LifeOptions, "log" | "state" | "snapshotSeq" | "role" | "onCommit"> & {
+  readonly log: SharedLog;
+  /** The config that a leader puts in force; null: what the log has. */
+  readonly config: () => Config | null;
+};
+export type AppliedHead = Pick<Head, "seq" | "hash" | "epoch">;
+type Present = NodeLife & { readonly life: Life; readonly ending: AbortController };
+type Waiter = { readonly seq: number; readonly resolve: () => void };
+
+export type Lives = {
+  present(): NodeLife;
+  isLiving(): boolean;
+  onLife(listener: (life: NodeLife) => void): () => void;
+  /** Begins a life that follows. */
+  follow(): Promise<Life>;
+  /** Ends the present life, which follows, and begins one that leads over the same state. */
+  lead(lead: Lead): Promise<Life>;
+  /** Ends the present life at once, if it has not ended. */
+  drop(error: DroverError): Promise<void>;
+  /** Where this node is. */
+  applied(): AppliedHead;
+  /** Resolves when this node is there; rejects when the signal fires. */
+  reached(at: number, signal?: AbortSignal): Promise<void>;
+};
+
+export function createLives(options: LivesOptions, takesTheLead: () => DroverError): Lives {
+  const { log } = options;
+  const listeners = new Set<(life: NodeLife) => void>();
+  const waiters = new Set<Waiter>();
+  let present: Present | null = null;
+  /** Null if it must be built anew. */
+  let good: MutableState | null = null;
+  let applied: AppliedHead = { seq: seq(0), hash: "", epoch: 0 };
+
+  function moveTo({ seq: at, hash, epoch }: AppliedHead): void {
+    applied = { seq: at, hash, epoch: Math.max(epoch, applied.epoch) };
+    for (const waiter of waiters) if (waiter.seq <= at) waiter.resolve();
+  }
+
+  async function begin(role: Role, leads: () => boolean): Promise<Life> {
+    const state = good ?? (await recover(log)).state;
+    // Whatever happens until the life has ended well, this state is not to be built on.
+    good = null;
+    const checkpoints = await log.checkpoints();
+    const snapshotSeq = checkpoints.at(-1)?.seq ?? seq(0);
+    const onCommit = ({ head }: { readonly head: Head }): void => moveTo(head);
+    const life = await startLife({ ...options, state, snapshotSeq, role, onCommit });
+    const ending = new AbortController();
+    present = { role: role.type, drover: apiOf(life), leads, signal: ending.signal, life, ending };
+    for (const listener of [...listeners]) listener(present);
+    return life;
+  }
+
+  async function follow(): Promise<Life> {
+    const head = await log.head();
+    const life = await begin({ type: "follower", follow: log.follow }, () => false);
+    if (life.writer.committedSeq() === head.seq) moveTo(head);
+    return life;
+  }
+
+  async function lead({ epoch, holds }: Lead): Promise<Life> {
+    await drop(takesTheLead());
+    const life = await begin({ type: "leader", epoch, holds, config: options.config() }, holds);
+    moveTo({ ...applied, epoch });
+    return life;
+  }
+
+  async function drop(error: DroverError): Promise<void> {
+    if (present === null || present.signal.aborted) return;
+    const { life, ending } = present;
+    ending.abort(error);
+    await dropLife(life, error);
+    const { state, committedSeq } = life.writer;
+    if (error.code !== "broken" && state.seq === committedSeq()) good = state as MutableState;
+  }
+
+  function reached(at: number, signal?: AbortSignal): Promise<void> {
+    if (at <= applied.seq) return Promise.resolve();
+    return new Promise((resolve, reject) => {
+      const end = (): void => {
+        waiters.delete(waiter);
+        signal?.removeEventListener("abort", giveUp);
+      };
+      const giveUp = (): void => {
+        end();
+        reject(signal?.reason);
+      };
+      const waiter: Waiter = {
+        seq: at,
+        resolve: () => {
+          end();
+          resolve();
+        },
+      };
+      if (signal?.aborted === true) return giveUp();
+      waiters.add(waiter);
+      signal?.addEventListener("abort", giveUp);
+    });
+  }
+
+  return {
+    present: () => present as Present,
+    isLiving: () => present !== null && !present.signal.aborted,
+    onLife(listener) {
+      listeners.add(listener);
+      if (present !== null) listener(present);
+      return () => void listeners.delete(listener);
+    },
+    follow,
+    lead,
+    drop,
+    applied: () => applied,
+    reached,
+  };
+}

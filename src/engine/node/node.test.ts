@@ -1,0 +1,282 @@
+/**
+ * Nodes of a cluster: one leads, the lead goes over, nothing acknowledged is lost, and who was told nothing asks again.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createCluster, LEASE_MS, type TestNode } from "../../../test/kits/cluster.ts";
+import { isPending } from "../../../test/kits/waits.ts";
+import { expireLead } from "../../log/journal/memory-journal.ts";
+import { DroverError } from "../base/drover-error.ts";
+
+const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });
+const roles = (nodes: readonly TestNode[]): string => nodes.map(({ life }) => life().role).join(" ");
+const isRetryable = (error: unknown): boolean => error instanceof DroverError && error.retryable;
+const drover = ({ life }: TestNode) => life().drover;
+
+test("one node leads, the others follow, and all have the same state and the same hash", async (context) => {
+  const cluster = await createCluster(context, ["a", "b", "c"]);
+  const { nodes, leader, settle, states } = cluster;
+  assert.equal(roles(nodes), "leader follower follower");
+  const [, b] = nodes as [TestNode, TestNode];
+  await drover(leader()).worker({ slots: 2 }, ({ taskId }) => ({ made: taskId }));
+  await drover(leader()).submit(task("t"));
+  await settle();
+  assert.equal((await drover(b).wait("t")).state, "done");
+  assert.deepEqual((await drover(b).task("t")).result, { made: "t" });
+  assert.deepEqual(new Set(states()).size, 1);
+  assert.deepEqual(new Set(nodes.map(({ applied }) => JSON.stringify(applied()))).size, 1);
+  assert.deepEqual(b.applied().hash, cluster.store.head.hash);
+});
+
+test("C18 a leader whose lead was taken loses at its next append, and answers nothing as done", async (context) => {
+  const { nodes, store, settle, states, clock } = await createCluster(context, ["a", "b"]);
+  const [a, b] = nodes as [TestNode, TestNode];
+  await drover(a).submit(task("kept"));
+  expireLead(store);
+  await settle();
+  assert.equal(roles(nodes), "leader leader", "both believe it");
+  assert.ok(b.applied().epoch > a.applied().epoch);
+  const late = drover(a).submit(task("late"));
+  await assert.rejects(late, isRetryable);
+  await settle();
+  assert.equal(roles(nodes), "follower leader");
+  await assert.rejects(drover(b).task("late"), /late/);
+  await drover(b).submit(task("late"));
+  await settle();
+  assert.equal((await drover(a).task("late")).state, "queued");
+  assert.equal((await drover(a).task("kept")).state, "queued");
+  assert.equal(new Set(states()).size, 1);
+  await clock.advance(LEASE_MS * 2);
+  assert.equal(roles(nodes), "follower leader", "it stays so");
+});
+
+test("the lead is taken in the middle of a batch: what it held is gone, or comes back once", async (context) => {
+  for (const landed of [false, true]) {
+    const { nodes, store, settle, states, clock } = await createCluster(context, ["a", "b"]);
+    const [a, b] = nodes as [TestNode, TestNode];
+    const held = Promise.withResolvers<void>();
+    a.journal.fault(landed ? { cut: "answers" } : { hold: held.promise });
+    const submitted = drover(a).submit(task("t"));
+    const read = drover(a).tasks();
+    assert.ok(await isPending(Promise.race([submitted, read])));
+    expireLead(store);
+    await settle();
+    a.journal.fault({ cut: "none", hold: null });
+    held.resolve();
+    await clock.advance(300);
+    const outcomes = await Promise.allSettled([submitted, read]);
+    for (const outcome of outcomes) {
+      assert.equal(outcome.status, "rejected", `landed ${landed}`);
+      assert.ok(outcome.status === "rejected" && isRetryable(outcome.reason));
+    }
+    await settle();
+    assert.equal(roles(nodes), "follower leader");
+    assert.equal(b.life().drover.state.tasks.size, landed ? 1 : 0);
+    assert.equal((await drover(b).submit(task("t"))).taskId, "t");
+    await settle();
+    assert.equal(a.life().drover.state.tasks.size, 1);
+    assert.equal(new Set(states()).size, 1);
+  }
+});
+
+test("a leader that is cut off ends its lead before another begins, and follows when it is back", async (context) => {
+  const { nodes, clock, settle, states } = await createCluster(context, ["a", "b"]);
+  const [a, b] = nodes as [TestNode, TestNode];
+  const told: string[] = [];
+  a.onLife(({ role, signal }) => {
+    told.push(`a ${role}`);
+    signal.addEventListener("abort", () => told.push(`a ended: ${(signal.reason as DroverError).code}`));
+  });
+  b.onLife(({ role }) => told.push(`b ${role}`));
+  a.journal.fault({ cut: "both" });
+  const submitted = drover(a).submit(task("t"));
+  const outcome = submitted.catch((error: unknown) => error);
+  await clock.advance(LEASE_MS - 400);
+  assert.ok(await isPending(submitted), "it may still come through");
+  assert.equal(a.life().leads(), true);
+  await clock.advance(400);
+  assert.ok(isRetryable(await outcome));
+  assert.equal(a.life().leads(), false);
+  await clock.advance(LEASE_MS);
+  assert.equal(roles(nodes), "follower leader");
+  assert.deepEqual(told, ["a leader", "b follower", "a ended: deposed", "a follower", "b leader"]);
+  await drover(b).submit(task("u"));
+  a.journal.fault({ cut: "none" });
+  await settle();
+  assert.equal((await drover(a).task("u")).state, "queued");
+  assert.equal(new Set(states()).size, 1);
+});
+
+test("a leader that has nothing to do loses its lead too, and keeps its state", async (context) => {
+  const { nodes, clock } = await createCluster(context, ["a", "b"]);
+  const [a] = nodes as [TestNode, TestNode];
+  const { state } = drover(a);
+  a.journal.fault({ cut: "both" });
+  await clock.advance(LEASE_MS);
+  assert.equal(a.life().role, "follower");
+  assert.equal(drover(a).state, state, "all of it was committed");
+});
+
+test("what lands when its leader has ended starts nothing there", async (context) => {
+  const { nodes, clock } = await createCluster(context, ["a"]);
+  const [a] = nodes as [TestNode];
+  const started: string[] = [];
+  await drover(a).worker({}, ({ taskId }) => void started.push(taskId));
+  const held = Promise.withResolvers<void>();
+  a.journal.fault({ hold: held.promise });
+  const submitted = drover(a).submit(task("t"));
+  const outcome = submitted.catch((error: unknown) => error);
+  await clock.advance(0);
+  a.journal.fault({ cut: "both" });
+  await clock.advance(LEASE_MS);
+  assert.ok(isRetryable(await outcome));
+  held.resolve();
+  a.journal.fault({ cut: "none", hold: null });
+  await clock.advance(LEASE_MS * 2);
+  assert.equal(a.life().role, "leader");
+  assert.equal((await drover(a).task("t")).state, "queued", "it had landed");
+  assert.deepEqual(started, []);
+});
+
+test("a node that missed much leads only when it has all of it", async (context) => {
+  const { nodes, settle, store } = await createCluster(context, ["a", "b"]);
+  const [a, b] = nodes as [TestNode, TestNode];
+  b.journal.fault({ cut: "both" });
+  for (let count = 0; count < 50; count++) await drover(a).submit(task(`t${count}`));
+  const { epoch } = store.head;
+  await a.close();
+  b.journal.fault({ cut: "none" });
+  await settle();
+  assert.equal(b.life().role, "leader");
+  assert.equal(drover(b).state.tasks.size, 50);
+  assert.equal(store.head.epoch, epoch + 1, "at its first try");
+});
+
+test("an answer that was lost for a moment costs nobody anything", async (context) => {
+  const { nodes, clock, settle } = await createCluster(context, ["a", "b"]);
+  const [a, b] = nodes as [TestNode, TestNode];
+  a.journal.fault({ loseAnswers: 2, loseAppends: 1 });
+  const submitted = drover(a).submit(task("t"));
+  await clock.advance(200);
+  assert.equal((await submitted).taskId, "t");
+  await settle();
+  assert.equal(roles(nodes), "leader follower");
+  assert.equal(b.life().drover.state.tasks.size, 1);
+});
+
+test("C17 the next leader has every worker's attempt, gives each a full lease, and goes on", async (context) => {
+  const { nodes, clock, settle } = await createCluster(context, ["a", "b"], { workers: { lease: 10_000 } });
+  const [a, b] = nodes as [TestNode, TestNode];
+  const { session } = await drover(a).remote.join({ id: "w", slots: 1 });
+  await drover(a).submit(task("t"));
+  const { assignments } = await drover(a).remote.sync("w", { session, n: 1 });
+  assert.deepEqual(
+    assignments.map(({ taskId }) => taskId),
+    ["t"],
+  );
+  await drover(a).remote.sync("w", { session, n: 2, running: [{ taskId: "t", attempt: 1 }] });
+  await clock.advance(8000);
+  a.journal.fault({ cut: "both" });
+  // Silent for longer than a lease in all, and never for one that the new leader would have heard.
+  await clock.advance(LEASE_MS + 6000);
+  assert.equal(roles(nodes), "follower leader");
+  const [worker] = await drover(b).workers();
+  assert.equal(worker?.status, "busy");
+  const results = [{ taskId: "t", attempt: 1, outcome: "done" as const, result: 7 }];
+  const answer = await drover(b).remote.sync("w", { session, n: 3, results });
+  assert.equal(answer.results[0]?.accepted, true);
+  assert.equal((await drover(b).task("t")).state, "done");
+  a.journal.fault({ cut: "none" });
+  await settle();
+  assert.equal((await drover(a).task("t")).result, 7);
+});
+
+test("the next leader makes up for schedules, and feels its way at gates", async (context) => {
+  const { nodes, clock, settle } = await createCluster(context, ["a", "b"]);
+  const [a, b] = nodes as [TestNode, TestNode];
+  const every = { agentId: "ann", action: "tick" };
+  await drover(a).schedules.put("s", { cron: "* * * * *", catchUp: 10, overlap: "queue", task: every });
+  const first = drover(a).withPermit("g", () => {});
+  await settle();
+  await first;
+  await clock.advance(120_000);
+  await settle();
+  const before = a.life().drover.state.tasks.size;
+  assert.equal(before, 2);
+  a.journal.fault({ cut: "both" });
+  await clock.advance(60_000 + 3 * LEASE_MS);
+  await settle();
+  assert.equal(roles(nodes), "follower leader");
+  assert.equal(b.life().drover.state.tasks.size, 3, "one instant each");
+  const asked = [1, 2].map((n) => drover(b).permits.ask({ gate: "g", id: `call-${n}` }));
+  await settle();
+  const statuses = (await Promise.all(asked)).map(({ status }) => status);
+  assert.deepEqual(statuses, ["granted", "queued"], "one probe first");
+});
+
+test("a lead that is handed over is another's within a second; what was under way is durable", async (context) => {
+  const { nodes, clock, settle, states } = await createCluster(context, ["a", "b"]);
+  const [a] = nodes as [TestNode, TestNode];
+  const begun = Promise.withResolvers<void>();
+  await drover(a).worker({}, () => {
+    begun.resolve();
+    return new Promise(() => {}); // It hears no signal.
+  });
+  await drover(a).submit(task("t"));
+  await begun.promise;
+  const last = drover(a).submit(task("last"));
+  const handed = a.handOver();
+  await clock.advance(999);
+  await handed;
+  assert.equal((await last).taskId, "last");
+  await settle();
+  assert.equal(roles(nodes), "follower leader");
+  const [, b] = nodes as [TestNode, TestNode];
+  assert.equal((await drover(b).task("t")).state, "queued", "its handler is of no account any more");
+  assert.equal(new Set(states()).size, 1);
+  await clock.advance(LEASE_MS * 3);
+  assert.equal(roles(nodes), "follower leader");
+});
+
+test("a node that closes hands over; one that comes back has what it missed", async (context) => {
+  const { nodes, clock, open, settle, leader } = await createCluster(context, ["a", "b"]);
+  const [a, b] = nodes as [TestNode, TestNode];
+  await drover(a).submit(task("t"));
+  await a.close();
+  await settle();
+  assert.equal(b.life().role, "leader", "no lease had to run out");
+  await assert.rejects(drover(a).submit(task("u")), DroverError);
+  await drover(b).submit(task("u"));
+  const again = await open("a", a.replica);
+  assert.equal(again.life().role, "follower");
+  assert.equal((await drover(again).task("u")).state, "queued");
+  await clock.advance(LEASE_MS * 2);
+  assert.equal(leader(), b);
+});
+
+test("a follower says when it has come to an event, and gives up with the signal", async (context) => {
+  const { nodes, settle } = await createCluster(context, ["a", "b"]);
+  const [a, b] = nodes as [TestNode, TestNode];
+  const at = a.applied().seq + 2;
+  const giveUp = new AbortController();
+  const [reached, given] = [b.reached(at), b.reached(at + 1000, giveUp.signal)];
+  assert.ok(await isPending(reached));
+  await drover(a).submit(task("t"));
+  await settle();
+  await reached;
+  giveUp.abort(new Error("enough"));
+  await assert.rejects(given, /enough/);
+  await b.reached(at);
+});
+
+test("a journal that is full ends the lead for a while, and the node comes back by itself", async (context) => {
+  const { nodes, clock, settle } = await createCluster(context, ["a"]);
+  const [a] = nodes as [TestNode];
+  a.journal.fault({ fullFor: 3 });
+  await assert.rejects(drover(a).submit(task("t")), DroverError);
+  await settle();
+  assert.match(a.warnings[0] ?? "", /full; it is tried again/);
+  await clock.advance(LEASE_MS * 3);
+  assert.equal(roles(nodes), "leader");
+  assert.equal((await drover(a).submit(task("t"))).taskId, "t");
+});

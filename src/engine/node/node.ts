@@ -1,0 +1,212 @@
+/**
+ * One node of a cluster: it follows, and leads while it has the lead of the journal.
+ *
+ *     const node = await openNode({ id: "n1", log, … });
+ *     node.onLife(({ role, drover }) => …);      // now, and after every change of role
+ *     await node.close();                        // hands the lead over first
+ *
+ * A node has one life at a time (lives.ts), and at every moment there is one: also an ended one answers, with an error
+ * that says to try again. A follower that gets the lead applies all that the journal has, then leads over the state it
+ * has. A leader whose lead is not sure any more, or whose append is refused, ends its life at once: whoever waits is
+ * told to try again. Then it follows, and waits for the lead anew.
+ *
+ * What passes (the journal is out of reach, or full) ends a life, and the next begins after a rest. What does not pass
+ * (a disk that is full, a replica that is damaged, a rule that broke) ends the node: `failed` resolves.
+ */
+import { milliseconds } from "../../core/base/index.ts";
+import type { Lead } from "../../log/index.ts";
+import { ringAfter } from "../../std/index.ts";
+import { DroverError } from "../base/drover-error.ts";
+import { type Life, stopActing } from "../life.ts";
+import { stopOf } from "../writer/group-commit.ts";
+import { type AppliedHead, createLives, type LivesOptions, type NodeLife } from "./lives.ts";
+
+/** How a node is opened. */
+export type NodeOptions = LivesOptions & {
+  readonly id: string;
+  readonly leaseMs: number;
+};
+/** One node of a cluster. */
+export type DroverNode = AsyncDisposable & {
+  readonly id: string;
+  /** The present life; one that has ended, until the next has begun. */
+  life(): NodeLife;
+  /** Calls the listener with the present life, and with each that begins; answers how to stop. */
+  onLife(listener: (life: NodeLife) => void): () => void;
+  /** The last event that is applied here and committed, the chain's hash there, and the epoch as far as it is known. */
+  applied(): AppliedHead;
+  /** Resolves when the event is applied here; rejects when the signal fires. */
+  reached(at: number, signal?: AbortSignal): Promise<void>;
+  /** Gives the lead up in good order, and follows; others go first from then on. */
+  handOver(): Promise<void>;
+  /** Resolves with the reason if the node must stop. */
+  readonly failed: Promise<DroverError>;
+  /** Hands the lead over, ends, and closes the log. May be called twice. */
+  close(): Promise<void>;
+};
+
+/** When the lead is handed over: for handlers in the process to end, and as long for what is on its way to the log. */
+const HAND_OVER_MS = 300;
+/** The rest after a life that failed: doubled each time, up to the second. */
+const [REST_MS, REST_MS_MAX] = [100, 5000];
+
+/** Resolves when the node follows. */
+export async function openNode(options: NodeOptions): Promise<DroverNode> {
+  const { id, log, clock, leaseMs, onWarning } = options;
+  const lives = createLives(options, () => again(`node ${id} takes the lead`));
+  const failed = Promise.withResolvers<DroverError>();
+  const closing = new AbortController();
+  const whenClosing = new Promise<null>((resolve) => closing.signal.addEventListener("abort", () => resolve(null)));
+  /** The wish to give up the lead; granted when the node follows. */
+  let wish = newWish();
+
+  async function run(): Promise<void> {
+    for (let rest = REST_MS; !closing.signal.aborted; ) {
+      try {
+        if (!lives.isLiving()) await lives.follow();
+        const lead = await elected();
+        if (lead !== null && (await serve(lead))) rest = REST_MS;
+      } catch (error) {
+        const stop = stopOf(error);
+        await lives.drop(stop);
+        if (!passes(stop)) return fail(stop);
+        onWarning(`node ${id}: ${stop.message}; it is tried again in ${rest} ms`);
+        await pause(rest);
+        rest = Math.min(rest * 2, REST_MS_MAX);
+      }
+    }
+  }
+
+  function fail(error: DroverError): void {
+    failed.resolve(error);
+    wish.granted.resolve();
+  }
+
+  /** Waits for the lead. Null if the node closes. */
+  async function elected(): Promise<Lead | null> {
+    const over = new AbortController();
+    const lead = log.acquireLead(id, milliseconds(leaseMs), AbortSignal.any([over.signal, closing.signal]));
+    const won = await Promise.race([lead, failing().catch((error: unknown) => ({ error })), whenClosing]);
+    if (won !== null && "epoch" in won) return won;
+    over.abort();
+    // It may come all the same, when nobody waits for it any more.
+    lead.then(
+      (late) => late.release(),
+      () => {},
+    );
+    if (won === null) return null;
+    throw won.error;
+  }
+
+  /** Leads until the lead is lost or given up. Whether it came to that. */
+  async function serve(lead: Lead): Promise<boolean> {
+    try {
+      if (!(await hasCaughtUp(lead))) return false;
+      await leadToTheEnd(await lives.lead(lead), lead);
+    } finally {
+      // Whoever waits for the lead need not wait for the lease to run out.
+      await Promise.race([lead.release(), pause(HAND_OVER_MS)]);
+    }
+    if (!wish.isMade) return true;
+    await lives.follow();
+    wish.granted.resolve();
+    wish = newWish();
+    await Promise.race([pause(leaseMs), failing(), whenClosing]);
+    return true;
+  }
+
+  /** Whoever led before can append nothing more: what the log has now is all. */
+  async function hasCaughtUp({ lost }: Lead): Promise<boolean> {
+    const { seq: last } = await log.head();
+    const there = lives.reached(last, closing.signal).then(
+      () => true,
+      () => false,
+    );
+    return Promise.race([there, failing(), lost.then(() => false)]);
+  }
+
+  async function leadToTheEnd(life: Life, { lost }: Lead): Promise<void> {
+    const ends = await Promise.race([
+      life.failed,
+      lost.then(({ message }) => new DroverError("deposed", `${message}; try again`)),
+      wish.made.promise,
+    ]);
+    if (ends === null) await quiesce(life);
+    await lives.drop(ends ?? again(`node ${id} has handed over the lead`));
+    if (ends !== null && ends.code !== "deposed") throw ends;
+  }
+
+  /** Nothing more is begun; what is under way is stopped or made durable, as far as the time allows. */
+  async function quiesce(life: Life): Promise<void> {
+    stopActing(life);
+    await Promise.race([life.workers.leaveAll(), pause(HAND_OVER_MS)]);
+    life.rejections.flush();
+    await Promise.race([life.writer.close(), pause(HAND_OVER_MS)]);
+  }
+
+  const pause = (ms: number): Promise<void> =>
+    new Promise((resolve) => void ringAfter(clock, ms, resolve, { keepAlive: false }));
+
+  /** Rejects with what the present life fails with. */
+  async function failing(): Promise<never> {
+    const { drover } = lives.present();
+    throw await drover.failed;
+  }
+
+  await lives.follow();
+  const running = run();
+
+  async function handOver(): Promise<void> {
+    if (lives.present().role !== "leader") return;
+    const { granted } = wish;
+    makeWish();
+    await granted.promise;
+  }
+
+  function makeWish(): void {
+    wish.isMade = true;
+    wish.made.resolve(null);
+  }
+
+  async function shut(): Promise<void> {
+    makeWish();
+    closing.abort();
+    await running;
+    await lives.drop(new DroverError("closed", "this node is closed; open it again"));
+    await log.close();
+  }
+
+  let closed: Promise<void> | null = null;
+  function close(): Promise<void> {
+    closed ??= shut();
+    return closed;
+  }
+
+  return {
+    id,
+    life: lives.present,
+    onLife: lives.onLife,
+    applied: lives.applied,
+    reached: lives.reached,
+    handOver,
+    failed: failed.promise,
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+type Wish = {
+  isMade: boolean;
+  readonly made: PromiseWithResolvers<null>;
+  readonly granted: PromiseWithResolvers<void>;
+};
+const newWish = (): Wish => ({ isMade: false, made: Promise.withResolvers(), granted: Promise.withResolvers() });
+
+const again = (what: string): DroverError => new DroverError("no_leader", `${what}; try again`);
+
+/** Whether the next life may do better: the journal was out of reach or full, or another node led. */
+function passes({ code, details }: DroverError): boolean {
+  if (code === "log_failed") return details.log === undefined || PASSING.has(String(details.log));
+  return code === "deposed" || code === "no_leader";
+}
+const PASSING: ReadonlySet<string> = new Set(["unreachable", "journal-full"]);

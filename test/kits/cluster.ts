@@ -1,0 +1,103 @@
+/**
+ * A cluster in one process: nodes over one journal in memory, each with a replica of its own, on one clock that is
+ * turned by hand. A node that is cut off hears nothing of the journal; one that is killed is cut off for good.
+ */
+import type { TestContext } from "node:test";
+import { type Config, readConfig } from "../../src/core/config/index.ts";
+import { snapshotLines } from "../../src/core/snapshot/snapshot.ts";
+import { type DroverNode, openNode } from "../../src/engine/node/node.ts";
+import type { MemoryJournal, MemoryJournalStore } from "../../src/log/journal/memory-journal.ts";
+import { createMemoryJournal, createMemoryJournalStore } from "../../src/log/journal/memory-journal.ts";
+import { openMemorySharedLog } from "../../src/log/journal/memory-shared-log.ts";
+import { createMemoryStore, type MemoryStore } from "../../src/log/memory/memory-log.ts";
+import { createHandClock, type HandClock } from "../../src/std/hand-clock.ts";
+import { fewTurns } from "./waits.ts";
+
+export const LEASE_MS = 3000;
+
+export type TestNode = DroverNode & {
+  readonly journal: MemoryJournal;
+  readonly replica: MemoryStore;
+  readonly warnings: string[];
+};
+export type TestCluster = {
+  readonly clock: HandClock;
+  readonly store: MemoryJournalStore;
+  readonly nodes: TestNode[];
+  open(id: string, replica?: MemoryStore): Promise<TestNode>;
+  /** The one node that leads. */
+  leader(): TestNode;
+  followers(): TestNode[];
+  /** All that can happen at this instant has happened. */
+  settle(): Promise<void>;
+  /** The lines of the state of each node. */
+  states(): string[];
+};
+
+export async function createCluster(
+  context: TestContext,
+  ids: readonly string[],
+  config: object = {},
+): Promise<TestCluster> {
+  const clock = createHandClock({ at: 1_767_225_600_000 });
+  const store = createMemoryJournalStore(clock);
+  const nodes: TestNode[] = [];
+  let names = 0;
+
+  async function open(id: string, replica: MemoryStore = createMemoryStore()): Promise<TestNode> {
+    const journal = createMemoryJournal({ store });
+    const warnings: string[] = [];
+    const log = await openMemorySharedLog({ journal, store: replica });
+    const node = await openNode({
+      id,
+      log,
+      clock,
+      config: () => readOwn(config),
+      leaseMs: LEASE_MS,
+      newId: () => `${id}-${++names}`,
+      onWarning: (message) => warnings.push(message),
+      artifactExists: async () => false,
+    });
+    const opened = { ...node, journal, replica, warnings };
+    nodes.push(opened);
+    await settle();
+    return opened;
+  }
+
+  async function settle(): Promise<void> {
+    await fewTurns(40);
+    await clock.settle();
+  }
+  const leads = ({ life }: TestNode): boolean => life().role === "leader" && !life().signal.aborted;
+  context.after(async () => {
+    for (const node of nodes) {
+      node.journal.fault({ cut: "none", hold: null });
+      const closed = node.close();
+      // What a node waits for when it closes comes with the time.
+      await clock.advance(1000);
+      await closed;
+    }
+  });
+  const cluster: TestCluster = {
+    clock,
+    store,
+    nodes,
+    open,
+    settle,
+    leader() {
+      const [first, ...more] = nodes.filter(leads);
+      if (first === undefined || more.length > 0) throw new Error(`${more.length + (first ? 1 : 0)} nodes lead`);
+      return first;
+    },
+    followers: () => nodes.filter((node) => !leads(node)),
+    states: () => nodes.map(({ life }) => [...snapshotLines(life().drover.state)].join("\n")),
+  };
+  for (const id of ids) await open(id);
+  return cluster;
+}
+
+function readOwn(given: object): Config {
+  const read = readConfig(given);
+  if (!read.ok) throw new Error(JSON.stringify(read.failure));
+  return read.value;
+}
