@@ -165,7 +165,7 @@ test("a journal that is out of reach is waited for, when appending and when open
   await opened.close();
 });
 
-test("C16 what was not committed when the lead was lost stays unknown; if it landed, it comes back once", async (context) => {
+test("C16 what was not committed with the lead stays unknown; if it landed, it comes back once", async (context) => {
   const { node, store } = world(context);
   const ann = await node();
   for (const cut of ["both", "answers"] as const) {

@@ -7,9 +7,9 @@
  * `verify`) reads the replica, which is an ordinary log with a key and snapshots of its own. Nothing is lost with the
  * process: opening brings the replica up to the journal.
  *
- * A journal that cannot be reached is waited for, here and at opening. An append whose answer was lost is repeated under
- * the same id until it is known what became of it, the lead it was made under is over, or the log is closed; in the two
- * last cases it stays `unknown`, and if it did land it comes back with `follow`.
+ * A journal that cannot be reached is waited for, here and at opening. An append whose answer was lost is repeated
+ * under the same id until it is known what became of it, the lead it was made under is over, or the log is closed; in
+ * the two last cases it stays `unknown`, and if it did land it comes back with `follow`.
  */
 import { resolve } from "node:path";
 import { type Seq, seq } from "../../core/base/index.ts";

@@ -88,7 +88,7 @@ export const divergedAt = (at: Seq): LogFailure =>
   new LogFailure(
     "diverged",
     `the data directory has another history than the journal: their hashes at event ${at} differ. Nothing was ` +
-      "changed. If the journal is the right one, move the data directory away and start again: all of it is fetched anew.",
+      "changed. If the journal is the right one, move the data directory away: all of it is fetched anew.",
     at,
   );
 
