@@ -238,6 +238,12 @@ for (const [claim, step, wanted] of strange)
       assert.deepEqual(rests, []);
     }));
 
+test("a wait for a task that nobody knows says how one that was submitted comes to be forgotten", () =>
+  story([answers(404, refusal("not_found"))], async ({ client }) => {
+    const { message } = await failsWith(client.wait("t1"), { code: "not_found", status: 404 });
+    assert.match(message, /; one that was submitted is forgotten .* scheduler\.remember$/);
+  }));
+
 test("what stands between and is overloaded is tried again", () =>
   story(
     [(response) => response.writeHead(502).end("Bad Gateway"), answers(200, submitted)],

@@ -374,12 +374,20 @@ function planMethods(ask: Ask): ClientPlans {
 
 type WaitForEnd = (id: string, withinMs: number | undefined, options: Options) => Promise<Waited<wire.TaskView>>;
 
+/** Whoever has submitted the task wonders: it was there, and has ended since. */
+function orForgotten(error: unknown): never {
+  if (!(error instanceof ClientError) || error.code !== "not_found") throw error;
+  const { message, status, details } = error;
+  const said = `${message}; one that was submitted is forgotten when it has ended longer ago than scheduler.remember`;
+  throw new ClientError("not_found", said, { status, details, cause: error });
+}
+
 function taskMethods(ask: Ask, ended: WaitForEnd): Pick<Client, keyof calls.TaskCalls> {
   async function wait<Result, Params extends object>(
     id: string,
     { withinMs, ...options }: WaitOptions = {},
   ): Promise<wire.TaskView<Params, Result>> {
-    const { found: task, isOver } = await ended(id, withinMs, options);
+    const { found: task, isOver } = await ended(id, withinMs, options).catch(orForgotten);
     if (isOver) return task as wire.TaskView<Params, Result>;
     throw new ClientError("timeout", `task ${id} is ${task.state} after ${withinMs} ms`, {
       retryable: true,
