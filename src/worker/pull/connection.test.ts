@@ -286,6 +286,19 @@ test("a first join that the server refuses is an error; one that it does not hea
   }
 });
 
+test("a join that was not answered in time is made again and has more time, up to a minute", async () => {
+  const { last, told, advance } = await kit();
+  const limits: number[] = [];
+  for (let tries = 0; tries < 5; tries++) {
+    limits.push(last("join").limitMs);
+    await last("join").refuse(refusal("timeout"));
+    await advance(10_000);
+  }
+  assert.deepEqual(limits, [10_000, 20_000, 40_000, 60_000, 60_000]);
+  await last("join").answer(joined);
+  assert.equal(told.at(-1)?.type, "joined");
+});
+
 test("it gives up on a server that stays away longer than it was told to wait", async () => {
   const { last, told, advance } = await joinedKit({ giveUpMs: 3000 });
   for (let tries = 0; tries < 6; tries++) {

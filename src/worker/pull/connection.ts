@@ -12,6 +12,8 @@
  *   answer comes first counts. So a connection that died silently is noticed within the lease, and a slow server is
  *   not mistaken for a dead one.
  * - While the server is away the rests double up to 10 s; with work at stake they stay short until the lease is over.
+ *   A join that was not answered in time has more time when it is made again: a server that a thousand workers join at
+ *   once would otherwise do in vain what it was asked, again and again.
  * - Who is thrown out because another has joined under its id joins again once: it may have been its own join that
  *   came late, or a server that was set back. If it happens again soon, two have the same id, and instead of throwing
  *   each other out for ever the one that was there first gives up.
@@ -52,7 +54,8 @@ const ASK_MORE_MS = 3;
 /** A server that has nothing new to say is not asked more often than this. */
 const PACE_MS = 500;
 const POLL_MS_MAX = 20_000;
-const JOIN_TIMEOUT_MS = 10_000;
+/** How long a join may take. One given up is work for the server all the same: each has longer than the last. */
+const JOIN_TIMEOUT_MS = { first: 10_000, max: 60_000 };
 /** How long leaving may take: for the last results, and for saying goodbye. */
 const LEAVE_MS = 5000;
 /** A session that is lost sooner was perhaps taken by somebody with the same id: not so fast then. */
@@ -192,7 +195,8 @@ function nextDue(state: State): number {
 
 function join(state: State, now: number): void {
   state.isCalling = true;
-  state.wire.join(state.join, JOIN_TIMEOUT_MS).then(
+  const { first, max } = JOIN_TIMEOUT_MS;
+  state.wire.join(state.join, Math.min(max, first * 2 ** state.failures)).then(
     (joined) => onJoined(state, joined, now),
     (error: unknown) => onJoinFailed(state, error),
   );
