@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { test } from "node:test";
 import { openServer, settingsOf, type TestServer } from "../../../test/kits/test-server.ts";
+import { inbox, within } from "../../../test/kits/waits.ts";
 import { startWorkerServer } from "../../../test/kits/worker-server.ts";
 import { openDrover } from "../../engine/index.ts";
 import { AttemptStopped, type PullWorkerOptions, startWorker, startWorkerWithOutcomes, TaskRequeue } from "../index.ts";
@@ -37,6 +38,41 @@ test("a task is run with what was submitted, and its result is there", async () 
   assert.deepEqual([state, result, by, worker.id], ["done", { sum: 2 }, "ann-1", "ann-1"]);
   assert.deepEqual(seen, [["t", 1, "ann", "go", { a: 1 }, 1, false]]);
   assert.deepEqual([worker.leaseMs, worker.maxWorktrees, worker.running], [10_000, 50, 0]);
+});
+
+test("quick tasks end one after the other beside a handler that does not", async () => {
+  await using served = await openServer();
+  const slow = Promise.withResolvers<string>();
+  const options = { url: served.url, slots: 2 };
+  await using _ = await startWorker(options, ({ action }) => (action === "slow" ? slow.promise : action));
+  await submit(served, "slow", { action: "slow" });
+  for (let round = 0; round < 3; round++) {
+    const ids = Array.from({ length: 20 }, (_, index) => `quick-${round}-${index}`);
+    for (const id of ids) await submit(served, id);
+    for (const id of ids) assert.equal((await within(id, served.drover.wait(id))).state, "done");
+  }
+  assert.equal((await served.drover.task("slow")).state, "running");
+  slow.resolve("at last");
+  assert.equal((await within("slow", served.drover.wait("slow"))).result, "at last");
+});
+
+test("what is urgent is the next to begin, however much waits: a worker takes no more than it can begin", async () => {
+  await using served = await openServer({ settings: { projects: { default: { maxPriority: "critical" } } } });
+  const begun = inbox<string>("a task that begins");
+  const ends = inbox<void>("leave to end");
+  await using _ = await startWorker({ url: served.url, slots: 1 }, async ({ taskId }) => {
+    begun.put(taskId);
+    await ends.next();
+  });
+  for (let index = 0; index < 10; index++) await submit(served, `usual-${index}`);
+  assert.equal(await begun.next(), "usual-0");
+  for (const id of ["express-0", "express-1"]) await submit(served, id, { priority: "critical" });
+  for (const id of ["express-0", "express-1", "usual-1"]) {
+    ends.put();
+    assert.equal(await begun.next(), id);
+  }
+  for (let index = 0; index < 10; index++) ends.put();
+  await within("the last", served.drover.wait("usual-9"));
 });
 
 test("what a handler throws is a failure, a requeue or the end, as in the engine's own process", async () => {
