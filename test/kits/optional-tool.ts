@@ -10,8 +10,8 @@ const INSTALL_MS = 120_000;
 const INSTALL = ["install", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=100"];
 
 /** False if the program can be run; else why not, as a test's `skip` takes it. */
-export function isMissing(program: string, debianPackage: string): string | false {
-  const isThere = (): boolean => spawnSync(program, ["--version"]).status === 0;
+export function isMissing(program: string, debianPackage: string, asksVersion = "--version"): string | false {
+  const isThere = (): boolean => spawnSync(program, [asksVersion]).status === 0;
   if (isThere()) return false;
   if (process.getuid?.() === 0) install(debianPackage);
   if (isThere()) return false;

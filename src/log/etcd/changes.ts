@@ -7,11 +7,9 @@
  * ends a watch, also history that was compacted before its revision, the key is read anew, and the next watch begins at
  * the revision of that read: nothing between is missed. Who listens is told the newest value, not every one.
  */
-import { createInterface } from "node:readline";
 import { type Clock, ringAfter } from "../../std/index.ts";
 import { type KeyValue, watchOf } from "./answers.ts";
 import type { EtcdClient } from "./client.ts";
-import { jsonOf } from "./exchange.ts";
 import { EtcdFault } from "./fault.ts";
 
 /** How often a watch is compared with a read. */
@@ -32,16 +30,21 @@ export type ChangesInput = {
  */
 export async function* changesOf(input: ChangesInput): AsyncGenerator<KeyValue | null, void> {
   const { client, key, signal } = input;
+  let told: KeyValue | null | undefined;
   while (!signal.aborted) {
     const { found, revision } = await client.range({ key }, { signal });
     const first = found[0] ?? null;
-    yield first;
-    yield* watchedFrom(input, first, revision + 1);
+    if (told === undefined || revisionOf(told) !== revisionOf(first)) yield first;
+    told = yield* watchedFrom(input, first, revision + 1);
   }
 }
 
-/** Until the watch ends or is found dead. */
-async function* watchedFrom(input: ChangesInput, first: KeyValue | null, fromRevision: number) {
+/** Until the watch ends or is found dead. Returns what was told last. */
+async function* watchedFrom(
+  input: ChangesInput,
+  first: KeyValue | null,
+  fromRevision: number,
+): AsyncGenerator<KeyValue | null, KeyValue | null> {
   const ending = new AbortController();
   const signal = AbortSignal.any([input.signal, ending.signal]);
   const box = createBox(first);
@@ -62,6 +65,7 @@ async function* watchedFrom(input: ChangesInput, first: KeyValue | null, fromRev
         yield told;
       }
     }
+    return told;
   } finally {
     input.signal.removeEventListener("abort", end);
     end();
@@ -87,16 +91,15 @@ function createBox(first: KeyValue | null): Box {
 /** Ends when etcd ends it, the connection breaks, or the signal says so. */
 async function readWatch({ client, key, signal }: ChangesInput, fromRevision: number, box: Box): Promise<void> {
   try {
-    const stream = await client.watch(key, fromRevision, signal);
-    for await (const line of createInterface({ input: stream })) {
-      const answer = watchOf(jsonOf(line));
+    for await (const line of await client.watch(key, fromRevision, signal)) {
+      const answer = watchOf(line);
       if (answer.type === "compacted" || answer.type === "cancelled") return;
       if (answer.type !== "changed" || answer.changes.length === 0) continue;
       box.latest = answer.changes.at(-1) ?? null;
       box.wake();
     }
   } catch (error) {
-    if (!isConnectionFault(error)) throw error;
+    unlessFault(error);
   }
   if (!signal.aborted) client.turnAway();
 }
@@ -132,7 +135,3 @@ const revisionOf = (found: KeyValue | null): number => found?.modRevision ?? 0;
 function unlessFault(error: unknown): undefined {
   if (!(error instanceof EtcdFault)) throw error;
 }
-
-/** A stream that breaks ends with an error of Node's own. */
-const isConnectionFault = (error: unknown): boolean =>
-  error instanceof EtcdFault || (error as NodeJS.ErrnoException | null)?.code !== undefined;

@@ -6,7 +6,6 @@
  * caller's to judge. With a user, a token is fetched before the first call and again when etcd no longer knows it.
  * Keys are text, values bytes, revisions numbers; the id of a lease has 63 bits and stays text.
  */
-import type { IncomingMessage } from "node:http";
 import type { Endpoint, EtcdAddress } from "./address.ts";
 import {
   type KeyValue,
@@ -76,8 +75,8 @@ export type EtcdClient = {
   timeToLive(lease: string): Promise<{ readonly left: number; readonly granted: number } | null>;
   status(endpoint: Endpoint): Promise<Status>;
   alarms(): Promise<readonly Alarm[]>;
-  /** Changes of one key from a revision on, as etcd tells them: one JSON text a line. */
-  watch(key: string, fromRevision: number, signal: AbortSignal): Promise<IncomingMessage>;
+  /** Changes of one key from a revision on. */
+  watch(key: string, fromRevision: number, signal: AbortSignal): Promise<AsyncIterable<unknown>>;
   /** Another member is asked next: this one is silent or knows nothing new. */
   turnAway(): void;
   close(): void;
@@ -129,7 +128,7 @@ export function createClient(address: EtcdAddress): EtcdClient {
 type Calls = {
   call(path: string, body: object, options?: CallOptions): Promise<unknown>;
   callAt(endpoint: Endpoint, path: string, body: object, limits?: Limits): Promise<unknown>;
-  stream(path: string, body: object, signal: AbortSignal): Promise<IncomingMessage>;
+  stream(path: string, body: object, signal: AbortSignal): Promise<AsyncIterable<unknown>>;
   turnAway(): void;
   close(): void;
 };

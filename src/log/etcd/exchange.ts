@@ -16,6 +16,7 @@ export type Ask = {
   readonly endpoint: Endpoint;
   readonly path: string;
   readonly body: string;
+  /** Null or empty: none. */
   readonly token: string | null;
   /** How long until the answer is there; of a stream, until it begins. */
   readonly limitMs: number;
@@ -25,12 +26,13 @@ export type Ask = {
 export type Wire = {
   /** The whole answer. */
   ask(ask: Ask): Promise<unknown>;
-  /** The answer as it comes in, one JSON text after the other; to end it, destroy it. */
-  stream(ask: Ask): Promise<IncomingMessage>;
+  /** An answer that goes on: what comes in, one JSON text a line. The connection ends with whoever iterates. */
+  stream(ask: Ask): Promise<AsyncIterable<unknown>>;
   close(): void;
 };
 
 const ANSWER_BYTES_MAX: number = 64 * 1024 * 1024;
+const LINE_LENGTH_MAX: number = 4 * 1024 * 1024;
 const TEXT_MAX = 200;
 
 export function createWire(tls: TlsTexts | null): Wire {
@@ -38,13 +40,16 @@ export function createWire(tls: TlsTexts | null): Wire {
   const begin = (ask: Ask): ClientRequest => {
     const { endpoint, path, token, signal } = ask;
     const { host, port } = endpoint;
-    const headers = { "content-type": "application/json", ...(token === null ? {} : { authorization: token }) };
+    const headers = {
+      "content-type": "application/json",
+      ...(token === null || token === "" ? {} : { authorization: token }),
+    };
     const options = { agent, host, port, path, method: "POST", headers, signal };
     return tls === null ? httpRequest(options) : httpsRequest(options);
   };
   return {
     ask: async (ask) => parsed(await exchanged(begin(ask), ask, readWhole)),
-    stream: (ask) => exchanged(begin(ask), ask, async (answer) => answer),
+    stream: (ask) => exchanged(begin(ask), ask, async (answer) => linesOf(answer)),
     close: () => agent.destroy(),
   };
 }
@@ -65,7 +70,7 @@ function exchanged<Read>(
       isSent = true;
     });
   });
-  request.on("error", (error) => reject(connectionFault(error, isSent)));
+  request.on("error", (error) => reject(connectionFault(error, isSent, request.protocol === "https:")));
   request.once("response", (answer) => {
     answer.on("error", (error) => reject(new EtcdFault("lost", errorText(error))));
     read(answer).then(resolve, reject);
@@ -87,6 +92,22 @@ async function readWhole(answer: IncomingMessage): Promise<Whole> {
   return { status: answer.statusCode ?? 0, text: Buffer.concat(chunks).toString("utf8") };
 }
 
+async function* linesOf(answer: IncomingMessage): AsyncGenerator<unknown> {
+  answer.setEncoding("utf8");
+  let rest = "";
+  try {
+    for await (const chunk of answer as AsyncIterable<string>) {
+      const lines = (rest + chunk).split("\n");
+      rest = lines.pop() ?? "";
+      if (rest.length > LINE_LENGTH_MAX) throw new EtcdFault("lost", `a line has more than ${LINE_LENGTH_MAX} signs`);
+      yield* lines.map(jsonOf);
+    }
+  } catch (error) {
+    // A connection that breaks ends the stream with an error of Node's own.
+    throw error instanceof EtcdFault ? error : new EtcdFault("lost", errorText(error));
+  }
+}
+
 const OK = 200;
 
 function parsed({ status, text }: Whole): unknown {
@@ -100,7 +121,7 @@ function parsed({ status, text }: Whole): unknown {
   throw new EtcdFault("answered", `it answers with status ${status} and not as etcd 3.4 and later do: ${said}`);
 }
 
-export function jsonOf(text: string): unknown {
+function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -109,8 +130,14 @@ export function jsonOf(text: string): unknown {
 }
 
 /** Why there is no connection, in words. A scheme or a certificate that is wrong stays so until a person acts. */
-function connectionFault(error: Error, isSent: boolean): EtcdFault {
+function connectionFault(error: Error, isSent: boolean, isTls: boolean): EtcdFault {
   const { code = "" } = error as NodeJS.ErrnoException;
+  // A member that got the wrong scheme says nothing at all.
+  if (code === "ECONNRESET")
+    return new EtcdFault(
+      isSent ? "lost" : "unsent",
+      `it hung up; if it ${isTls ? "does not speak TLS, leave out tls, ca, cert, key" : "speaks TLS, give tls=true"}`,
+    );
   if (code === "EPROTO" || code === "ERR_SSL_WRONG_VERSION_NUMBER")
     return new EtcdFault("answered", "it does not speak TLS: leave tls, ca, cert and key out, or check the port");
   if (/ALERT_(CERTIFICATE_REQUIRED|BAD_CERTIFICATE|UNKNOWN_CA)/.test(code))

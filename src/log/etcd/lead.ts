@@ -7,6 +7,7 @@
  */
 import type { Clock } from "../../std/index.ts";
 import { keepLease, type Lease } from "../journal/lease.ts";
+import { LogFailure } from "../log.ts";
 import type { KeyValue } from "./answers.ts";
 import { compareHead, storedHead } from "./appending.ts";
 import type { EtcdClient } from "./client.ts";
@@ -30,13 +31,13 @@ const TRIES_PER_LEASE = 6;
 export const isFree = (found: KeyValue | null, node: string): boolean =>
   found === null || readLead(found.value)?.node === node;
 
-/** Takes the lead if it is free; else, or if others were faster again and again, null. */
+/** Takes the lead if it is free; else null. */
 export async function takeLead(input: LeadInput): Promise<Lease | null> {
   for (let turn = 0; turn < TURNS_MAX; turn++) {
     const taken = await tryToTake(input);
     if (taken !== "changed") return taken;
   }
-  return null;
+  throw new LogFailure("unreachable", `the head of the journal changed ${TURNS_MAX} times while the lead was free`);
 }
 
 async function tryToTake(input: LeadInput): Promise<Lease | null | "changed"> {
@@ -55,22 +56,13 @@ async function tryToTake(input: LeadInput): Promise<Lease | null | "changed"> {
       { put: keys.head, value: writeHead({ ...stored.head, epoch }) },
     ],
   };
-  const isTaken = await client.txn(txn).then(
-    ({ succeeded }) => succeeded,
-    (error: unknown) => isOurs(input, lease, error),
-  );
-  if (isTaken) return keep(input, { epoch, lease, sentAt });
+  // Where this answer is lost the caller tries again, and finds a lead of this node's own.
+  if ((await client.txn(txn)).succeeded) return keep(input, { epoch, lease, sentAt });
   await client.revokeLease(lease).catch(unlessFault);
   return "changed";
 }
 
 const rangeOf = (key: string): { range: { key: string } } => ({ range: { key } });
-
-/** Where the answer was lost: whether the lead is under our lease. */
-async function isOurs({ client, keys }: LeadInput, lease: string, error: unknown): Promise<boolean> {
-  if (!(error instanceof EtcdFault && error.type === "lost")) throw error;
-  return (await client.get(keys.lead))?.lease === lease;
-}
 
 type Taken = { readonly epoch: number; readonly lease: string; readonly sentAt: number };
 

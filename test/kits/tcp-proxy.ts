@@ -1,0 +1,57 @@
+/**
+ * A proxy between a program and a server on loopback that does what networks do: loses answers, and goes silent.
+ */
+import { connect, createServer, type Socket } from "node:net";
+import { type Listening, listening } from "./loopback.ts";
+
+export type TcpProxy = Listening & {
+  /**
+   * The next answer is lost, or the one behind so many that pass: the request gets there, and the connection is cut in
+   * place of the answer. Resolves when that has happened.
+   */
+  loseAnswer(passing?: number): Promise<void>;
+  /** From now on nothing passes on the connections that stand, either way, and nobody is told. New ones pass. */
+  silence(): void;
+};
+
+export async function startProxy(port: number): Promise<TcpProxy> {
+  const open = new Set<Socket>();
+  /** How many answers pass before one is lost. */
+  let passing = Number.POSITIVE_INFINITY;
+  let lost = Promise.withResolvers<void>();
+  const server = createServer((near) => {
+    const far = connect(port, "127.0.0.1");
+    for (const socket of [near, far]) {
+      open.add(socket);
+      socket.on("error", () => {});
+      socket.once("close", () => {
+        open.delete(socket);
+        near.destroy();
+        far.destroy();
+      });
+    }
+    near.pipe(far);
+    far.on("data", (chunk) => {
+      if (passing-- > 0) return void near.write(chunk);
+      passing = Number.POSITIVE_INFINITY;
+      lost.resolve();
+      near.destroy();
+    });
+  });
+  const listens = await listening(server);
+  return {
+    ...listens,
+    loseAnswer: (count = 0) => {
+      passing = count;
+      lost = Promise.withResolvers();
+      return lost.promise;
+    },
+    silence: () => {
+      for (const socket of open) {
+        socket.unpipe();
+        socket.removeAllListeners("data");
+        socket.pause();
+      }
+    },
+  };
+}
