@@ -88,7 +88,7 @@ describe("what is in etcd already", { skip: etcdMissing }, () => {
       assert.equal(await revisionOf(etcd), revision);
     });
 
-  test("opening, reading and looking write nothing; a neighbour whose prefix begins the same is no neighbour", async () => {
+  test("opening, reading and looking write nothing; a prefix that only begins the same is another", async () => {
     const revision = await revisionOf(etcd);
     await using journal = await openEtcdJournal({ url: etcd.url("empty") });
     await collect(journal.read(seq(0)));
@@ -109,7 +109,7 @@ describe("what is in etcd already", { skip: etcdMissing }, () => {
 });
 
 describe("users", { skip: etcdMissing }, () => {
-  test("a user and a password are asked for, a token is fetched again, and a role may hold one prefix alone", async () => {
+  test("user and password are asked for, a token is fetched again, a role may hold one prefix alone", async () => {
     const ctlFlags: string[] = [];
     await using etcd = await startEtcd({ ctlFlags });
     const url = etcd.url("mine");

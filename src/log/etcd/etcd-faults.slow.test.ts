@@ -49,7 +49,7 @@ const followersOf = ({ members }: EtcdCluster, leader: EtcdMember): [EtcdMember,
   members.filter((member) => member !== leader) as [EtcdMember, ...EtcdMember[]];
 
 describe("the journal on three members of etcd", { skip: etcdMissing }, () => {
-  test("the leading member is killed while batches are appended: each is there once, and followers get all", async () => {
+  test("the leading member is killed while batches are appended: each is there once, followers get all", async () => {
     await using etcd = await startEtcd({ members: 3 });
     await using ann = await openEtcdJournal({ url: etcd.url("kill") });
     await using bob = await openEtcdJournal({ url: etcd.url("kill") });
@@ -122,7 +122,7 @@ describe("the journal on three members of etcd", { skip: etcdMissing }, () => {
 });
 
 describe("the journal on one member of etcd", { skip: etcdMissing }, () => {
-  test("etcd hangs for longer than the lease: the lead is lost, another takes it, and the first is refused", async () => {
+  test("etcd hangs for longer than the lease: the lead is lost, another has it, the first is refused", async () => {
     await using etcd = await startEtcd();
     const [member] = etcd.members as [EtcdMember];
     await using ann = await openEtcdJournal({ url: etcd.url("lease") });
