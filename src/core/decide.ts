@@ -56,6 +56,7 @@ const RULES: { readonly [Type in Command["type"]]: Rule<Type> } = {
   "renew-plan": decidePlan,
   "cut-plan": decidePlan,
   "start-engine": decideEngineStart,
+  "join-node": decideNode,
   "set-config": (_state, { config, patch = null }, now) => one({ kind: "config-changed", at: now, config, patch }),
   "put-project": decideProject,
   "set-paused": decidePause,
@@ -71,6 +72,13 @@ export function decide(state: ReadonlyState, command: Command, now: Instant): De
 }
 
 const one = (event: Event): Decided => ok({ events: [event] });
+
+function decideNode({ cluster }: ReadonlyState, command: CommandOf<"join-node">, now: Instant): Decided {
+  const { node, url, key, leads } = command;
+  const known = cluster.nodes.get(node);
+  const isKnown = known?.url === url && known.key === key && (!leads || cluster.leader === node);
+  return isKnown ? REPEATED : one({ kind: "node-joined", at: now, node, url, key, leads });
+}
 
 function decideProject(state: ReadonlyState, command: CommandOf<"put-project">, now: Instant): Decided {
   const { project, settings } = command;

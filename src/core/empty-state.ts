@@ -16,6 +16,9 @@ import type { Group, Project, State, Task, Timer } from "./model/state.ts";
 import { BUDGET_BUCKETS } from "./turn/members.ts";
 import { compareGroups, comparePlans, compareProjects, compareSeqs, compareTimers } from "./turn/total-orders.ts";
 
+/** How many ends are kept, of good ones and of others. */
+const NO_ENDS = { results: 0, failures: 0 };
+
 /** A world in which nothing has happened. */
 export function emptyState(): State {
   return {
@@ -46,6 +49,7 @@ export function emptyState(): State {
     artifacts: new Map(),
     callbacks: { wanted: new Map(), due: new Map() },
     schedules: new Map(),
+    cluster: { nodes: new Map(), leader: null },
     tabs: new Map(),
     timers: sortedList<Timer>(compareTimers),
     pins: new Map(),
@@ -55,8 +59,7 @@ export function emptyState(): State {
     unnotified: new Set(),
     ended: fifo(),
     endedBadly: fifo(),
-    results: 0,
-    failures: 0,
+    ...NO_ENDS,
     remembered: fifo(),
     turn: sortedList<Project>(compareProjects),
     levels: { origin: 0, highest: 0 },

@@ -68,7 +68,9 @@ export function evolve(state: State, event: Event): number | null {
 function apply(state: State, event: Exclude<Event, TaskSubmitted>, task: Task | undefined): void {
   switch (event.kind) {
     case "engine-started":
-      return restartGates(state);
+      return beginEngine(state);
+    case "node-joined":
+      return meetNode(state, event);
     case "config-changed":
       return changeConfig(state, event.config, event.patch);
     case "project-put":
@@ -418,6 +420,23 @@ function drop(state: State, worker: Worker): void {
 }
 
 /** The new owner's own event comes next. */
+/** Of nodes that came and went the oldest are forgotten. */
+const NODES_MAX = 64;
+
+function meetNode({ cluster }: State, { node, url, key, leads }: EventOf<"node-joined">): void {
+  const { nodes } = cluster;
+  nodes.delete(node);
+  nodes.set(node, { url, key });
+  for (const oldest of nodes.keys()) if (nodes.size > NODES_MAX) nodes.delete(oldest);
+  if (leads) cluster.leader = node;
+}
+
+/** A node that leads says so right behind it. */
+function beginEngine(state: State): void {
+  state.cluster.leader = null;
+  restartGates(state);
+}
+
 function moveTabs(state: State, { worker: id, capabilities: moved }: EventOf<"tabs-moved">): void {
   const worker = state.fleet.byId.get(id) as Worker;
   const offer = offering(worker.capabilities.filter((capability) => !moved.includes(capability)));

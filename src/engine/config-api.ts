@@ -50,12 +50,16 @@ const byHand = (refusal: Refusal): Refusal =>
     ? { ...refusal, expected: `${refusal.expected}; it was changed by hand, and a patch of null takes that back` }
     : refusal;
 
+export type LeadingNode = { readonly id: string; readonly url: string; readonly key: string };
+
 /** A new life: gates feel their way, workers of the last process are given up, the config is in force. */
-export async function beginLife(writer: Writer, given: Config | null): Promise<void> {
+export async function beginLife(writer: Writer, given: Config | null, node?: LeadingNode): Promise<void> {
   const { state } = writer;
   const base = given ?? state.base;
   const policyHash = hash("sha256", policyOf(withPatch(base, state.patch)), "hex");
   writer.execute({ type: "start-engine", coreVersion: CORE_VERSION, policyHash });
+  if (node !== undefined)
+    writer.execute({ type: "join-node", node: node.id, url: node.url, key: node.key, leads: true });
   if (JSON.stringify(state.base) !== JSON.stringify(base))
     writer.execute({ type: "set-config", config: base, patch: state.patch });
   writer.poke();

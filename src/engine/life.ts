@@ -12,7 +12,7 @@ import type { Log } from "../log/index.ts";
 import { type Clock, withSteadyDate } from "../std/index.ts";
 import type { DroverError } from "./base/drover-error.ts";
 import { type Callbacks, createCallbacks } from "./callbacks.ts";
-import { beginLife } from "./config-api.ts";
+import { beginLife, type LeadingNode } from "./config-api.ts";
 import { createFeed } from "./feed.ts";
 import type { FileMedium } from "./files/medium.ts";
 import { openFiles } from "./files/open-file.ts";
@@ -50,6 +50,8 @@ type Leads = {
   readonly holds?: () => boolean;
   /** The config that is to be in force; null: what the log has. */
   readonly config: Config | null;
+  /** The node of a cluster that leads. */
+  readonly node?: LeadingNode;
 };
 
 /** What a life is over, and what stands around it. */
@@ -178,7 +180,7 @@ export async function startLife(options: LifeOptions): Promise<Life> {
 /** A life that does not begin must not go on. */
 async function begun(writer: Writer, role: Role, ready: () => Promise<unknown>): Promise<void> {
   try {
-    if (role.type === "leader") await beginLife(writer, role.config);
+    if (role.type === "leader") await beginLife(writer, role.config, role.node);
     await ready();
   } catch (error) {
     writer.stop(stopOf(error));

@@ -54,6 +54,8 @@ export async function createCluster(
       clock,
       config: () => readOwn(config),
       leaseMs: LEASE_MS,
+      advertise: () => `http://${id}.test`,
+      publicKey: Buffer.from(id).toString("base64"),
       newId: () => `${id}-${++names}`,
       onWarning: (message) => warnings.push(message),
       artifactExists: async () => false,

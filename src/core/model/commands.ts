@@ -108,6 +108,7 @@ type Settings<Value> = {
 /** What each command says. One that becomes an event as it is has the fields of that. */
 type CommandFields = {
   "start-engine": EventFields["engine-started"];
+  "join-node": EventFields["node-joined"];
   "set-config": {
     /** The config as the host gives it. */
     config: Config;

@@ -10,6 +10,7 @@ type FieldsOf<Kind extends EventKind> = readonly (keyof EventFields[Kind])[];
 /** The order in which the values of an event are written, after its kind and instant. */
 export const FIELDS: { readonly [Kind in EventKind]: FieldsOf<Kind> } = {
   "engine-started": ["coreVersion", "policyHash"],
+  "node-joined": ["node", "url", "key", "leads"],
   "config-changed": ["config", "patch"],
   "project-put": ["project", "settings", "source"],
   "pause-changed": ["scope", "id", "paused"],

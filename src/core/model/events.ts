@@ -255,6 +255,12 @@ export type LossCause = "worker-lost" | "worker-left" | "not-begun" | "budget" |
 /** Why an attempt must stop. */
 export type StopCause = "cancelled" | "deadline" | "timeout" | "budget";
 
+/** The nodes of a cluster by id, as their events tell of them, and which of them leads: null where there is none. */
+export type Cluster = {
+  readonly nodes: Map<string, Pick<EventFields["node-joined"], "url" | "key">>;
+  leader: string | null;
+};
+
 /** What is true of each kind of event, beside its kind and its instant. */
 export type EventFields = {
   "engine-started": {
@@ -262,6 +268,17 @@ export type EventFields = {
     coreVersion: string;
     /** The SHA-256 of the config in force. */
     policyHash: string;
+  };
+  /** A node of a cluster makes itself known, or is known otherwise than before. */
+  "node-joined": {
+    /** Its id. */
+    node: string;
+    /** Where other nodes and clients reach it. */
+    url: string;
+    /** The public key of what it signs: ed25519, SPKI in base64. */
+    key: string;
+    /** Whether it leads from here on. */
+    leads: boolean;
   };
   "config-changed": {
     /** The config as the host gave it. */

@@ -35,7 +35,7 @@ import type { ConfigPatch } from "../config/config-patch.ts";
 import type { Gate } from "../gate/state.ts";
 import type { RollingSum } from "../gate/usage-window.ts";
 import type { PushTarget } from "./commands.ts";
-import type { FileRef, OnLoss, StopCause, Takes, TaskSubmitted, UsageTotals, WorkerKind } from "./events.ts";
+import type { Cluster, FileRef, OnLoss, StopCause, Takes, TaskSubmitted, UsageTotals, WorkerKind } from "./events.ts";
 import type { Approval, AttemptUsage, End, EndedExtra, Loop } from "./extra.ts";
 import type { Growth, Wait } from "./growth.ts";
 import type { Ledger } from "./ledger.ts";
@@ -410,7 +410,6 @@ export type Tombstone = Readonly<
   /** Its time is up; it goes when its last child goes. */
   due: boolean;
 };
-
 /** An end of which a callback is still to be sent. */
 type PendingCallback = {
   readonly task: TaskId;
@@ -443,7 +442,6 @@ export type Schedule = {
   lastAt: Instant | null;
   lastTask: TaskId | null;
 };
-
 /** A browser tab that queued tasks need. */
 export type Tab = {
   readonly id: string;
@@ -534,6 +532,8 @@ export type State = {
   };
   /** All schedules by id. */
   readonly schedules: Map<ScheduleId, Schedule>;
+  /** The nodes of a cluster. */
+  readonly cluster: Cluster;
   /** Browser tabs that queued tasks need. */
   readonly tabs: Map<string, Tab>;
   /** What becomes due by time alone, the earliest first. */

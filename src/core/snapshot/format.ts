@@ -153,6 +153,7 @@ export type ScheduleRow = [
   ...[tag: "schedule", id: string, body: string, nextAt: number | null, lastAt: number | null],
   ...[lastTask: string | null],
 ];
+type NodeRow = [tag: "node", id: string, url: string, key: string, leads: boolean];
 type RejectedRow = [tag: "rejected", agent: string, count: number];
 /** What was used on a day, by type or by label. */
 type LedgerRow = [
@@ -177,7 +178,8 @@ export type Row =
       | TaskRow
     )
   | PlanRow
-  | (GroupRow | AttemptRow | HoldRow | ArtifactRow | StoneRow | CallbackRow | ScheduleRow | RejectedRow | EndOfFileRow)
+  | (GroupRow | AttemptRow | HoldRow | ArtifactRow | StoneRow | CallbackRow | ScheduleRow | RejectedRow)
+  | (NodeRow | EndOfFileRow)
   | (LedgerRow | LedgerGoneRow);
 export type RowOf<Tag extends Row[0]> = Extract<Row, readonly [Tag, ...unknown[]]>;
 
@@ -201,6 +203,7 @@ export const LENGTHS: Readonly<Record<Row[0], readonly [least: number, most: num
   tombstone: [12, 14],
   callback: [2, 6],
   schedule: [6, 6],
+  node: [5, 5],
   rejected: [3, 3],
   used: [8, 8],
   "used-gone": [3, 3],

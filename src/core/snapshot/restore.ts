@@ -157,6 +157,10 @@ const LOADERS: { readonly [Tag in format.Row[0]]: (loading: Loading, row: format
   tombstone: loadStone,
   callback: loadCallback,
   schedule: loadSchedule,
+  node: ({ state }, [, id, url, key, leads]) => {
+    state.cluster.nodes.set(id, { url, key });
+    if (leads) state.cluster.leader = id;
+  },
   rejected: ({ state }, [, agent, times]) => state.rejected.set(agent as AgentId, times),
   used: ({ state }, [, kind, day, project, agent, of, attempts, usage]) => {
     const where = { day, project: project as ProjectId, agent: agent as AgentId, of };

@@ -132,6 +132,8 @@ function* rowsAbove(state: ReadonlyState): Generator<format.Row> {
 function* rowsBelow(state: ReadonlyState): Generator<format.Row> {
   if (state.tombstones.size > state.remembered.length)
     for (const stone of byId(dueStones(state))) yield stoneRow(stone, stone.children, true);
+  const { nodes, leader } = state.cluster;
+  for (const [id, { url, key }] of nodes) yield ["node", id, url, key, id === leader];
   for (const [agent, count] of state.rejected) yield ["rejected", agent, count];
   for (const task of [...state.callbacks.wanted.keys()].sort())
     yield ["callback", task, null, null, null, state.callbacks.wanted.get(task) as string];

@@ -1,4 +1,5 @@
 /** What other layers may use of this room. */
 
-export type { AppliedHead, NodeLife, NodeRole, SharedLog } from "./lives.ts";
+export type { ClusterNode, ClusterView } from "./announcing.ts";
+export type { AppliedHead, NodeLife, NodeRole } from "./lives.ts";
 export { type DroverNode, type NodeOptions, openNode } from "./node.ts";

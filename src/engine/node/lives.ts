@@ -4,24 +4,17 @@
  * A state is good for the next life if all that was applied to it was committed. A leader that had more, or whose rules
  * broke, leaves nothing: the next life is over a state that is built anew from the replica.
  */
-import { type Seq, seq } from "../../core/base/index.ts";
+import { seq } from "../../core/base/index.ts";
 import type { Config } from "../../core/config/index.ts";
 import type { MutableState } from "../../core/model/index.ts";
-import type { Head, Lead, Log, ReadBatch } from "../../log/index.ts";
-import type { Journal } from "../../log/journal/index.ts";
+import type { Head, Lead } from "../../log/index.ts";
+import type { SharedLog } from "../../log/shared/index.ts";
 import type { DroverError } from "../base/drover-error.ts";
 import { apiOf, type Drover } from "../drover-api.ts";
 import { dropLife, type Life, type LifeOptions, type Role, startLife } from "../life.ts";
 import { recover } from "../writer/recovery.ts";
+import { notify } from "../writer/writer.ts";
 
-/** A log that several nodes share. Its lead comes when the replica has all that was written before. */
-export type SharedLog = Log & {
-  readonly journal: Journal;
-  /** Batches behind an event as they are committed, until the signal fires. */
-  follow(after: Seq, signal: AbortSignal): AsyncIterable<ReadBatch>;
-  /** The last event that the replica has on disk. */
-  stored(): Seq;
-};
 /** What a node does: one leads, the others follow. */
 export type NodeRole = "leader" | "follower";
 /** A life of a node. */
@@ -33,8 +26,19 @@ export type NodeLife = {
   /** Fires when it ends, with a DroverError as the reason. */
   readonly signal: AbortSignal;
 };
+/** Who a node is. */
+export type NodeFacts = {
+  readonly id: string;
+  /** Where other nodes and clients reach it. */
+  readonly url: string;
+  /** The public key of what it signs: ed25519, SPKI in base64. */
+  readonly key: string;
+};
 export type LivesOptions = Omit<LifeOptions, "log" | "state" | "snapshotSeq" | "role" | "onCommit"> & {
   readonly log: SharedLog;
+  readonly self: () => NodeFacts;
+  /** Called when something was applied. */
+  readonly onApplied: () => void;
   /** The config that a leader puts in force; null: what the log has. */
   readonly config: () => Config | null;
 };
@@ -52,6 +56,8 @@ export type Lives = {
   lead(lead: Lead): Promise<Life>;
   /** Ends the present life at once, if it has not ended. */
   drop(error: DroverError): Promise<void>;
+  /** A leader takes down a node that it knows nothing of, or other things. */
+  takeDown(node: NodeFacts): void;
   /** Where this node is. */
   applied(): AppliedHead;
   /** Resolves when this node is there; rejects when the signal fires. */
@@ -78,7 +84,10 @@ export function createLives(options: LivesOptions, takesTheLead: () => DroverErr
     good = null;
     const checkpoints = await log.checkpoints();
     const snapshotSeq = checkpoints.at(-1)?.seq ?? seq(0);
-    const onCommit = ({ head }: { readonly head: Head }): void => moveTo(head);
+    const onCommit = ({ head }: { readonly head: Head }): void => {
+      options.onApplied();
+      moveTo(head);
+    };
     const life = await startLife({ ...options, state, snapshotSeq, role, onCommit });
     const ending = new AbortController();
     present = { role: role.type, drover: apiOf(life), leads, signal: ending.signal, life, ending };
@@ -95,7 +104,7 @@ export function createLives(options: LivesOptions, takesTheLead: () => DroverErr
 
   async function lead({ epoch, holds }: Lead): Promise<Life> {
     await drop(takesTheLead());
-    const life = await begin({ type: "leader", epoch, holds, config: options.config() }, holds);
+    const life = await begin({ type: "leader", epoch, holds, config: options.config(), node: options.self() }, holds);
     moveTo({ ...applied, epoch });
     return life;
   }
@@ -144,6 +153,9 @@ export function createLives(options: LivesOptions, takesTheLead: () => DroverErr
     follow,
     lead,
     drop,
+    takeDown({ id, url, key }) {
+      if (present !== null) notify(present.life.writer, { type: "join-node", node: id, url, key, leads: false });
+    },
     applied: () => applied,
     reached,
   };

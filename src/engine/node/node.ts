@@ -14,16 +14,23 @@
  * (a disk that is full, a replica that is damaged, a rule that broke) ends the node: `failed` resolves.
  */
 import { milliseconds } from "../../core/base/index.ts";
+import type { State } from "../../core/model/index.ts";
 import type { Lead } from "../../log/index.ts";
+import type { NodeSeen } from "../../log/journal/index.ts";
 import { ringAfter } from "../../std/index.ts";
 import { DroverError } from "../base/drover-error.ts";
 import { type Life, stopActing } from "../life.ts";
 import { stopOf } from "../writer/group-commit.ts";
-import { type AppliedHead, createLives, type LivesOptions, type NodeLife } from "./lives.ts";
+import { type ClusterView, startAnnouncing } from "./announcing.ts";
+import { type AppliedHead, createLives, type LivesOptions, type NodeFacts, type NodeLife } from "./lives.ts";
 
 /** How a node is opened. */
-export type NodeOptions = LivesOptions & {
+export type NodeOptions = Omit<LivesOptions, "self" | "onApplied"> & {
   readonly id: string;
+  /** Where other nodes and clients reach this one. */
+  readonly advertise: () => string;
+  /** The public key of what it signs: ed25519, SPKI in base64. */
+  readonly publicKey: string;
   readonly leaseMs: number;
 };
 /** One node of a cluster. */
@@ -37,6 +44,12 @@ export type DroverNode = AsyncDisposable & {
   applied(): AppliedHead;
   /** Resolves when the event is applied here; rejects when the signal fires. */
   reached(at: number, signal?: AbortSignal): Promise<void>;
+  /** How long ago this node had all that the journal had, for sure; a leader has it. */
+  ageMs(): number;
+  /** Where the leader is reached, as far as this node knows; null if nobody leads. */
+  leaderUrl(): string | null;
+  /** All nodes, and the health of the journal. */
+  cluster(): Promise<ClusterView>;
   /** Gives the lead up in good order, and follows; others go first from then on. */
   handOver(): Promise<void>;
   /** Resolves with the reason if the node must stop. */
@@ -53,7 +66,11 @@ const [REST_MS, REST_MS_MAX] = [100, 5000];
 /** Resolves when the node follows. */
 export async function openNode(options: NodeOptions): Promise<DroverNode> {
   const { id, log, clock, leaseMs, onWarning } = options;
-  const lives = createLives(options, () => again(`node ${id} takes the lead`));
+  const self = (): NodeFacts => ({ id, url: options.advertise(), key: options.publicKey });
+  const lives = createLives({ ...options, self, onApplied: () => announcing.onApplied() }, () =>
+    again(`node ${id} takes the lead`),
+  );
+  const announcing = startAnnouncing({ log, clock, self, applied: lives.applied, onSeen });
   const failed = Promise.withResolvers<DroverError>();
   const closing = new AbortController();
   const whenClosing = new Promise<null>((resolve) => closing.signal.addEventListener("abort", () => resolve(null)));
@@ -82,21 +99,8 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
     wish.granted.resolve();
   }
 
-  /** Waits for the lead. Null if the node closes. */
-  async function elected(): Promise<Lead | null> {
-    const over = new AbortController();
-    const lead = log.acquireLead(id, milliseconds(leaseMs), AbortSignal.any([over.signal, closing.signal]));
-    const won = await Promise.race([lead, failing().catch((error: unknown) => ({ error })), whenClosing]);
-    if (won !== null && "epoch" in won) return won;
-    over.abort();
-    // It may come all the same, when nobody waits for it any more.
-    lead.then(
-      (late) => late.release(),
-      () => {},
-    );
-    if (won === null) return null;
-    throw won.error;
-  }
+  const elected = (): Promise<Lead | null> =>
+    wonUnless((signal) => log.acquireLead(id, milliseconds(leaseMs), signal), [failing(), whenClosing]);
 
   /** Leads until the lead is lost or given up. Whether it came to that. */
   async function serve(lead: Lead): Promise<boolean> {
@@ -131,17 +135,9 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
       lost.then(({ message }) => new DroverError("deposed", `${message}; try again`)),
       wish.made.promise,
     ]);
-    if (ends === null) await quiesce(life);
+    if (ends === null) await quiesce(life, () => pause(HAND_OVER_MS));
     await lives.drop(ends ?? again(`node ${id} has handed over the lead`));
     if (ends !== null && ends.code !== "deposed") throw ends;
-  }
-
-  /** Nothing more is begun; what is under way is stopped or made durable, as far as the time allows. */
-  async function quiesce(life: Life): Promise<void> {
-    stopActing(life);
-    await Promise.race([life.workers.leaveAll(), pause(HAND_OVER_MS)]);
-    life.rejections.flush();
-    await Promise.race([life.writer.close(), pause(HAND_OVER_MS)]);
   }
 
   const pause = (ms: number): Promise<void> =>
@@ -153,7 +149,14 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
     throw await drover.failed;
   }
 
+  /** The leader takes down who there is. */
+  function onSeen(nodes: readonly NodeSeen[]): void {
+    if (!lives.present().leads()) return;
+    for (const { node, url, key } of nodes) if (key !== undefined) lives.takeDown({ id: node, url, key });
+  }
+
   await lives.follow();
+  lives.onLife(() => void announcing.tell());
   const running = run();
 
   async function handOver(): Promise<void> {
@@ -171,6 +174,7 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
   async function shut(): Promise<void> {
     makeWish();
     closing.abort();
+    announcing.stop();
     await running;
     await lives.drop(new DroverError("closed", "this node is closed; open it again"));
     await log.close();
@@ -188,6 +192,9 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
     onLife: lives.onLife,
     applied: lives.applied,
     reached: lives.reached,
+    ageMs: () => (lives.present().leads() ? 0 : announcing.ageMs()),
+    leaderUrl: () => leaderUrl(lives.present().drover.state),
+    cluster: announcing.view,
     handOver,
     failed: failed.promise,
     close,
@@ -201,6 +208,37 @@ type Wish = {
   readonly granted: PromiseWithResolvers<void>;
 };
 const newWish = (): Wish => ({ isMade: false, made: Promise.withResolvers(), granted: Promise.withResolvers() });
+
+/** Waits for the lead, unless one of the others comes first: null, or what it is rejected with. */
+async function wonUnless(
+  acquire: (signal: AbortSignal) => Promise<Lead>,
+  others: readonly Promise<null>[],
+): Promise<Lead | null> {
+  const over = new AbortController();
+  const lead = acquire(over.signal);
+  const first = await Promise.race([lead, ...others]).catch((error: unknown) => ({ error }));
+  if (first !== null && "epoch" in first) return first;
+  over.abort();
+  // It may come all the same, when nobody waits for it any more.
+  lead.then(
+    (late) => late.release(),
+    () => {},
+  );
+  if (first === null) return null;
+  throw first.error;
+}
+
+/** Nothing more is begun; what is under way is stopped or made durable, as far as the time allows. */
+async function quiesce(life: Life, late: () => Promise<void>): Promise<void> {
+  stopActing(life);
+  await Promise.race([life.workers.leaveAll(), late()]);
+  life.rejections.flush();
+  await Promise.race([life.writer.close(), late()]);
+}
+
+function leaderUrl({ cluster }: State): string | null {
+  return cluster.leader === null ? null : (cluster.nodes.get(cluster.leader)?.url ?? null);
+}
 
 const again = (what: string): DroverError => new DroverError("no_leader", `${what}; try again`);
 

@@ -184,7 +184,7 @@ function sweep(directory: string): void {
 }
 
 /** The chain's hash after an event that is in the log. */
-async function hashAt(log: Log, at: Seq): Promise<string> {
+export async function hashAt(log: Log, at: Seq): Promise<string> {
   for await (const { hashes } of log.read(seq(at - 1), { payloads: false, bytesMax: 1 }))
     return Buffer.from(hashes[0] as Uint8Array).toString("hex");
   throw new Error(`event ${at} is not in the log`);

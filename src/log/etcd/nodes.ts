@@ -61,8 +61,17 @@ export function createNodes(client: EtcdClient, keys: Keys, clock: Clock): Nodes
 
 /** Null for what no version of ours has written. */
 function seenNode({ value }: KeyValue, ageMs: number): NodeSeen | null {
-  const { node, url, seq: at, hash, epoch, stored } = recordIn(value) ?? {};
+  const { node, url, seq: at, hash, epoch, stored, key } = recordIn(value) ?? {};
   if (typeof node !== "string" || typeof url !== "string" || !isSha256(hash)) return null;
   if (!isCount(at) || !isCount(epoch) || !isCount(stored)) return null;
-  return { node, url, seq: seq(at), hash, epoch, stored: seq(stored), ageMs };
+  return {
+    node,
+    url,
+    seq: seq(at),
+    hash,
+    epoch,
+    stored: seq(stored),
+    ageMs,
+    ...(typeof key === "string" ? { key } : {}),
+  };
 }

@@ -52,6 +52,8 @@ export type NodeAnnouncement = {
   readonly epoch: number;
   /** The last event that its replica has for sure on disk: what a majority has, may be pruned here. */
   readonly stored: Seq;
+  /** The public key of what it signs: ed25519, SPKI in base64. */
+  readonly key?: string;
 };
 
 /** `ageMs`: how long ago it was told, by one clock for all: the journal's. */

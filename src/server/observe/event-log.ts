@@ -93,6 +93,7 @@ const LINES: { readonly [Kind in Event["kind"]]?: LineOf<Extract<Event, { kind: 
   "round-ended": ofEnd("info", "round ended, the task runs again"),
   "worker-joined": ({ worker, workerKind: kind, slots }) => line("info", "worker joined", { worker, kind, slots }),
   "worker-left": ({ worker, lost }) => line(lost ? "warn" : "info", lost ? "worker lost" : "worker left", { worker }),
+  "node-joined": ({ node, url, leads }) => line("info", leads ? "node leads" : "node joined", { node, url }),
   "config-changed": ({ patch }) => line("info", "config changed", { isPatched: patch !== null }),
   "pause-changed": ({ paused, scope, id }) => line("info", paused ? "paused" : "resumed", { scope, id }),
   "gate-throttled": ({ gate, retryAfterMs }) => line("warn", "gate throttled", { gate, retryAfterMs }),

@@ -1,0 +1,73 @@
+/**
+ * What nodes know of each other: who leads, who is down, how far each is, and whether they have one history.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createCluster, LEASE_MS, type TestNode } from "../../../test/kits/cluster.ts";
+import { restore } from "../../core/snapshot/restore.ts";
+import { snapshotLines } from "../../core/snapshot/snapshot.ts";
+
+const task = (id: string) => ({ id, agentId: "ann", action: "build" });
+
+test("every node with its address and its key is a fact of the log, and so is who leads", async (context) => {
+  const { nodes, clock, leader } = await createCluster(context, ["a", "b", "c"]);
+  const [a, , c] = nodes as [TestNode, TestNode, TestNode];
+  await clock.advance(2000);
+  const key = (id: string): string => Buffer.from(id).toString("base64");
+  for (const node of nodes) {
+    const { state } = node.life().drover;
+    assert.deepEqual(
+      [...state.cluster.nodes].sort(),
+      ["a", "b", "c"].map((id) => [id, { url: `http://${id}.test`, key: key(id) }]),
+    );
+    assert.equal(state.cluster.leader, "a");
+    assert.equal(node.leaderUrl(), "http://a.test");
+    const restored = restore([...snapshotLines(state)]);
+    assert.deepEqual(restored.cluster, state.cluster);
+  }
+  const { seq } = c.applied();
+  await clock.advance(20_000);
+  assert.equal(c.applied().seq, seq, "what is known is not written again");
+  await a.close();
+  await clock.advance(LEASE_MS);
+  assert.equal(c.leaderUrl(), `http://${leader().id}.test`);
+});
+
+test("the view of a cluster says who leads, who is behind and who is down", async (context) => {
+  const { nodes, clock } = await createCluster(context, ["a", "b", "c"]);
+  const [a, b, c] = nodes as [TestNode, TestNode, TestNode];
+  await clock.advance(2000);
+  c.journal.fault({ cut: "both" });
+  await a.life().drover.submit(task("t"));
+  await clock.advance(4000);
+  const shown = async (): Promise<string> =>
+    (await b.cluster()).nodes.map(({ id, role, lagMs }) => `${id} ${role} ${lagMs > 0}`).join(", ");
+  assert.equal(await shown(), "a leader false, b follower false, c follower true");
+  assert.ok(c.ageMs() >= 4000, "it knows that it does not know");
+  assert.ok(b.ageMs() <= 2000);
+  assert.equal(a.ageMs(), 0);
+  await clock.advance(4000);
+  assert.equal(await shown(), "a leader false, b follower false, c down true");
+  const { log, nodes: seen } = await b.cluster();
+  assert.equal(log.kind, "memory");
+  assert.equal(seen[0]?.hash, log.head.hash);
+  await clock.advance(3_600_000);
+  assert.equal(await shown(), "a leader false, b follower false", "forgotten after an hour");
+  c.journal.fault({ cut: "none" });
+  await clock.advance(2000);
+  assert.equal(await shown(), "a leader false, b follower false, c follower false");
+});
+
+test("a node that tells another hash of an event than this one has is marked", async (context) => {
+  const { nodes, clock } = await createCluster(context, ["a", "b"]);
+  const [a, b] = nodes as [TestNode, TestNode];
+  await a.life().drover.submit(task("t"));
+  await clock.advance(2000);
+  await a.life().drover.submit(task("u"));
+  const marked = async (): Promise<string[]> =>
+    (await a.cluster()).nodes.filter(({ differs }) => differs).map(({ id }) => id);
+  assert.deepEqual(await marked(), []);
+  const { seq } = b.applied();
+  await b.journal.announce({ node: "b", url: "x", seq, hash: "0".repeat(64), epoch: 1, stored: seq });
+  assert.deepEqual(await marked(), ["b"]);
+});

@@ -1,0 +1,113 @@
+/**
+ * What nodes know of each other: each tells of itself every two seconds and when its role changes, and the journal
+ * keeps that for an hour. The leader takes down in the log who there is, and with which key each signs.
+ */
+import { seq } from "../../core/base/index.ts";
+import type { JournalHealth, NodeAnnouncement, NodeSeen } from "../../log/journal/index.ts";
+import type { SharedLog } from "../../log/shared/index.ts";
+import { type Clock, ringAfter } from "../../std/index.ts";
+import { hashAt } from "../snapshots/snapshotter.ts";
+import type { AppliedHead, NodeFacts } from "./lives.ts";
+
+const ANNOUNCE_MS = 2000;
+/** A node that was silent for so long is down, as far as others can tell. */
+const DOWN_MS = 7000;
+
+/** A node as this one sees it. */
+export type ClusterNode = {
+  readonly id: string;
+  readonly url: string;
+  readonly role: "leader" | "follower" | "down";
+  readonly epoch: number;
+  /** The last event it has applied, and the chain's hash there. */
+  readonly seq: number;
+  readonly hash: string;
+  /** For how long it has been behind the journal, as far as is known. */
+  readonly lagMs: number;
+  /** At that event this node has another hash: their histories differ. */
+  readonly differs?: true;
+};
+/** All nodes, and the health of their journal. */
+export type ClusterView = { readonly nodes: readonly ClusterNode[]; readonly log: JournalHealth };
+
+export type Announcing = {
+  /** Tells of this node now. */
+  tell(): Promise<void>;
+  view(): Promise<ClusterView>;
+  /** How long ago this node had all that the journal had, for sure. */
+  ageMs(): number;
+  /** Something was applied, which the journal had just now. */
+  onApplied(): void;
+  stop(): void;
+};
+
+export function startAnnouncing(deps: {
+  readonly log: SharedLog;
+  readonly clock: Clock;
+  readonly self: () => NodeFacts;
+  readonly applied: () => AppliedHead;
+  /** What nodes tell of themselves, for a leader to take down. */
+  readonly onSeen: (nodes: readonly NodeSeen[]) => void;
+}): Announcing {
+  const { log, clock, self, applied } = deps;
+  const { journal } = log;
+  let upToDateAt = clock.elapsed();
+  let isStopped = false;
+  let cancel = ringAfter(clock, ANNOUNCE_MS, goOn, { keepAlive: false });
+
+  async function goOn(): Promise<void> {
+    await tell();
+    if (!isStopped) cancel = ringAfter(clock, ANNOUNCE_MS, goOn, { keepAlive: false });
+  }
+
+  async function tell(): Promise<void> {
+    const { id: node, url, key } = self();
+    const told: NodeAnnouncement = { node, url, key, ...applied(), stored: log.stored() };
+    try {
+      await journal.announce(told);
+      const askedAt = clock.elapsed();
+      const head = await journal.head();
+      if (applied().seq >= head.seq) upToDateAt = Math.max(upToDateAt, askedAt);
+      deps.onSeen((await journal.nodes()).nodes);
+    } catch {
+      // Out of reach: others see for how long this node has said nothing, and what waits for the journal says so.
+    }
+  }
+
+  async function view(): Promise<ClusterView> {
+    const [{ lead, nodes }, health] = await Promise.all([journal.nodes(), journal.describe()]);
+    const { id, url } = self();
+    const own: NodeSeen = { node: id, url, ...applied(), stored: log.stored(), ageMs: 0 };
+    const all = [...nodes.filter(({ node }) => node !== id), own].sort((a, b) => (a.node < b.node ? -1 : 1));
+    const shown = all.map(async (seen): Promise<ClusterNode> => {
+      const { node, seq: at, hash, epoch, ageMs } = seen;
+      const role = lead?.node === node ? "leader" : ageMs > DOWN_MS ? "down" : "follower";
+      const behind = at >= health.head.seq ? 0 : node === id ? ageNow() : ageMs;
+      const differs = await isOther(at, hash);
+      return { id: node, url: seen.url, role, epoch, seq: at, hash, lagMs: behind, ...(differs ? { differs } : {}) };
+    });
+    return { nodes: await Promise.all(shown), log: health };
+  }
+
+  /** Whether this node has another hash there; what it does not have it cannot compare. */
+  async function isOther(at: number, hash: string): Promise<boolean> {
+    if (at === 0 || at > applied().seq) return false;
+    const own = await hashAt(log, seq(at)).catch(() => hash);
+    return own !== hash;
+  }
+
+  const ageNow = (): number => Math.max(0, clock.elapsed() - upToDateAt);
+
+  return {
+    tell,
+    view,
+    ageMs: ageNow,
+    onApplied: () => {
+      upToDateAt = clock.elapsed();
+    },
+    stop() {
+      isStopped = true;
+      cancel();
+    },
+  };
+}
