@@ -253,15 +253,18 @@ function gatherWith(wiring: () => Wiring): Gather {
   let underWay = 0;
   let loading: Promise<Gather> | undefined;
   let gather: Gather | undefined;
-  return async (call) => {
+  const load = async (): Promise<Gather> => {
+    gather = (await import("./gather.ts")).createGather(wiring());
+    return gather;
+  };
+  return (call) => {
     if (gather !== undefined) return gather(call);
     if (underWay === 0 && loading === undefined) {
       underWay++;
       return call.alone().finally(() => underWay--);
     }
-    loading ??= import("./gather.ts").then(({ createGather }) => createGather(wiring()));
-    gather = await loading;
-    return gather(call);
+    loading ??= load();
+    return loading.then((loaded) => loaded(call));
   };
 }
 

@@ -87,7 +87,7 @@ export type Gather = (call: Gathered) => Promise<unknown>;
 /** What a refusal means that meets a repeat of a call whose first answer was lost: perhaps that it had worked. */
 export type AfterLoss<Answer> = (refusal: ClientError) => Answer | undefined;
 
-type Parts = { readonly params?: object; readonly query?: object; readonly body?: unknown };
+type Parts = { readonly params?: object | undefined; readonly query?: object | undefined; readonly body?: unknown };
 export type Told = Parts & { readonly text: string | undefined };
 type Answer = { readonly status: number; readonly headers: FetchedHeaders; readonly text: string };
 /** Errors of a connection that never was: whatever was to be said has not been. */
@@ -101,7 +101,8 @@ const NEVER_SENT = new Set([
   "CONNECT_TIMEOUT",
 ]);
 
-export async function exchange<Name extends CallName>(
+/** What is wrong with the body is thrown; all else is a refusal of the promise. */
+export function exchange<Name extends CallName>(
   wiring: Wiring,
   name: Name,
   asked: Asked<Name>,
@@ -109,8 +110,8 @@ export async function exchange<Name extends CallName>(
   afterLoss?: AfterLoss<Answered<Name>>,
 ): Promise<Answered<Name>> {
   const call = ENDPOINTS[name];
-  const text = "body" in asked ? bodyText(name, asked.body) : undefined;
-  const told = { ...asked, text };
+  const { params, query, body } = asked as Parts;
+  const told: Told = { params, query, body, text: "body" in asked ? bodyText(name, body) : undefined };
   const alone = async (): Promise<unknown> => answerOf(call, await fetchOnce(wiring, call, told, options));
   const { signal } = options;
   const once = travels(name, told, options) ? () => wiring.gather({ name, asked: told, signal, alone }) : alone;

@@ -88,19 +88,21 @@ export function createGather(wiring: Wiring): Gather {
     }
   }
 
-  return async (call) => {
-    const { signal } = call;
-    signal?.throwIfAborted();
+  /** No promise more than there must be: this is what every call costs that travels. */
+  return (call) => {
+    const { name, asked, signal, alone } = call;
+    if (signal?.aborted === true) return Promise.reject(signal.reason);
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    const entry: Waiting = { ...call, text: textOf(call), resolve, reject };
-    const giveUp = (): void => {
-      waiting = waiting.filter((one) => one !== entry);
-      reject(signal?.reason);
-    };
-    signal?.addEventListener("abort", giveUp, { once: true });
+    const entry: Waiting = { name, asked, signal, alone, text: textOf(call), resolve, reject };
     waiting.push(entry);
     goSoon();
-    return promise.finally(() => signal?.removeEventListener("abort", giveUp));
+    if (signal === undefined) return promise;
+    const giveUp = (): void => {
+      waiting = waiting.filter((one) => one !== entry);
+      reject(signal.reason);
+    };
+    signal.addEventListener("abort", giveUp, { once: true });
+    return promise.finally(() => signal.removeEventListener("abort", giveUp));
   };
 }
 
