@@ -9,6 +9,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type { AddressInfo } from "node:net";
+import { setTimeout as rest } from "node:timers/promises";
 import { type Logger, pino } from "pino";
 import type { Drover } from "../engine/index.ts";
 import {
@@ -242,7 +243,7 @@ function handlersOf(
   return {
     ...handlers,
     ...bulkHandler({ ...parts, handlers, phase: deps.phase, problemOf }),
-    ...waitAnyHandler(deps, { problemOf, onBug }),
+    ...waitAnyHandler(deps, { problemOf, onBug, rest }),
   };
 }
 

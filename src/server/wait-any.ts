@@ -3,9 +3,9 @@
  *
  * Each is answered as a wait for it alone would be: read when it has ended, or refused where it is not there or not the
  * caller's. Whoever waits for many asks again for those that are left, and asking costs by the number of them; so the
- * answer is held back a moment for others that end just after the first, the longer the more there are.
+ * answer is held back a moment for others that end just after the first, the longer the more there are. Whoever waits
+ * for few is answered at once.
  */
-import { setTimeout as elapse } from "node:timers/promises";
 import type { TaskId } from "../core/base/index.ts";
 import { hasEnded } from "../core/model/index.ts";
 import { isScoped } from "../http/index.ts";
@@ -17,10 +17,12 @@ import { untilOver } from "./handlers/tasks.ts";
 
 /** Characters: what would take an answer beyond this is left for the next time. */
 const ANSWER_MAX = 1024 * 1024;
+/** Of the tasks that are waited for; in whole milliseconds, since no timer takes less. */
 const HELD_BACK_MS_EACH = 0.01;
 type Parts = Pick<BulkParts, "problemOf" | "onBug">;
+type WaitAnyParts = Parts & { readonly rest: (ms: number) => Promise<unknown> };
 
-export function waitAnyHandler(deps: Deps, parts: Parts): Handlers<"waitAny"> {
+export function waitAnyHandler(deps: Deps, parts: WaitAnyParts): Handlers<"waitAny"> {
   const { drover } = deps;
   const isOver = (id: string): boolean => {
     const task = drover.state.tasks.get(id as TaskId);
@@ -31,7 +33,8 @@ export function waitAnyHandler(deps: Deps, parts: Parts): Handlers<"waitAny"> {
       const { own, refused } = await sorted(deps, parts, [...new Set(given)], exchange);
       if (refused.size === 0 && timeoutMs > 0 && !own.some(isOver)) {
         const first = await untilOver(deps, exchange, timeoutMs, (signal) => drover.firstEnded(own, { signal }));
-        if (first !== null) await elapse(own.length * HELD_BACK_MS_EACH);
+        const heldBackMs = Math.floor(own.length * HELD_BACK_MS_EACH);
+        if (first !== null && heldBackMs > 0) await parts.rest(heldBackMs);
       }
       const texts = [...refused].map(([id, item]) => JSON.stringify({ id, ...item }));
       let size = 0;
