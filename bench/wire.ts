@@ -373,9 +373,11 @@ async function startBystander(port: number): Promise<{ stop(): Promise<number> }
   };
 }
 
-async function loneRows(count: number): Promise<Row[]> {
+/** In processes that have run for a while, as for all other rows: in new ones a lone task takes up to twice as long. */
+async function loneRows(count: number, { seconds }: Workload): Promise<Row[]> {
   progress("a lone submit → start → finish");
   await using ours = await arrange(DROVER, "singles");
+  await warmUp(ours, seconds);
   await ours.lone(Math.ceil(count / 4));
   const samples = await ours.lone(count);
   const at = (key: keyof LoneSample, share: number): number =>
@@ -417,7 +419,7 @@ const PLAYS: Plays = {
   alone: (options) => inBothModes(async (mode) => [await aloneRow(mode, workloadOf(options))]),
   sustained: ({ quick, seconds = quick ? 1 : SUSTAINED_S }) => inBothModes((mode) => sustainedRows(mode, seconds)),
   awaited: async (options) => [await awaitedRow(workloadOf(options))],
-  lone: ({ quick }) => loneRows(quick ? LONE.quick : LONE.full),
+  lone: (options) => loneRows(options.quick ? LONE.quick : LONE.full, workloadOf(options)),
   fleet: fleetRowsJudged,
 };
 const USUAL = Object.keys(PLAYS).filter((name) => name !== "alone");
