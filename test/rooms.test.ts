@@ -93,7 +93,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ],
   server: ["webhooks", "access", "push", "life", "logs", "observe", "pages", "handlers", "."],
   worker: ["output", "process", "worktree", "pull", "exec", "."],
-  cli: ["shell", "show", "config", "plan", "worker", "run", "serve", "verbs", "."],
+  cli: ["shell", "show", "config", "plan", "worker", "run", "serve", "verbs", "top", "."],
 };
 
 type Tree = ReadonlyMap<string, readonly string[]>;

@@ -50,6 +50,7 @@ export const VERBS: readonly ListedVerb[] = [
     ),
   ]),
   ...group("The fleet:", [
+    verb("top", "watch the fleet: what runs, what waits and why, as it happens", () => import("./top/verb.ts")),
     verb("workers", "list workers; drain or remove one", () => import("./verbs/workers.ts")),
     verb("projects", "list projects with shares and budgets; set one", () => import("./verbs/projects.ts")),
     verb("usage", "sum up what was used: by project, agent, type, day or a label", () => import("./verbs/projects.ts")),

@@ -30,11 +30,15 @@ export type Terminal = {
   readonly fetch: Fetch;
   /** All of standard input as text; refused when it is longer than `bytesMax`. */
   readonly readInput: (bytesMax: number) => Promise<string>;
+  /** What a picture that fills the terminal is drawn on; null where no person looks at one and could press a key. */
+  readonly screen: Screen | null;
   /** The next key that is pressed, or null once the signal fires; null where no person could press one. */
   readonly readKey: ((signal: AbortSignal) => Promise<string | null>) | null;
   /** Calls the listener at each of these signals until the returned function is called. */
   readonly onSignal: (signals: readonly StopSignal[], listener: (signal: StopSignal) => void) => () => void;
 };
+
+export type Screen = { readonly stdin: NodeJS.ReadStream; readonly stdout: NodeJS.WriteStream };
 
 /** The terminal of this process. */
 export function processTerminal(): Terminal {
@@ -52,6 +56,7 @@ export function processTerminal(): Terminal {
     now: Date.now,
     fetch: verbFetch,
     readInput,
+    screen: process.stdin.isTTY && stdout.isTTY && env.TERM !== "dumb" ? { stdin: process.stdin, stdout } : null,
     readKey: process.stdin.isTTY && stdout.isTTY ? readKey : null,
     onSignal,
   };

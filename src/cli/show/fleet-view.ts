@@ -7,7 +7,7 @@ import { plain, type Tint } from "../shell/text.ts";
 import { tokensOf } from "./task-view.ts";
 import { age, cost, count, span } from "./time.ts";
 
-const WORKER_TINTS: Readonly<Record<WorkerView["status"], Tint | null>> = {
+export const WORKER_TINTS: Readonly<Record<WorkerView["status"], Tint | null>> = {
   idle: "green",
   busy: "cyan",
   overloaded: "yellow",
@@ -32,7 +32,7 @@ const tableOf = (workers: readonly WorkerView[], output: Output): string =>
     { title: "CAPABILITIES", of: ({ capabilities }) => capabilities.join(", "), shrinks: true },
   ]);
 
-const percent = (share: number): string => `${(share * 100).toFixed(Math.abs(share) < 0.1 ? 1 : 0)}%`;
+export const percent = (share: number): string => `${(share * 100).toFixed(Math.abs(share) < 0.1 ? 1 : 0)}%`;
 
 /** Where there is little room: whether it may go on, what it may spend, and what waits. */
 export const projectTable = (projects: readonly ProjectView[], output: Output): string =>
@@ -61,7 +61,7 @@ export const projectTable = (projects: readonly ProjectView[], output: Output): 
 const isSpent = ({ budget, spent, reserved }: ProjectView): boolean =>
   budget.limit !== null && spent + reserved >= budget.limit;
 
-function shownBudget({ budget, spent, reserved }: ProjectView): string {
+export function shownBudget({ budget, spent, reserved }: ProjectView): string {
   if (budget.limit === null) return "";
   const aside = reserved > 0 ? ` + ${count(reserved)} set aside` : "";
   return `${count(spent)}${aside} of ${count(budget.limit)} in ${span(budget.window)}`;
@@ -82,7 +82,7 @@ export const gateTable = (gates: readonly GateJson[], output: Output): string =>
     {
       title: "STATE",
       of: (gate) => gateState(gate, now),
-      tint: ({ blockedUntil, held }) => (blockedUntil === undefined && held === null ? "green" : "red"),
+      tint: gateTint,
       stays: true,
     },
   ]);
@@ -92,7 +92,7 @@ export const gateTable = (gates: readonly GateJson[], output: Output): string =>
 const callsOut = ({ running, maxConcurrent }: GateJson): string =>
   running <= maxConcurrent ? `${running} of ${maxConcurrent}` : `${running}, limit ${maxConcurrent}`;
 
-function shownTokens({ tokensUsed: { perMinute, perHour, perDay } }: GateJson): string {
+export function shownTokens({ tokensUsed: { perMinute, perHour, perDay } }: GateJson): string {
   return Object.entries({ "1m": perMinute, "1h": perHour, "1d": perDay })
     .flatMap(([name, window]) =>
       window === null ? [] : [`${count(window.used)} of ${count(window.limit)} in ${name}`],
@@ -100,7 +100,17 @@ function shownTokens({ tokensUsed: { perMinute, perHour, perDay } }: GateJson): 
     .join(", ");
 }
 
-function gateState({ blockedUntil, held, heldUntil, slowStart, limit }: GateJson, now: number): string {
+/** That all of its slots are taken is no alarm; that a provider or a window holds it is. */
+export function gateTint({ blockedUntil, held }: GateJson): Tint {
+  if (isRateLimited({ blockedUntil, held })) return "red";
+  return held === null ? "green" : "yellow";
+}
+
+/** Whether a block or a window holds it. */
+export const isRateLimited = ({ blockedUntil, held }: Pick<GateJson, "held"> & { blockedUntil?: unknown }): boolean =>
+  blockedUntil !== undefined || held === "requests" || held?.startsWith("tokens-") === true;
+
+export function gateState({ blockedUntil, held, heldUntil, slowStart, limit }: GateJson, now: number): string {
   if (blockedUntil !== undefined) return `blocked, opens ${age(blockedUntil, now)}`;
   if (held !== null) return heldUntil === undefined ? `held: ${held}` : `held: ${held}, until ${age(heldUntil, now)}`;
   return slowStart === null ? "open" : `open, slow start at ${limit}`;
@@ -118,18 +128,6 @@ export function gateTotals({ stats }: GateDetail): string {
     `at most ${count(peakQueued)} waiting and ${count(peakRunning)} out\n`
   );
 }
-
-export const callTable = ({ calls }: GateDetail, output: Output): string =>
-  calls.length === 0
-    ? "No call is out, and none waits.\n"
-    : `\n${output.table(calls, [
-        { title: "CALL", of: ({ id }) => id, stays: true },
-        { title: "STATE", of: ({ state }) => state, tint: ({ state }) => (state === "running" ? "cyan" : null) },
-        { title: "FOR", of: ({ seconds }) => span(Math.round(seconds * 1000)), align: "right" },
-        { title: "CLASS", of: (call) => call.class },
-        { title: "PROJECT", of: ({ project }) => project, shrinks: true },
-        { title: "TASK", of: ({ task }) => task ?? "", shrinks: true },
-      ])}`;
 
 export const scheduleTable = (schedules: readonly ScheduleView[], output: Output): string => {
   const now = output.now();

@@ -26,7 +26,7 @@ const ID_LEAST = 28;
 /** Why a task failed is worth more than where it ran. */
 const NOTE_LEAST = 24;
 
-function taskColumns(now: number): readonly Column<TaskView>[] {
+export function taskColumns(now: number): readonly Column<TaskView>[] {
   return [
     { title: "ID", of: ({ taskId }) => taskId, stays: true, shrinks: "last", least: ID_LEAST },
     { title: "STATE", of: ({ state }) => state, tint: ({ state }) => tintOf(state), stays: true },

@@ -166,8 +166,7 @@ const NARROW_ID_MAX = 24;
 /** What stands in its own column, or says nothing to a person. */
 const LEFT_OUT = new Set(["kind", "at", "task", "attempt", "bodyHash", "resultHash", "policyHash"]);
 
-function eventLine(event: EventJson, output: Output): string {
-  const { paint, width } = output;
+export function eventLine(event: EventJson, { paint, width }: Pick<Output, "paint" | "width">): string {
   const isNarrow = width !== null && width < WIDE;
   const id = event.task ?? "";
   const facts = Object.entries(event.payload)

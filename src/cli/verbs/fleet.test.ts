@@ -28,8 +28,16 @@ describe("why", () => {
     ahead: { count: 1, next: [{ task: "tsk_3", agent: "ann", reason: "score 120 before 110" }] },
   };
 
-  test("is a picture: shut conditions first, numbers, who is ahead, when it could start", async () => {
+  test("is a picture of what holds it: numbers, who is ahead, when it could start", async () => {
     const { out } = await drover(["why", "tsk_12"], { "GET /tasks/tsk_12/why": why });
+    assert.match(
+      out,
+      /\n {2}✘ worker-room {2}every worker is full\n.*\n\n {2}1 other condition is met; see --all\n\nBefore it/,
+    );
+    assert.doesNotMatch(out, /✔/);
+  });
+  test("has with --all also the conditions that are met, after those that are not", async () => {
+    const { out } = await drover(["why", "tsk_12", "--all"], { "GET /tasks/tsk_12/why": why });
     assert.equal(
       out,
       lines(
@@ -305,22 +313,33 @@ describe("gates", () => {
     assert.equal(
       out,
       lines(
+        "┌─ anthropic/default ──────────────────────────────────────────────────────────┐",
+        "│ Running: 3/10  Queued: 7  Rate Limited: No                                   │",
+        "├──────────────────────────────────────────────────────────────────────────────┤",
+        "│ [HIGH] p7        Running   12.4s            web  tsk_1                       │",
+        "│ … 2 more                                                                     │",
+        "│ ─────────────────────────────────────────────────────────────────────────────│",
+        "│ [NORM] call-9    Queued    waiting 1m 1s    docs                             │",
+        "│ … 6 more                                                                     │",
+        "├──────────────────────────────────────────────────────────────────────────────┤",
+        "│ Stats: 1,197 completed | 4 rate limited | avg wait 0.0s, avg run 2.0s        │",
+        "└──────────────────────────────────────────────────────────────────────────────┘",
+        "",
         "GATE                   OUT  WAITING  REQUESTS        STATE",
         "anthropic/default  3 of 10        7  12 of 50 in 1m  open",
         "",
         "1 200 let out, 1 197 came back, 4 rate limited; on average 50ms waited and 2s out; " +
           "at most 9 waiting and 10 out",
-        "",
-        "CALL    STATE      FOR  CLASS   PROJECT  TASK",
-        "p7      running    12s  high    web      tsk_1",
-        "call-9  queued   1m 1s  normal  docs",
       ),
     );
+    assert.equal((await drover(["gates", "anthropic/default"], { [place]: gate })).out, out);
     const fresh = { ...gate, stats: { ...gate.stats, scheduled: 3, completed: 0 } };
     const shown = (await drover(["gates", "show", "anthropic/default"], { [place]: fresh })).out;
     assert.match(shown, /3 let out, 0 came back, 4 rate limited; on average \S+ waited; at most 9/);
-    const idle = await drover(["gates", "show", "anthropic/default"], { [place]: { ...gate, calls: [] } });
-    assert.match(idle.out, /\nNo call is out, and none waits\.\n$/);
+    const idle = await drover(["gates", "show", "anthropic/default"], {
+      [place]: { ...gate, running: 0, queued: 0, calls: [] },
+    });
+    assert.match(idle.out, /\n│ Nothing runs, and nothing waits for its turn\. +│\n/);
   });
   test("one is reset or deleted by its name", async () => {
     const place = "/gates/anthropic%2Fdefault";

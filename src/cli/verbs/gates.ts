@@ -2,22 +2,33 @@
  * `drover gates`: what stands before each provider: calls that are out, calls that wait, blocks and when they end;
  * one gate call by call; and how to lift a block or remove a gate that is not used.
  */
+import type { GateDetail } from "../../protocol/index.ts";
 import { answering, idOf } from "../shell/connection.ts";
+import type { Output } from "../shell/output.ts";
 import { plain } from "../shell/text.ts";
 import type { Verb, VerbBody } from "../shell/verb.ts";
-import { callTable, gateTable, gateTotals } from "../show/fleet-view.ts";
+import { gateTable, gateTotals } from "../show/fleet-view.ts";
+import { gateBox, schedulerBox } from "../show/scheduler-box.ts";
 
 const id = { name: "<id>", about: "the gate" };
+/** In a file or a pipe nothing else says how wide a box is. */
+const COLUMNS = 80;
+/** As high as all the calls that an answer lists, and what stands around them. */
+const LINES_MAX = 1100;
+
+const showOne = answering(
+  (client, call) => client.gate(idOf(call)),
+  (gate, output) => `${boxFor(gate, output)}\n\n${gateTable([gate], output)}${gateTotals(gate)}`,
+);
+const boxFor = (gate: GateDetail, { width, paint }: Output): string =>
+  schedulerBox(gateBox(gate), { width: width ?? COLUMNS, height: LINES_MAX, paint }).join("\n");
 
 const show: Verb<Record<never, never>> = {
   name: "show",
-  summary: "show one gate: its totals, and the calls that are out or wait",
+  summary: "draw one gate: the calls that are out, those that wait, its totals",
   takes: [id],
-  examples: [["drover gates show anthropic/default", "who is out, who waits, for how long"]],
-  run: answering(
-    (client, call) => client.gate(idOf(call)),
-    (gate, output) => gateTable([gate], output) + gateTotals(gate) + callTable(gate, output),
-  ),
+  examples: [["drover gates show anthropic/default", "the same as drover gates anthropic/default"]],
+  run: showOne,
 };
 
 const reset: Verb<Record<never, never>> = {
@@ -42,14 +53,20 @@ const remove: Verb<Record<never, never>> = {
   ),
 };
 
+const list = answering(
+  (client) => client.gates(),
+  ({ count, gates }, output) =>
+    count === 0
+      ? "No gate yet: the first permit asked for creates one, or name it under gates: in drover.yml.\n"
+      : gateTable(gates, output),
+);
+
 export const gatesVerb: VerbBody<Record<never, never>> = {
-  examples: [["drover gates", "calls out and waiting, windows, and what is blocked until when"]],
+  takes: [{ name: "[id]", about: "the gate to draw; without one, all are listed" }],
+  examples: [
+    ["drover gates", "calls out and waiting, windows, and what is blocked until when"],
+    ["drover gates anthropic/default", "who is out, who waits, for how long"],
+  ],
   verbs: [show, reset, remove],
-  run: answering(
-    (client) => client.gates(),
-    ({ count, gates }, output) =>
-      count === 0
-        ? "No gate yet: the first permit asked for creates one, or name it under gates: in drover.yml.\n"
-        : gateTable(gates, output),
-  ),
+  run: (call) => (call.args.length === 0 ? list(call) : showOne(call)),
 };

@@ -2,7 +2,8 @@
  * `drover why ID`: every condition between a task and its start, now or as of an event in the past; with the numbers
  * that decide, who is ahead, and when it could start.
  *
- * The shut conditions come first, since they are what a person came for. Beside an instant stands how far away it is.
+ * What holds it is what a person came for; the conditions that are met are listed on request. Beside an instant stands
+ * how far away it is.
  */
 import type { WhyAnswer, WhyCondition } from "../../protocol/index.ts";
 import { idOf } from "../shell/connection.ts";
@@ -13,11 +14,14 @@ import { given, type VerbBody, wholeNumber } from "../shell/verb.ts";
 import { age, count } from "../show/time.ts";
 import { named, TASK_ARGUMENT } from "./named.ts";
 
-type Flags = { readonly at?: number };
+type Flags = { readonly at?: number; readonly all?: boolean };
 
 export const whyVerb: VerbBody<Flags> = {
   takes: [{ name: "<id>", about: TASK_ARGUMENT }],
-  flags: [{ flags: "--at <seq>", about: "as of this event (drover events shows their numbers)", read: wholeNumber(1) }],
+  flags: [
+    { flags: "--at <seq>", about: "as of this event (drover events shows their numbers)", read: wholeNumber(1) },
+    { flags: "--all", about: "every condition, also those that are met" },
+  ],
   examples: [
     ["drover why tsk_12", "what it waits for, who is ahead, when it could start"],
     ["drover why tsk_12 --at 4711", "the same as of event 4711"],
@@ -32,7 +36,7 @@ export const whyVerb: VerbBody<Flags> = {
       asTyped(text.replaceAll(`drover approve ${id}`, () => `drover approve ${asWord(word)}`));
     const conditions = answer.conditions.map((one) => ({ ...one, detail: asNamed(one.detail) }));
     const shown = { ...answer, summary: asNamed(answer.summary), conditions };
-    call.output.answer(answer, () => whyPicture(shown, call.output));
+    call.output.answer(answer, () => whyPicture(shown, call.output, call.flags.all === true ? "all" : "; see --all"));
     return EXIT.ok;
   },
 };
@@ -44,19 +48,28 @@ const BELOW = "    ";
 const NEVER_MS = 5 * 365 * 24 * 3_600_000;
 const INSTANT = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z(?!\w)/g;
 
-function whyPicture(why: WhyAnswer, output: Output): string {
+/** What holds it; of what does not, all, or how many there are and how they are seen. */
+export function whyPicture(why: WhyAnswer, output: Output, met: string): string {
+  const all = met === "all";
   const shut = why.conditions.filter((condition) => !condition.ok);
   const open = why.conditions.filter((condition) => condition.ok);
-  const width = Math.max(0, ...why.conditions.map(({ code }) => widthOf(code)));
+  const width = Math.max(0, ...(all ? why.conditions : shut).map(({ code }) => widthOf(code)));
   const block = (conditions: readonly WhyCondition[]): string =>
     conditions.map((condition) => conditionLines(condition, width, output)).join("");
   return [
     headLines(why, output),
     shut.length === 0 ? "" : `\n${block(shut)}`,
-    open.length === 0 ? "" : `\n${block(open)}`,
+    open.length === 0 ? "" : `\n${all ? block(open) : metLine(open.length, shut.length, met, output)}`,
     aheadLines(why, output),
     startLines(why, shut.length, output),
   ].join("");
+}
+
+function metLine(open: number, shut: number, how: string, { paint, width }: Output): string {
+  const others = shut === 0 ? "" : "other ";
+  const words = open === 1 ? `1 ${others}condition is met` : `${open} ${others}conditions are met`;
+  const lines = wrapLine(`  ${words}${how}`, width ?? Number.POSITIVE_INFINITY);
+  return `${lines.map((line) => paint("dim", line)).join("\n")}\n`;
 }
 
 /** The first words are the task's id, painted after the lines are made: colours take no room. */

@@ -28,6 +28,7 @@ export type TestTerminalOptions = {
   /** Whether a person could press keys. */
   readonly hasKeys?: boolean;
   readonly fetch?: Terminal["fetch"];
+  readonly screen?: Terminal["screen"];
 };
 
 export function testTerminal(options: TestTerminalOptions = {}): TestTerminal {
@@ -51,6 +52,7 @@ export function testTerminal(options: TestTerminalOptions = {}): TestTerminal {
     ...{ width, hasColours, errorsHaveColours: hasColours, isErrorTerminal: true, env, cwd, home },
     now: options.now ?? Date.now,
     fetch: options.fetch ?? verbFetch,
+    screen: options.screen ?? null,
     out: (text) => write("out", text),
     err: (text) => write("err", text),
     readInput: async () => input,

@@ -1,0 +1,131 @@
+/**
+ * The scheduler box, against the picture it was asked for by, and with names that would break a box.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { LineEntry, PriorityName } from "../../protocol/index.ts";
+import { widthOf } from "../shell/text.ts";
+import { barOf } from "./box.ts";
+import { grouped, type SchedulerBox, schedulerBox, seconds } from "./scheduler-box.ts";
+
+const paint = (_: unknown, text: string): string => text;
+const entry = (id: string, ms: number, rank: PriorityName = "normal"): LineEntry => ({
+  ...{ id, ms, class: rank, project: "default" },
+});
+const RUNNING = [
+  entry("exec-001", 2300, "high"),
+  entry("exec-007", 1800, "high"),
+  ...[3100, 2900, 2500, 2100, 1500].map((ms, at) => entry(`exec-00${at + 2}`, ms)),
+  ...[entry("exec-008", 999), entry("exec-009", 400), entry("exec-010", 200)],
+];
+const NEXT = [
+  ...[5200, 4800, 3100].map((ms, at) => entry(`exec-01${at + 1}`, ms)),
+  ...[entry("exec-014", 2000, "low"), entry("exec-015", 599, "low")],
+];
+const BOX: SchedulerBox = {
+  ...{ title: "Scheduler", inFlight: 10, maxInFlight: 10, queued: 5, running: RUNNING, next: NEXT },
+  ...{ completed: 1234, rateLimited: 12, isRateLimited: false, avgWaitMs: 450, avgRunMs: 2300 },
+};
+const drawn = (box: Partial<SchedulerBox>, width: number, height: number): string[] =>
+  schedulerBox({ ...BOX, ...box }, { width, height, paint });
+
+test("it is the box that was asked for", () => {
+  assert.deepEqual(drawn({}, 74, 30), [
+    "┌─ Scheduler ────────────────────────────────────────────────────────────┐",
+    "│ Running: 10/10  Queued: 5  Rate Limited: No                            │",
+    "├────────────────────────────────────────────────────────────────────────┤",
+    "│ [HIGH] exec-001  Running   2.3s                                        │",
+    "│ [HIGH] exec-007  Running   1.8s                                        │",
+    "│ [NORM] exec-002  Running   3.1s                                        │",
+    "│ [NORM] exec-003  Running   2.9s                                        │",
+    "│ [NORM] exec-004  Running   2.5s                                        │",
+    "│ [NORM] exec-005  Running   2.1s                                        │",
+    "│ [NORM] exec-006  Running   1.5s                                        │",
+    "│ [NORM] exec-008  Running   0.9s                                        │",
+    "│ [NORM] exec-009  Running   0.4s                                        │",
+    "│ [NORM] exec-010  Running   0.2s                                        │",
+    "│ ───────────────────────────────────────────────────────────────────────│",
+    "│ [NORM] exec-011  Queued    waiting 5.2s                                │",
+    "│ [NORM] exec-012  Queued    waiting 4.8s                                │",
+    "│ [NORM] exec-013  Queued    waiting 3.1s                                │",
+    "│ [LOW]  exec-014  Queued    waiting 2.0s                                │",
+    "│ [LOW]  exec-015  Queued    waiting 0.5s                                │",
+    "├────────────────────────────────────────────────────────────────────────┤",
+    "│ Stats: 1,234 completed | 12 rate limited | avg wait 0.4s, avg run 2.3s │",
+    "└────────────────────────────────────────────────────────────────────────┘",
+  ]);
+});
+
+test("what does not fit ends in how many more there are, also of those that were not read", () => {
+  const lines = drawn({ inFlight: 300, queued: 4000, isRateLimited: true }, 60, 16);
+  assert.equal(lines.length, 16);
+  assert.ok(lines[1]?.startsWith("│ Running: 300/10  Queued: 4,000  Rate Limited: Yes "));
+  assert.deepEqual(
+    lines.filter((line) => line.includes("more")).map((line) => line.slice(2, -2).trim()),
+    ["… 295 more", "… 3,998 more"],
+  );
+});
+
+test("every height has a box of that height, and those that wait are seen beside any number that run", () => {
+  for (let height = 9; height < 40; height++) {
+    const lines = schedulerBox({ ...BOX, inFlight: 300, queued: 4000 }, { width: 80, height, paint, isFilled: true });
+    assert.equal(lines.length, height);
+    if (height >= 13)
+      assert.ok(
+        lines.some((line) => line.includes("Queued    waiting")),
+        lines.join("\n"),
+      );
+  }
+});
+
+test("an idle scheduler says so, and one that is paused too", () => {
+  const idle = { inFlight: 0, queued: 0, running: [], next: [], paused: true };
+  assert.deepEqual(
+    drawn(idle, 60, 24)
+      .slice(1, 4)
+      .map((line) => line.slice(2, -2).trim()),
+    [
+      "Running: 0/10  Queued: 0  Rate Limited: No  Paused",
+      "────────────────────────────────────────────────────────",
+      "Nothing runs, and nothing waits for its turn.",
+    ],
+  );
+});
+
+test("names with control characters, wide letters or letters from right to left never break the box", () => {
+  const names = [
+    "\u001b[2Jgone",
+    "a\nb\tc",
+    "研究".repeat(30),
+    "שלום־עולם",
+    "مرحبا",
+    "e\u0301".repeat(9),
+    "\u202eevil",
+    "👩‍👩‍👧‍👦",
+  ];
+  for (const width of [40, 56, 80, 160])
+    for (const name of names) {
+      const named = { ...entry(name, 1), project: name, agentId: name, worker: name };
+      const lines = drawn({ title: name, running: [named], next: [named], inFlight: 1, queued: 1 }, width, 20);
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: these must not be there
+      for (const line of lines) assert.doesNotMatch(line, /[\u0000-\u001f\u202e]/);
+      assert.deepEqual(lines.map(widthOf), Array(lines.length).fill(width), lines.join("\n"));
+    }
+});
+
+test("times keep a tenth of a second up to a minute, and numbers have commas", () => {
+  assert.deepEqual([0, 99, 100, 59_999, 60_000, 200_000].map(seconds), [
+    "0.0s",
+    "0.0s",
+    "0.1s",
+    "59.9s",
+    "1m",
+    "3m 20s",
+  ]);
+  assert.deepEqual([0, 999, 1234, 1_234_567].map(grouped), ["0", "999", "1,234", "1,234,567"]);
+});
+
+test("a bar is exactly as wide as it is to be, whatever share it shows", () => {
+  for (const share of [-1, 0, 0.01, 0.5, 0.999, 1, 7, Number.NaN]) assert.equal(widthOf(barOf(share, 10)), 10);
+  assert.equal(barOf(0.5, 4), "██  ");
+});

@@ -1,0 +1,187 @@
+/**
+ * The scheduler box: what is out and for how long, what waits and for how long, and what was done so far.
+ *
+ *     ┌─ Scheduler ──────────────────────────────────────────┐
+ *     │ Running: 10/10  Queued: 5  Rate Limited: No          │
+ *     ├──────────────────────────────────────────────────────┤
+ *     │ [HIGH] exec-001  Running   2.3s                      │
+ *     │ ─────────────────────────────────────────────────────│
+ *     │ [LOW]  exec-014  Queued    waiting 2.0s              │
+ *     ├──────────────────────────────────────────────────────┤
+ *     │ Stats: 1,234 completed | 12 rate limited | avg wait 0.4s, avg run 2.3s
+ *     └──────────────────────────────────────────────────────┘
+ *
+ * Of the two lists as much is shown as there is room for; each ends with how many more there are.
+ */
+import type { GateDetail, LineEntry, LinePart, LineView, PriorityName } from "../../protocol/index.ts";
+import { clipMiddle, type Paint, padEnd, plain, type Tint, widthOf } from "../shell/text.ts";
+import { type BoxLine, boxOf, cell } from "./box.ts";
+import { isRateLimited } from "./fleet-view.ts";
+import { span } from "./time.ts";
+
+export type SchedulerBox = Pick<LinePart, "inFlight" | "maxInFlight" | "queued" | "completed"> &
+  Pick<LinePart, "avgWaitMs" | "avgRunMs" | "running" | "next"> &
+  Pick<LineView, "rateLimited" | "isRateLimited"> & {
+    readonly title: string;
+    readonly paused?: boolean;
+    /** Its lists are only what was looked for: of others it does not say how many there are. */
+    readonly isFiltered?: boolean;
+  };
+
+type BoxSize = {
+  readonly width: number;
+  /** How many lines the whole box may have. */
+  readonly height: number;
+  readonly paint: Paint;
+  /** The id of the row that is marked. */
+  readonly marked?: string | null;
+  /** Filled up with empty lines to its height. */
+  readonly isFilled?: boolean;
+};
+
+/** Edges, head, foot and the lines across. */
+const AROUND = 6;
+const ID_MAX = 36;
+const ID_LEAST = 8;
+/** As wide as `waiting 12.3s` and a little more, so that numbers do not jump. */
+const TIME_WIDTH = 15;
+
+/** The calls of the gates where there are any, else the tasks. */
+export const lineBox = (line: LineView): SchedulerBox => ({
+  title: "Scheduler",
+  rateLimited: line.rateLimited,
+  isRateLimited: line.isRateLimited,
+  paused: line.paused,
+  ...(hasCalls(line) ? line.calls : line.tasks),
+});
+
+export const hasCalls = ({ calls }: LineView): boolean => calls.inFlight + calls.queued + calls.completed > 0;
+
+/** How many lines a box would have that shows all there is. */
+export function wholeHeight({ inFlight, queued, running, next }: SchedulerBox): number {
+  const rows = Math.max(inFlight, running.length) + Math.max(queued, next.length);
+  return AROUND + Math.max(1, rows + (inFlight > 0 && queued > 0 ? 1 : 0));
+}
+
+/** One gate, drawn as the scheduler is. */
+export function gateBox({ id, running, queued, maxConcurrent, stats, calls, ...gate }: GateDetail): SchedulerBox {
+  const of = (state: "running" | "queued"): LineEntry[] =>
+    calls
+      .filter((call) => call.state === state)
+      .map(({ state: _, seconds, ...call }) => ({ ...call, ms: Math.round(seconds * 1000) }));
+  const mean = (sum: number, count: number): number => (count === 0 ? 0 : sum / count);
+  return {
+    title: id,
+    inFlight: running,
+    maxInFlight: maxConcurrent,
+    queued,
+    completed: stats.completed,
+    rateLimited: stats.rateLimited,
+    isRateLimited: isRateLimited(gate),
+    avgWaitMs: mean(stats.waitMs, stats.scheduled),
+    avgRunMs: mean(stats.serviceMs, stats.completed),
+    running: of("running"),
+    next: of("queued"),
+  };
+}
+
+export function schedulerBox(box: SchedulerBox, size: BoxSize): string[] {
+  const { width, height, paint, isFilled = false } = size;
+  const room = Math.max(0, height - AROUND);
+  const rows = rowsOf(box, room, size);
+  const filled = isFilled ? [...rows, ...Array.from({ length: Math.max(0, room - rows.length) }, () => [])] : rows;
+  return boxOf(box.title, [[headOf(box)], filled, [statsOf(box)]], { width, paint });
+}
+
+function headOf({ inFlight, maxInFlight, queued, isRateLimited, paused }: SchedulerBox): BoxLine {
+  return [
+    `Running: ${grouped(inFlight)}/${grouped(maxInFlight)}  Queued: ${grouped(queued)}  Rate Limited: `,
+    isRateLimited ? ["Yes", "red"] : ["No", "green"],
+    ...(paused === true ? (["  ", ["Paused", "yellow"]] as const) : []),
+  ];
+}
+
+function statsOf({ completed, rateLimited, avgWaitMs, avgRunMs }: SchedulerBox): BoxLine {
+  const counts = `${grouped(completed)} completed | ${grouped(rateLimited)} rate limited`;
+  return [`Stats: ${counts} | avg wait ${seconds(avgWaitMs)}, avg run ${seconds(avgRunMs)}`];
+}
+
+/** Which entries stand in the box, the running ones first. */
+export function shownEntries(box: SchedulerBox, height: number): Shown {
+  const room = Math.max(0, height - AROUND);
+  const isFiltered = box.isFiltered === true;
+  const queued = Math.max(isFiltered ? 0 : box.queued, box.next.length);
+  const running = Math.max(isFiltered ? 0 : box.inFlight, box.running.length);
+  const rule = queued === 0 || running === 0 ? 0 : 1;
+  // Those that wait get what the running ones leave, and at least a third.
+  const forQueued = Math.min(queued, Math.max(room - rule - running, Math.floor((room - rule) / 3)));
+  const forRunning = Math.max(0, room - rule - forQueued);
+  return {
+    running: partOf(box.running, running, forRunning),
+    queued: partOf(box.next, queued, forQueued),
+  };
+}
+
+type Part = { readonly entries: readonly LineEntry[]; readonly more: number };
+type Shown = { readonly running: Part; readonly queued: Part };
+
+/** As many as fit; where there are more, the last line says how many. */
+function partOf(entries: readonly LineEntry[], count: number, room: number): Part {
+  if (count <= room && entries.length >= count) return { entries, more: 0 };
+  const shown = entries.slice(0, Math.max(0, Math.min(room - 1, entries.length)));
+  return { entries: shown, more: room <= 0 ? 0 : count - shown.length };
+}
+
+function rowsOf(box: SchedulerBox, room: number, { width, marked }: BoxSize): BoxLine[] {
+  const { running, queued } = shownEntries(box, room + AROUND);
+  const inner = width - 4;
+  const all = [...running.entries, ...queued.entries];
+  const ids = Math.min(
+    Math.max(ID_LEAST, inner - 7 - 2 - 10 - TIME_WIDTH),
+    all.reduce((widest, { id }) => Math.max(widest, Math.min(ID_MAX, widthOf(plain(id)))), ID_LEAST),
+  );
+  const row = (entry: LineEntry, isRunning: boolean): BoxLine =>
+    rowOf(entry, { isRunning, ids, marked: marked ?? null });
+  const more = ({ more: count }: Part): BoxLine[] => (count > 0 ? [[[`… ${grouped(count)} more`, "dim"]]] : []);
+  const first = [...running.entries.map((entry) => row(entry, true)), ...more(running)];
+  const second = [...queued.entries.map((entry) => row(entry, false)), ...more(queued)];
+  if (first.length + second.length === 0 && room > 0)
+    return [[["Nothing runs, and nothing waits for its turn.", "dim"]]];
+  return first.length === 0 || second.length === 0 ? [...first, ...second] : [...first, "rule", ...second];
+}
+
+const CLASSES: Readonly<Record<PriorityName, readonly [word: string, tint: Tint | null]>> = {
+  critical: ["[CRIT]", "red"],
+  high: ["[HIGH]", "yellow"],
+  normal: ["[NORM]", null],
+  low: ["[LOW] ", "dim"],
+};
+
+function rowOf(
+  { id, class: rank, ms, project, agentId, worker, gate, task }: LineEntry,
+  { isRunning, ids, marked }: { readonly isRunning: boolean; readonly ids: number; readonly marked: string | null },
+): BoxLine {
+  const isMarked = id === marked;
+  const time = isRunning ? seconds(ms) : `waiting ${seconds(ms)}`;
+  // Who it is of stands behind, as far as there is room.
+  const whose = [gate ?? agentId, project === "default" ? undefined : project, task, worker && `on ${worker}`];
+  return [
+    CLASSES[rank],
+    isMarked ? ["▸", "bold"] : " ",
+    [padEnd(clipMiddle(plain(id), ids), ids), isMarked ? "bold" : null],
+    "  ",
+    isRunning ? ["Running   ", "cyan"] : "Queued    ",
+    cell(time, TIME_WIDTH),
+    ["  ", null],
+    [whose.filter((part) => part !== undefined && part !== "").join("  "), "dim"],
+  ];
+}
+
+/** `2.3s`, `0.2s`, `3m 20s`. */
+export function seconds(ms: number): string {
+  const tenths = Math.floor(Math.max(0, ms) / 100);
+  return tenths < 600 ? `${(tenths / 10).toFixed(1)}s` : span(ms);
+}
+
+/** `1,234`. */
+export const grouped = (count: number): string => String(count).replaceAll(/\B(?=(\d{3})+(?!\d))/g, ",");

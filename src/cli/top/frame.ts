@@ -1,0 +1,252 @@
+/**
+ * A frame of `drover top`: what is known and what was chosen, as lines of exactly the size of the screen.
+ *
+ * It reads no clock and asks no server, so that a stored frame says whether it still looks as it did.
+ */
+import type { EventJson, LineEntry } from "../../protocol/index.ts";
+import { clip, type Paint, plain, widthOf } from "../shell/text.ts";
+import { type BoxLine, barOf, boxOf, cell, fitted } from "../show/box.ts";
+import { gateState, gateTint, percent } from "../show/fleet-view.ts";
+import {
+  grouped,
+  hasCalls,
+  lineBox,
+  type SchedulerBox,
+  schedulerBox,
+  shownEntries,
+  wholeHeight,
+} from "../show/scheduler-box.ts";
+import { span } from "../show/time.ts";
+import { eventLine } from "../verbs/events.ts";
+import { type Picture, type Size, TABS, type Tab, type View } from "./picture.ts";
+import { filtered, padded, rowsIn, tableLines } from "./tables.ts";
+
+export type FrameParts = {
+  readonly picture: Picture;
+  readonly view: View;
+  readonly size: Size;
+  readonly now: number;
+  readonly url: string;
+  readonly paint: Paint;
+};
+
+/** The bar at the top, and the line of keys. */
+const AROUND = 2;
+/** From here on there is room beside the box. */
+const WIDE = 120;
+/** From here on there is room for calls and tasks. */
+const HIGH = 36;
+const SIDE_MIN = 44;
+const SIDE_MAX = 64;
+const BOX_MAX = 96;
+
+const NAMES: Readonly<Record<Tab, string>> = {
+  scheduler: "Scheduler",
+  tasks: "Tasks",
+  projects: "Projects",
+  workers: "Workers",
+  gates: "Gates",
+  events: "Events",
+};
+
+export function frameOf(parts: FrameParts): string[] {
+  const { size } = parts;
+  const height = Math.max(1, size.rows - AROUND);
+  const body = bodyOf(parts, height).slice(0, height);
+  const filled = [...body, ...Array.from({ length: Math.max(0, height - body.length) }, () => "")];
+  return [barLine(parts), ...filled, footLine(parts)].slice(0, size.rows);
+}
+
+function bodyOf(parts: FrameParts, height: number): string[] {
+  const { view, picture, size, paint } = parts;
+  if (view.panel !== null) return panelOf(view.panel, { width: size.columns, height, paint });
+  if (view.tab === "scheduler") return schedulerTab(parts, height);
+  const lines =
+    view.tab === "events"
+      ? eventLines(parts, height - 2)
+      : tableLines(view.tab, picture, {
+          filter: view.filter,
+          marked: view.marked,
+          now: parts.now,
+          paint,
+          width: size.columns - 4,
+          height: height - 2,
+        });
+  return framed(NAMES[view.tab], lines, { width: size.columns, height, paint });
+}
+
+/** Lines that have colours already, in a box of exactly this size. */
+function framed(
+  title: string,
+  lines: readonly string[],
+  { width, height, paint }: { readonly width: number; readonly height: number; readonly paint: Paint },
+): string[] {
+  const [top = "", bottom = ""] = boxOf(title, [], { width, paint });
+  const edge = paint("dim", "│");
+  const rows = Array.from({ length: Math.max(0, height - 2) }, (_, at) => padded(lines[at] ?? "", width - 4));
+  return [top, ...rows.map((row) => `${edge} ${row} ${edge}`), bottom];
+}
+
+const panelOf = (
+  { title, lines, top }: NonNullable<View["panel"]>,
+  size: { readonly width: number; readonly height: number; readonly paint: Paint },
+): string[] => framed(title, lines.slice(top), size);
+
+// ------------------------------------------------------------------ the scheduler
+
+/** A box as it is drawn: what was read, aged by the time since, and what the filter lets through. */
+function shownBox(box: SchedulerBox, { picture, view, now }: Seen): SchedulerBox {
+  const passed = picture.lost === null ? Math.max(0, now - picture.at) : 0;
+  const shown = (entries: readonly LineEntry[]): LineEntry[] =>
+    filtered(entries, view.filter, (entry) => Object.values(entry).join(" ")).map((entry) => ({
+      ...entry,
+      ms: entry.ms + passed,
+    }));
+  return { ...box, running: shown(box.running), next: shown(box.next), isFiltered: view.filter !== "" };
+}
+type Seen = Pick<FrameParts, "picture" | "view" | "now" | "size">;
+type Placed = { readonly box: SchedulerBox; readonly height: number };
+
+/** The scheduler; on a high screen where it shows calls, below it the tasks. */
+function boxesIn(parts: Seen, height: number): readonly Placed[] {
+  const { line } = parts.picture;
+  const box = shownBox(lineBox(line), parts);
+  if (parts.size.columns < WIDE || height < HIGH || !hasCalls(line)) return [{ box, height }];
+  const tasks = shownBox({ ...lineBox(line), ...line.tasks, title: "Tasks" }, parts);
+  const upper = Math.min(wholeHeight(box), Math.max(Math.floor(height / 2), height - wholeHeight(tasks)));
+  return [
+    { box, height: upper },
+    { box: tasks, height: height - upper },
+  ];
+}
+
+function schedulerTab(parts: FrameParts, height: number): string[] {
+  const { size, paint, view } = parts;
+  const isWide = size.columns >= WIDE;
+  const side = isWide ? Math.max(SIDE_MIN, Math.min(SIDE_MAX, size.columns - BOX_MAX)) : 0;
+  const width = isWide ? size.columns - side - 1 : size.columns;
+  const lines = boxesIn(parts, height).flatMap((placed) =>
+    schedulerBox(placed.box, { width, height: placed.height, paint, marked: view.marked, isFilled: true }),
+  );
+  if (!isWide) return lines;
+  const beside = sideOf(parts, side, height);
+  return lines.map((line, at) => `${line} ${beside[at] ?? ""}`);
+}
+
+/** Projects, gates and workers at a glance, each in as many rows as there are, as far as there is room. */
+function sideOf({ picture, paint, now }: FrameParts, width: number, height: number): string[] {
+  const inner = width - 4;
+  const named = [...(picture.projects ?? []), ...(picture.gates ?? []), ...(picture.workers ?? [])];
+  const longest = named.reduce((most, { id }) => Math.max(most, widthOf(plain(id))), 8);
+  const name = Math.min(longest, inner - 32);
+  const projects = (picture.projects ?? []).map(
+    ({ id, share, target, queued }): BoxLine => [
+      `${cell(id, name)} `,
+      [barOf(share, 8), "cyan"],
+      ` ${percent(share).padStart(5)} of ${percent(target).padEnd(4)} ${grouped(queued).padStart(4)}`,
+    ],
+  );
+  const gates = (picture.gates ?? []).map((gate): BoxLine => {
+    const share = gate.requests === 0 ? 0 : gate.requestsUsed / gate.requests;
+    return [`${cell(gate.id, name)} `, [barOf(share, 8), "cyan"], [` ${gateState(gate, now)}`, gateTint(gate)]];
+  });
+  const workers = (picture.workers ?? []).map(
+    ({ id, inFlight, slots, status }): BoxLine => [
+      `${cell(id, name)} `,
+      [barOf(slots === 0 ? 0 : inFlight / slots, 8), "cyan"],
+      ` ${`${inFlight}/${slots}`.padStart(6)}  `,
+      [status, status === "unreachable" ? "red" : "dim"],
+    ],
+  );
+  const boxes = [
+    { title: "Projects: share of target, queued", rows: projects, none: picture.projects && "none yet" },
+    { title: "Gates: requests in the window", rows: gates, none: picture.gates && "none yet" },
+    { title: "Workers: slots", rows: workers, none: picture.workers && "none is here" },
+  ];
+  let left = height;
+  return boxes.flatMap(({ title, rows, none }, at) => {
+    const isLast = at === boxes.length - 1;
+    const fair = Math.floor(left / (boxes.length - at));
+    const room = Math.max(1, (isLast ? left : fair) - 2);
+    const lines = rows.length === 0 ? [[[none ?? "…", "dim"] as const]] : limited(rows, room);
+    const filled = isLast ? [...lines, ...Array.from({ length: Math.max(0, room - lines.length) }, () => [])] : lines;
+    left -= filled.length + 2;
+    return boxOf(title, [filled], { width, paint });
+  });
+}
+
+const limited = (rows: readonly BoxLine[], room: number): readonly BoxLine[] =>
+  rows.length <= room ? rows : [...rows.slice(0, room - 1), [[`… ${rows.length - room + 1} more`, "dim"]]];
+
+// ------------------------------------------------------------------ events
+
+function eventLines({ picture, view, size, paint }: FrameParts, height: number): string[] {
+  if (picture.eventsRefused !== null) return [plain(picture.eventsRefused)];
+  const all = filtered(picture.events, view.filter, ({ kind, task, payload }) =>
+    [kind, task, JSON.stringify(payload)].join(" "),
+  );
+  if (all.length === 0)
+    return [
+      view.filter === "" ? "Nothing has happened since this began." : `Nothing here has "${plain(view.filter)}".`,
+    ];
+  const lines = all
+    .slice(-height)
+    .flatMap((event, at, shown) => [
+      ...(view.filter === "" ? gapBefore(event, shown[at - 1], paint) : []),
+      eventLine(event, { paint, width: size.columns - 4 }),
+    ]);
+  return lines.slice(-height);
+}
+
+/** More happened than is read: what is left out is said. */
+function gapBefore({ seq }: EventJson, before: EventJson | undefined, paint: Paint): string[] {
+  const gap = before === undefined ? 0 : seq - before.seq - 1;
+  return gap > 0 ? [paint("dim", `         … ${grouped(gap)} more`)] : [];
+}
+
+// ------------------------------------------------------------------ the bar and the keys
+
+function barLine({ view, size, url, paint, picture }: FrameParts): string {
+  const tabs = TABS.flatMap((tab) => [
+    " ",
+    tab === view.tab ? ([`[${NAMES[tab]}]`, "bold"] as const) : ([` ${NAMES[tab]} `, "dim"] as const),
+  ]);
+  const left = TABS.reduce((sum, tab) => sum + NAMES[tab].length + 3, 0);
+  const where = clip(plain(url.replace(/^https?:\/\//, "")), Math.max(0, size.columns - left - 2));
+  const gap = Math.max(1, size.columns - left - widthOf(where) - 1);
+  return fitted([...tabs, " ".repeat(gap), [where, picture.lost === null ? "dim" : "red"]], size.columns, paint);
+}
+
+const KEYS = "q quit  Tab next  / filter  w why  l log  c cancel  r retry  p pause  ? help";
+
+function footLine({ view, size, picture, now, paint }: FrameParts): string {
+  const line = (text: string, tint: "red" | "yellow" | "dim" | "green" | null): string =>
+    fitted([[` ${text}`, tint]], size.columns, paint);
+  if (view.asked !== null) return line(`${view.asked.question} y/n`, "yellow");
+  if (view.isTyping) return line(`/${view.filter}▏  Enter keeps it, Esc clears it`, null);
+  if (picture.lost !== null) {
+    const since = Math.max(0, now - picture.lost.since);
+    return line(`The server is gone for ${span(since)}, trying again: ${picture.lost.why}`, "red");
+  }
+  if (view.said !== null) return line(view.said.text, view.said.isBad ? "red" : "green");
+  if (view.panel !== null) return line("Esc back  ↑↓ scroll  q quit", "dim");
+  return line(view.filter === "" ? KEYS : `filter: ${view.filter}  (/ changes it, Esc clears it)`, "dim");
+}
+
+// ------------------------------------------------------------------ what can be marked
+
+/** The ids on the screen, in their order, and the task behind each, if there is one. */
+export function markable(parts: Seen): readonly Marked[] {
+  const { picture, view, size } = parts;
+  if (view.tab === "events") return [];
+  if (view.tab === "scheduler") {
+    const entries = boxesIn(parts, size.rows - AROUND).flatMap(({ box, height }) => {
+      const { running, queued } = shownEntries(box, height);
+      return [...running.entries, ...queued.entries];
+    });
+    return entries.map(({ id, gate, task }) => ({ id, task: gate === undefined ? id : (task ?? null) }));
+  }
+  const isTask = view.tab === "tasks";
+  return rowsIn(view.tab, picture, view.filter).map(({ id }) => ({ id, task: isTask ? id : null }));
+}
+export type Marked = { readonly id: string; readonly task: string | null };

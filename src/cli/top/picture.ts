@@ -1,0 +1,56 @@
+/**
+ * What `drover top` knows at a moment, and what a person has chosen to look at. The frame is made of these two.
+ */
+import type { EventJson, GateJson, LineView, ProjectView, TaskView, WorkerView } from "../../protocol/index.ts";
+
+export const TABS = ["scheduler", "tasks", "projects", "workers", "gates", "events"] as const;
+export type Tab = (typeof TABS)[number];
+
+/** One look at the server; a list that no tab has needed yet is null. */
+export type Picture = {
+  /** When it was read, by the clock of this machine. */
+  readonly at: number;
+  readonly line: LineView;
+  readonly tasks: readonly TaskView[] | null;
+  readonly projects: readonly ProjectView[] | null;
+  readonly workers: readonly WorkerView[] | null;
+  readonly gates: readonly GateJson[] | null;
+  /** The last ones, the newest last. */
+  readonly events: readonly EventJson[];
+  /** Why there are no events, where they may not be read. */
+  readonly eventsRefused: string | null;
+  /** What is wrong with the connection; null: nothing. */
+  readonly lost: { readonly since: number; readonly why: string } | null;
+};
+
+/** A text over the tab: why, a log, the help. */
+export type Panel = { readonly title: string; readonly lines: readonly string[]; readonly top: number };
+/** What is done once it is answered with y. */
+export type Action =
+  | { readonly kind: "cancel" | "retry" | "why" | "log"; readonly task: string }
+  | { readonly kind: "pause" | "resume"; readonly project: string | null };
+
+export type View = {
+  readonly tab: Tab;
+  readonly filter: string;
+  /** Keys go into the filter. */
+  readonly isTyping: boolean;
+  /** The row that is marked, by its id; null: none yet. */
+  readonly marked: string | null;
+  readonly panel: Panel | null;
+  readonly asked: { readonly question: string; readonly action: Action } | null;
+  /** What came of the last key, in a line. */
+  readonly said: { readonly text: string; readonly isBad: boolean } | null;
+};
+
+export const FIRST_VIEW: View = {
+  tab: "scheduler",
+  filter: "",
+  isTyping: false,
+  marked: null,
+  panel: null,
+  asked: null,
+  said: null,
+};
+
+export type Size = { readonly columns: number; readonly rows: number };

@@ -1,0 +1,161 @@
+/**
+ * `drover top` as a person has it: a real server, a screen, keys; and as a script has it, in a pipe.
+ */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { type Served, served } from "../../../test/kits/cli/served.ts";
+import { type TestScreen, testScreen } from "../../../test/kits/cli/test-screen.ts";
+import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
+import type { LineView } from "../../protocol/index.ts";
+import { runCommandLine } from "../command-line.ts";
+import { verbFetch } from "../shell/terminal.ts";
+import { VERBS } from "../verbs.ts";
+
+describe("drover top", { concurrency: false }, () => {
+  let server: Served;
+  before(async () => {
+    server = await served(["--no-worker"]);
+    for (const id of ["first", "second"]) await server.drover(["submit", "build", "--id", id, "--agent", "ann"]);
+  });
+  after(() => server[Symbol.asyncDispose]());
+
+  type Watched = { readonly screen: TestScreen; readonly ended: Promise<number>; readonly cut: { isOn: boolean } };
+  function watch(columns = 80, rows = 24): Watched {
+    const screen = testScreen(columns, rows);
+    const cut = { isOn: false };
+    const terminal = testTerminal({
+      ...{ screen, width: columns, hasColours: true, cwd: server.directory, env: { DROVER_URL: server.url } },
+      // A server that cannot be reached, and can again.
+      fetch: (url, request) => (cut.isOn ? Promise.reject(new Error("no way there")) : verbFetch(url, request)),
+    });
+    return { screen, cut, ended: runCommandLine(["top"], terminal, VERBS) };
+  }
+
+  test("shows the box, goes through the tabs, and q gives the terminal back", async () => {
+    const { screen, ended } = watch();
+    await screen.shows(/Running: 0\/50 {2}Queued: 2 {2}Rate Limited: No/);
+    assert.equal(screen.lines().length, 24);
+    screen.press("\t");
+    await screen.shows(/\[Tasks\][\s\S]*second +queued/);
+    for (const name of ["Projects", "Workers", "Gates"]) {
+      screen.press("\t");
+      await screen.shows(new RegExp(`\\[${name}\\]`));
+    }
+    screen.press("\u001b[Z");
+    await screen.shows(/\[Workers\]/);
+    screen.press("6");
+    await screen.shows(/\[Events\][\s\S]*task-submitted +second/);
+    screen.press("q");
+    assert.equal(await ended, 0);
+    assert.ok(screen.bytes().includes("\u001b[?1049l"), "the screen that was there before is back");
+  });
+
+  test("keys: filter, why, cancel when it is confirmed, retry, pause, help", async () => {
+    const { screen, ended } = watch();
+    await screen.shows(/first +Queued/);
+    screen.press("w");
+    await screen.shows(/Choose a task first/);
+    screen.press("/");
+    await screen.shows(/Enter keeps it/);
+    screen.press("seq");
+    screen.press("\u007f");
+    await screen.shows(/ \/se▏/);
+    screen.press("\r");
+    await screen.shows(/filter: se/);
+    assert.doesNotMatch(screen.lines().join("\n"), /first/);
+    screen.press("\u001b[B");
+    await screen.shows(/▸second/);
+    screen.press("w");
+    await screen.shows(/─ Why second ─[\s\S]*no worker/);
+    screen.press("\u001b");
+    await screen.shows(/▸second/);
+    screen.press("c");
+    await screen.shows(/Cancel second\? y\/n/);
+    screen.press("n");
+    await screen.shows(/Nothing was done/);
+    screen.press("c");
+    await screen.shows(/Cancel second\? y\/n/);
+    screen.press("y");
+    await screen.shows(/second is cancelled/);
+    screen.press("2");
+    await screen.shows(/second +cancelled/);
+    screen.press("\u001b[B");
+    await screen.shows(/▸ second/);
+    screen.press("r");
+    await screen.shows(/second runs again/);
+    screen.press("l");
+    await screen.shows(/no log|has no attempt|log/i);
+    screen.press("p");
+    await screen.shows(/Pause the whole fleet\?/);
+    screen.press("y");
+    await screen.shows(/The fleet is paused/);
+    screen.press("1");
+    await screen.shows(/Paused/);
+    screen.press("p");
+    await screen.shows(/Go on with the whole fleet\?/);
+    screen.press("y");
+    await screen.shows(/The fleet goes on/);
+    screen.press("?");
+    await screen.shows(/─ Keys ─/);
+    screen.press("\u0003");
+    assert.equal(await ended, 130);
+  });
+
+  test("follows the size of the terminal", async () => {
+    const { screen, ended } = watch();
+    await screen.shows(/first +Queued/);
+    screen.resize(160, 50);
+    await screen.shows(/Workers: slots/);
+    await screen.shows(/^(?:[^\n]*\n){49}[^\n]*\? help/);
+    screen.resize(80, 24);
+    const text = await screen.shows(/^(?:[^\n]*\n){23}[^\n]*\? help[^\n]*$/);
+    assert.doesNotMatch(text, /Workers: slots/);
+    screen.press("q");
+    assert.equal(await ended, 0);
+  });
+
+  test("a server that is gone is said to be, what was seen stays, and when it is back it goes on", async () => {
+    const { screen, ended, cut } = watch();
+    await screen.shows(/first +Queued/);
+    cut.isOn = true;
+    await screen.shows(/The server is gone.*trying again: cannot reach/);
+    assert.match(screen.lines().join("\n"), /first +Queued/);
+    assert.equal((await server.drover(["submit", "build", "--id", "third"])).code, 0);
+    cut.isOn = false;
+    const text = await screen.shows(/third +Queued/);
+    assert.doesNotMatch(text, /The server is gone/);
+    screen.press("q");
+    assert.equal(await ended, 0);
+  });
+
+  test("in a pipe, with --once and with --json it is one look", async () => {
+    const piped = await server.drover(["top"]);
+    assert.equal(piped.code, 0, piped.err);
+    assert.match(piped.out, /^┌─ Scheduler ─+┐\n│ Running: 0\/50 {2}Queued: 3/);
+    assert.ok(piped.out.split("\n").every((line) => line === "" || line.length === 80));
+    const narrow = testTerminal({ width: 60, screen: testScreen(60, 24), env: { DROVER_URL: server.url } });
+    assert.equal((await server.drover(["top", "--once"], { terminal: narrow })).code, 0);
+    assert.match(narrow.shown(), /^┌─ Scheduler ─{46}┐\n/);
+    const { tasks, isRateLimited } = JSON.parse((await server.drover(["top", "--json"])).out) as LineView;
+    assert.deepEqual([tasks.queued, tasks.next.length, isRateLimited], [3, 3, false]);
+  });
+
+  test("without a server it ends with 3, before there is a screen", async () => {
+    for (const args of [["top"], ["top", "--once"], ["top", "--json"]]) {
+      const screen = testScreen(80, 24);
+      const terminal = testTerminal({ screen, env: { DROVER_URL: "http://127.0.0.1:9" } });
+      assert.equal(await runCommandLine(args, terminal, VERBS), 3);
+      assert.equal(screen.bytes(), "");
+    }
+  });
+
+  test("without colours there is no colour on the screen", async () => {
+    const screen = testScreen(80, 24);
+    const terminal = testTerminal({ screen, width: 80, env: { DROVER_URL: server.url } });
+    const ended = runCommandLine(["top"], terminal, VERBS);
+    await screen.shows(/first +Queued/);
+    screen.press("q");
+    await ended;
+    assert.doesNotMatch(screen.bytes().replaceAll("\u001b", "ESC"), /ESC\[\d+m/);
+  });
+});
