@@ -10,6 +10,8 @@ export type TcpProxy = Listening & {
    * place of the answer. Resolves when that has happened.
    */
   loseAnswer(passing?: number): Promise<void>;
+  /** How often something was sent to the server so far. */
+  sent(): number;
   /** From now on nothing passes on the connections that stand, either way, and nobody is told. New ones pass. */
   silence(): void;
 };
@@ -18,6 +20,7 @@ export async function startProxy(port: number): Promise<TcpProxy> {
   const open = new Set<Socket>();
   /** How many answers pass before one is lost. */
   let passing = Number.POSITIVE_INFINITY;
+  let sent = 0;
   let lost = Promise.withResolvers<void>();
   const server = createServer((near) => {
     const far = connect(port, "127.0.0.1");
@@ -31,6 +34,7 @@ export async function startProxy(port: number): Promise<TcpProxy> {
       });
     }
     near.pipe(far);
+    near.on("data", () => sent++);
     far.on("data", (chunk) => {
       if (passing-- > 0) return void near.write(chunk);
       passing = Number.POSITIVE_INFINITY;
@@ -46,6 +50,7 @@ export async function startProxy(port: number): Promise<TcpProxy> {
       lost = Promise.withResolvers();
       return lost.promise;
     },
+    sent: () => sent,
     silence: () => {
       for (const socket of open) {
         socket.unpipe();

@@ -10,7 +10,7 @@
 import { type Clock, ringAfter } from "../../std/index.ts";
 import { type KeyValue, watchOf } from "./answers.ts";
 import type { EtcdClient } from "./client.ts";
-import { EtcdFault } from "./fault.ts";
+import { unlessFault } from "./fault.ts";
 
 /** How often a watch is compared with a read. */
 const COMPARE_MS = 1000;
@@ -131,7 +131,3 @@ export function paused(clock: Clock, ms: number, signal: AbortSignal): Promise<b
 }
 
 const revisionOf = (found: KeyValue | null): number => found?.modRevision ?? 0;
-
-function unlessFault(error: unknown): undefined {
-  if (!(error instanceof EtcdFault)) throw error;
-}

@@ -18,7 +18,7 @@ import {
   wholeOf,
 } from "./answers.ts";
 import { type Ask, createWire, type Wire } from "./exchange.ts";
-import { EtcdFault, isAuthOff, isTokenFault } from "./fault.ts";
+import { EtcdFault, isAuthOff, isTokenFault, unlessFault } from "./fault.ts";
 
 /** How long a member has for an answer, unless the caller says otherwise. */
 const ANSWER_MS = 3000;
@@ -47,9 +47,9 @@ export type Txn = {
 export type Status = {
   readonly version: string;
   readonly dbBytes: number;
+  /** The member's own id, and that of the leader it knows; "0" if it knows none. */
   readonly member: string;
-  /** Whether this member knows of a leader. */
-  readonly hasLeader: boolean;
+  readonly leader: string;
 };
 export type Alarm = { readonly member: string; readonly name: string };
 
@@ -73,12 +73,14 @@ export type EtcdClient = {
   revokeLease(lease: string): Promise<void>;
   /** How many seconds are left of a lease, and how many it was given; null if it is gone. */
   timeToLive(lease: string): Promise<{ readonly left: number; readonly granted: number } | null>;
-  status(endpoint: Endpoint): Promise<Status>;
+  status(endpoint: Endpoint, limits?: Limits): Promise<Status>;
   alarms(): Promise<readonly Alarm[]>;
   /** Changes of one key from a revision on. */
   watch(key: string, fromRevision: number, signal: AbortSignal): Promise<AsyncIterable<unknown>>;
   /** Another member is asked next: this one is silent or knows nothing new. */
   turnAway(): void;
+  /** The member that leads is asked next, if one says that it does: what others are asked to write, they ask of it. */
+  seekLeader(limits?: Limits): Promise<void>;
   close(): void;
 };
 
@@ -88,6 +90,8 @@ export function createClient(address: EtcdAddress): EtcdClient {
   const reading = { isRepeatable: true };
   const range = async (wanted: Range, limits?: Limits): Promise<RangeAnswer> =>
     rangeOf(await call("kv/range", rangeBody(wanted), { ...reading, ...limits }));
+  const status = async (endpoint: Endpoint, limits?: Limits): Promise<Status> =>
+    statusOf(await calls.callAt(endpoint, "maintenance/status", {}, limits));
   return {
     endpoints: address.endpoints,
     range,
@@ -117,7 +121,12 @@ export function createClient(address: EtcdAddress): EtcdClient {
       const left = wholeOf(answer, "TTL");
       return left < 0 ? null : { left, granted: wholeOf(answer, "grantedTTL") };
     },
-    status: async (endpoint) => statusOf(await calls.callAt(endpoint, "maintenance/status", {})),
+    status,
+    seekLeader: async (limits) => {
+      const statuses = await Promise.all(address.endpoints.map((each) => status(each, limits).catch(unlessFault)));
+      const leading = statuses.findIndex((each) => each !== undefined && each.member === each.leader);
+      if (leading >= 0) calls.turnTo(leading);
+    },
     alarms: async () => alarmsOf(await call("maintenance/alarm", { action: "GET" }, reading)),
     watch: (key, fromRevision, signal) => calls.stream("watch", watchBody(key, fromRevision), signal),
     turnAway: calls.turnAway,
@@ -130,6 +139,7 @@ type Calls = {
   callAt(endpoint: Endpoint, path: string, body: object, limits?: Limits): Promise<unknown>;
   stream(path: string, body: object, signal: AbortSignal): Promise<AsyncIterable<unknown>>;
   turnAway(): void;
+  turnTo(index: number): void;
   close(): void;
 };
 
@@ -217,6 +227,9 @@ function createCalls({ endpoints, credentials }: EtcdAddress, wire: Wire): Calls
       return withToken(endpoint, () => wire.stream(askFor(endpoint, path, body, { signal })));
     },
     turnAway: () => turnFrom(currentEndpoint()),
+    turnTo: (index) => {
+      current = index;
+    },
     close: () => {
       closing.abort();
       wire.close();
@@ -275,7 +288,7 @@ function statusOf(answer: unknown): Status {
     version: textOf(answer, "version"),
     dbBytes: wholeOf(answer, "dbSize"),
     member: textOf(header, "member_id"),
-    hasLeader: textOf(answer, "leader", "0") !== "0",
+    leader: textOf(answer, "leader", "0"),
   };
 }
 

@@ -11,6 +11,8 @@ import { sealed } from "../contract/journal-contract.ts";
 import { collect, each, failsWith } from "../contract/vocabulary.ts";
 import type { Journal, SealedBatch } from "../journal/journal.ts";
 import { type Head, LogFailure } from "../log.ts";
+import { readAddress } from "./address.ts";
+import { createClient } from "./client.ts";
 import { openEtcdJournal } from "./journal.ts";
 
 const TTL = seconds(2);
@@ -90,6 +92,23 @@ describe("the journal on three members of etcd", { skip: etcdMissing }, () => {
     assert.match((await ann.describe()).warnings.join(), new RegExp(`${hanging.endpoint} of etcd does not answer`));
     hanging.thaw();
     end.abort();
+  });
+
+  test("who looks for the leading member finds it, and then asks nobody else", async () => {
+    await using etcd = await startEtcd({ members: 3 });
+    const leader = await etcd.leader();
+    const last = [...followersOf(etcd, leader), leader];
+    const proxies = await Promise.all(last.map(({ endpoint }) => startProxy(Number(endpoint.split(":")[1]))));
+    const hosts = proxies.map(({ port }) => `127.0.0.1:${port}`);
+    const client = createClient(readAddress(`etcd://${hosts.join(",")}/leader`));
+    const sent = (): number[] => proxies.map((proxy) => proxy.sent());
+    await client.put("key", Buffer.from("asked of the first"));
+    await client.seekLeader();
+    const [first, second, leading = 0] = sent();
+    for (let count = 0; count < 5; count++) await client.put("key", Buffer.from("asked of the leader"));
+    assert.deepEqual(sent(), [first, second, leading + 5]);
+    client.close();
+    for (const proxy of proxies) await proxy.close();
   });
 
   test("without a majority nothing is appended, and when it is back everything goes on by itself", async () => {

@@ -52,3 +52,8 @@ export const isWrongPassword = (fault: EtcdFault): boolean =>
 
 export const isAuthOff = (fault: EtcdFault): boolean =>
   fault.code === CODE.precondition && /not enabled/.test(fault.message);
+
+/** For whom no answer is an answer: anything but a fault is thrown on. */
+export function unlessFault(error: unknown): undefined {
+  if (!(error instanceof EtcdFault)) throw error;
+}

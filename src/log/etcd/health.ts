@@ -34,7 +34,7 @@ export async function healthOf(client: EtcdClient): Promise<EtcdHealth> {
 
 function warningsOf(status: Status | EtcdFault, name: string): string[] {
   if (status instanceof EtcdFault) return [`the member ${name} of etcd does not answer: ${status.message}`];
-  return status.hasLeader ? [] : [`the member ${name} of etcd knows of no leader`];
+  return status.leader !== "0" ? [] : [`the member ${name} of etcd knows of no leader`];
 }
 
 const ALARMS: Readonly<Record<string, string>> = {

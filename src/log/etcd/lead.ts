@@ -11,7 +11,7 @@ import { LogFailure } from "../log.ts";
 import type { KeyValue } from "./answers.ts";
 import { compareHead, storedHead } from "./appending.ts";
 import type { EtcdClient } from "./client.ts";
-import { EtcdFault } from "./fault.ts";
+import { unlessFault } from "./fault.ts";
 import { type Keys, readLead, writeHead, writeLead } from "./records.ts";
 
 export type LeadInput = {
@@ -68,6 +68,7 @@ type Taken = { readonly epoch: number; readonly lease: string; readonly sentAt: 
 
 function keep({ client, keys, clock, ttlMs }: LeadInput, { epoch, lease, sentAt }: Taken): Lease {
   const limits = { limitMs: Math.ceil(ttlMs / TRIES_PER_LEASE) };
+  void client.seekLeader(limits);
   return keepLease({
     epoch,
     ttlMs,
@@ -75,12 +76,10 @@ function keep({ client, keys, clock, ttlMs }: LeadInput, { epoch, lease, sentAt 
     sentAt,
     renew: async () => {
       const [isAlive, found] = await Promise.all([client.keepAlive(lease, limits), client.get(keys.lead, limits)]);
+      // Whoever appends goes straight to the member that decides.
+      void client.seekLeader(limits);
       return isAlive && found?.lease === lease;
     },
     giveUp: () => client.revokeLease(lease),
   });
-}
-
-function unlessFault(error: unknown): void {
-  if (!(error instanceof EtcdFault)) throw error;
 }
