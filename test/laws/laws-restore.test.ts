@@ -11,13 +11,8 @@ import { evolve } from "../../src/core/evolve.ts";
 import { checkInvariants } from "../../src/core/invariants/invariants.ts";
 import type { Plan } from "../../src/core/model/plan.ts";
 import type { State } from "../../src/core/model/state.ts";
-import {
-  capturedLines,
-  restore,
-  SNAPSHOT_FORMAT,
-  SnapshotUnreadable,
-  snapshotLines,
-} from "../../src/core/snapshot/snapshot.ts";
+import { capturedLines } from "../../src/core/snapshot/captured.ts";
+import { restore, SNAPSHOT_FORMAT, SnapshotUnreadable, snapshotLines } from "../../src/core/snapshot/snapshot.ts";
 import { putPlan } from "../kits/conformance/world.ts";
 import { holds } from "../kits/laws/cases.ts";
 import { diceFrom, history, PLAIN, STARTED_AT } from "../kits/laws/histories.ts";
@@ -61,7 +56,7 @@ test("lines that were captured stay those of their moment, whatever happens befo
     live(seeds, {
       onCommand: (state, { type }) => {
         if (type === "pump" || commands++ !== at) return;
-        captured = capturedLines(state);
+        captured = capturedLines(state, 1000) ?? [];
         expected = bytesOf(state);
       },
     });

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { fifo, itemAt, peek, push, retain, shift, waiting } from "./fifo.ts";
+import { fifo, itemAt, peek, push, retain, shift, toArray, waiting } from "./fifo.ts";
 
 /** So many in, or (negative) so many out. */
 const moves = fc.array(fc.integer({ min: -900, max: 900 }), { maxLength: 20 });
@@ -25,6 +25,7 @@ test("what goes in comes out in the same order, however often it went round the 
         assert.equal(queue.length, naive.length);
         assert.equal(peek(queue), naive[0]);
         assert.deepEqual([...waiting(queue)], naive);
+        assert.deepEqual(toArray(queue), naive);
         assert.deepEqual(
           naive.map((_, index) => itemAt(queue, index)),
           naive,

@@ -45,6 +45,13 @@ export function* waiting<Item>(queue: ReadonlyFifo<Item>): Generator<Item> {
   for (let index = 0; index < queue.length; index++) yield itemAt(queue, index);
 }
 
+/** All that wait, first in first: several times as fast as to walk over them. */
+export function toArray<Item>({ items, head, length }: ReadonlyFifo<Item>): Item[] {
+  const end = head + length;
+  const atFront = Math.max(0, end - items.length);
+  return [...items.slice(head, Math.min(end, items.length)), ...items.slice(0, atFront)] as Item[];
+}
+
 /** Keeps only those for which this holds. */
 export function retain<Item>(queue: Fifo<Item>, isKept: (item: Item) => boolean): void {
   const kept = [...waiting(queue)].filter(isKept);

@@ -101,6 +101,9 @@ test("a table of tasks is a Map in the order of submission, whoever chose the id
       }
       assert.equal(table.size, map.size);
       assert.deepEqual([...table.values()], [...map.values()]);
+      const visited: unknown[] = [];
+      table.each((task) => visited.push(task));
+      assert.deepEqual(visited, [...map.values()]);
     }),
   );
 });

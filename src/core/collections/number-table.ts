@@ -67,6 +67,12 @@ export class NumberTable<Value> {
     for (const { items } of this.blocks.values()) yield* items;
   }
 
+  /** The same values, each given to `visit`: several times as fast, for walks over hundreds of thousands. */
+  each(visit: (value: Value) => void): void {
+    for (const { items } of this.blocks.values())
+      for (let index = 0; index < items.length; index++) visit(items[index] as Value);
+  }
+
   private find(at: number): Block<Value> | undefined {
     if (at !== this.lastKey) {
       this.lastKey = at;

@@ -20,7 +20,7 @@ const NINE = 57;
 
 export type ReadonlyTaskTable<Value extends { readonly seq: number }> = Pick<
   TaskTable<Value>,
-  "size" | "get" | "has" | "values"
+  "size" | "get" | "has" | "values" | "each"
 >;
 
 export class TaskTable<Value extends { readonly seq: number }> {
@@ -70,6 +70,17 @@ export class TaskTable<Value extends { readonly seq: number }> {
       yield value;
     }
     for (; next.done !== true; next = named.next()) yield next.value;
+  }
+
+  /** The same values in the same order, each given to `visit`. */
+  each(visit: (value: Value) => void): void {
+    const named = this.named.values();
+    let next = named.next();
+    this.own.each((value) => {
+      for (; next.done !== true && next.value.seq < value.seq; next = named.next()) visit(next.value);
+      visit(value);
+    });
+    for (; next.done !== true; next = named.next()) visit(next.value);
   }
 }
 

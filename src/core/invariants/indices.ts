@@ -250,7 +250,8 @@ function checkGroupsOfTasks(state: ReadonlyState, complain: Check): void {
       complain(areOwn && part.extra.group === part && part.extra.labels === null, say("is its own"));
       for (const phase of Object.keys(part.counts) as Phase[]) {
         const counted = some.filter((task) => task.phase === phase).length;
-        const isRight = isEndPhase(phase) ? part.counts[phase] >= counted : part.counts[phase] === counted;
+        const gone = part.gone[phase];
+        const isRight = part.counts[phase] === counted + gone && (gone === 0 || isEndPhase(phase));
         complain(isRight, say(`is counted in phase ${phase}`));
       }
       const live = some.filter((task) => !hasEnded(task)).length;

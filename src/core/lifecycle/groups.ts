@@ -34,7 +34,17 @@ export function partFor(group: TaskGroup, { project, agent }: Pick<GroupPart, "p
   const known = group.parts.get(key);
   if (known !== undefined) return known;
   const extra = newExtra();
-  const part: GroupPart = { group, project, agent, counts: noCounts(), live: 0, endedAt: -1, usage: null, extra };
+  const part: GroupPart = {
+    group,
+    project,
+    agent,
+    counts: noCounts(),
+    gone: noCounts(),
+    live: 0,
+    endedAt: -1,
+    usage: null,
+    extra,
+  };
   extra.group = part;
   group.parts.set(key, part);
   return part;
@@ -68,8 +78,10 @@ export function count(part: GroupPart, phase: Phase, by: number): void {
 
 /** The task's record goes. */
 export function leaveGroup(state: State, task: Task): void {
-  const group = task.extra?.group?.group;
-  if (group === undefined) return;
+  const part = task.extra?.group;
+  if (part == null) return;
+  const { group } = part;
+  part.gone[task.phase]++;
   remove(group.tasks, task);
   if (group.tasks.size === 0 && group.plan === null) state.groups.delete(group.id);
 }

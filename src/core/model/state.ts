@@ -132,13 +132,12 @@ export type Links = {
 /** Tasks that have one label, as `key=value`, in the order of submission. */
 export type Label = { readonly text: string; readonly tasks: SortedList<Task> };
 
-/** What an agent has of a group in a project. */
-export type GroupPart = {
+/** What an agent has of a group in a project: by where they are or how they ended, and those whose records are gone. */
+export type GroupPart = Readonly<Record<"counts" | "gone", PhaseCounts>> & {
   readonly group: TaskGroup;
   readonly project: ProjectId;
   readonly agent: AgentId;
-  /** Its tasks by where they are or how they ended, also those whose records are gone; and how many have not ended. */
-  readonly counts: PhaseCounts;
+  /** How many have not ended. */
   live: number;
   /** When the last of them ended; -1 while one has not. */
   endedAt: number;

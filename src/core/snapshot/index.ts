@@ -1,3 +1,4 @@
 /** What other layers may use of this room. */
 
-export { capturedLines, changingLines, restore, restoring, snapshotLines } from "./snapshot.ts";
+export { capturedLines, changingLines } from "./captured.ts";
+export { restore, restoring, snapshotLines } from "./snapshot.ts";

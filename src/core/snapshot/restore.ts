@@ -409,7 +409,10 @@ function loadGroup({ state }: Loading, [, id, createdAt, parts]: format.GroupRow
     const part = partFor(group, { project: project as ProjectId, agent: agent as AgentId });
     part.endedAt = endedAt;
     part.usage = usage === null ? null : usageFrom(usage);
-    for (const [index, end] of format.END_PHASES.entries()) countInGroup(part, end, gone[index] ?? 0);
+    for (const [index, end] of format.END_PHASES.entries()) {
+      part.gone[end] = gone[index] ?? 0;
+      countInGroup(part, end, part.gone[end]);
+    }
   }
 }
 

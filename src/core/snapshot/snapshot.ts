@@ -20,7 +20,6 @@
  */
 
 import { waiting } from "../collections/fifo.ts";
-import { items } from "../collections/sorted-list.ts";
 import { gateFacts } from "../gate/state.ts";
 import type { UsageTotals } from "../model/events.ts";
 import type { End, EndedExtra } from "../model/extra.ts";
@@ -36,7 +35,7 @@ import type {
   ReadonlyTombstone,
   ReadonlyWorker,
 } from "../model/read-only.ts";
-import type { EndedTask, EndPhase } from "../model/state.ts";
+import type { EndedTask } from "../model/state.ts";
 import * as format from "./format.ts";
 import { planRow } from "./plan-rows.ts";
 
@@ -49,47 +48,37 @@ export function* snapshotLines(state: ReadonlyState): Generator<string> {
 }
 
 function* rowsOf(state: ReadonlyState): Generator<format.Row> {
-  yield* rowsAbove(state);
+  const agents: AgentNumbers = new Map();
+  yield* rowsAbove(state, agents);
+  const requirements: RequirementsNumbers = new Map();
+  for (const task of state.tasks.values()) {
+    const known = requirements.size;
+    const number = numberOf(requirements, task.requirements);
+    if (number === known) yield requirementsRow(task.requirements);
+    yield taskRow(state, task, agents.get(task.agent) as number, number);
+  }
+  yield* rowsBehindTasks(state);
   for (const stone of waiting(state.remembered)) yield stoneRow(stone, stone.children, false);
   yield* rowsBelow(state);
 }
 
-/**
- * The same lines, of a state that may change as soon as this returns. What can change is written now. Of tombstones
- * whose time is not up, which may be many, only how many children each has can change, and whether they are due: they
- * are written as they are taken.
- */
-export function capturedLines(state: ReadonlyState): Generator<string> {
-  const above = [...written(rowsAbove(state))];
-  const stones = [...waiting(state.remembered)];
-  const children = new Map<ReadonlyTombstone, number>();
-  for (const stone of stones) if (stone.children > 0) children.set(stone, stone.children);
-  const below = [...written(rowsBelow(state))];
+/** Agents and requirements are named by their number in the file. */
+export type AgentNumbers = Map<ReadonlyAgent, number>;
+export type RequirementsNumbers = Map<ReadonlyRequirements, number>;
 
-  function* lines(): Generator<string> {
-    yield* above;
-    for (const stone of stones) yield JSON.stringify(stoneRow(stone, children.get(stone) ?? 0, false));
-    yield* below;
-  }
-  return closed(lines());
+/** The number they have, or get now. */
+export function numberOf(numbers: RequirementsNumbers, requirements: ReadonlyRequirements): number {
+  const number = numbers.get(requirements) ?? numbers.size;
+  if (number === numbers.size) numbers.set(requirements, number);
+  return number;
 }
 
-/** About how many lines `capturedLines` writes at once. */
-export function changingLines({ tasks, remembered, tombstones, ...state }: ReadonlyState): number {
-  const { permits, loads, fleet, groups, plans, callbacks, schedules, tabs, artifacts, rejected, ledger } = state;
-  const others: readonly { readonly size: number }[] = [
-    ...[permits, loads, fleet.byId, groups, plans, callbacks.wanted, callbacks.due, schedules, tabs, artifacts],
-    ...[rejected, ledger.types.rows, ledger.labels.rows],
-  ];
-  return others.reduce((sum, { size }) => sum + size, tasks.size + tombstones.size - remembered.length);
-}
-
-function* written(rows: Iterable<format.Row>): Generator<string> {
+export function* written(rows: Iterable<format.Row>): Generator<string> {
   for (const row of rows) yield JSON.stringify(row);
 }
 
 /** With the line that says how many went before it. */
-function* closed(lines: Iterable<string>): Generator<string> {
+export function* closed(lines: Iterable<string>): Generator<string> {
   let count = 0;
   for (const line of lines) {
     count++;
@@ -99,13 +88,12 @@ function* closed(lines: Iterable<string>): Generator<string> {
   yield JSON.stringify(end);
 }
 
-/** All that stands above the tombstones whose time is not up. */
-function* rowsAbove(state: ReadonlyState): Generator<format.Row> {
+/** All that stands above the tasks. Agents get their numbers. */
+export function* rowsAbove(state: ReadonlyState, agents: AgentNumbers): Generator<format.Row> {
   const { seq, at, paused, cursor, levels, totals } = state;
   yield ["drover", format.SNAPSHOT_FORMAT, seq, at, paused, cursor, levels.origin, levels.highest, totalsRow(totals)];
   yield ["config", state.base, state.patch];
   yield ["spent", state.spent.facts()];
-  const agents = new Map<ReadonlyAgent, number>();
   for (const project of state.projects.values()) {
     yield projectRow(project);
     for (const agent of byId(project.agents.values())) {
@@ -120,7 +108,10 @@ function* rowsAbove(state: ReadonlyState): Generator<format.Row> {
   for (const tab of byId(state.tabs.values())) yield ["tab", tab.id, tab.seq, tab.ownerlessSince];
   for (const group of byId(state.groups.values())) yield groupRow(group);
   for (const plan of byId(state.plans.values())) yield planRow(plan);
-  yield* taskRows(state, agents);
+}
+
+/** What stands between the tasks and the tombstones whose time is not up. */
+export function* rowsBehindTasks(state: ReadonlyState): Generator<format.Row> {
   // By facts, not by the order in a table, which may hang on what is no longer there.
   for (const worker of state.fleet.order) for (const attempt of worker.attempts.inOrder()) yield attemptRow(attempt);
   for (const { hold } of state.projects.values()) if (hold !== null) yield ["hold", hold.task.seq, hold.worker.id];
@@ -129,7 +120,7 @@ function* rowsAbove(state: ReadonlyState): Generator<format.Row> {
   }
 }
 
-function* rowsBelow(state: ReadonlyState): Generator<format.Row> {
+export function* rowsBelow(state: ReadonlyState): Generator<format.Row> {
   if (state.tombstones.size > state.remembered.length)
     for (const stone of byId(dueStones(state))) yield stoneRow(stone, stone.children, true);
   const { nodes, leader } = state.cluster;
@@ -192,20 +183,7 @@ function workerRow(worker: ReadonlyWorker): format.WorkerRow {
   ];
 }
 
-function* taskRows(state: ReadonlyState, agents: ReadonlyMap<ReadonlyAgent, number>): Generator<format.Row> {
-  const numbers = new Map<ReadonlyRequirements, number>();
-  for (const task of state.tasks.values()) {
-    let number = numbers.get(task.requirements);
-    if (number === undefined) {
-      number = numbers.size;
-      numbers.set(task.requirements, number);
-      yield requirementsRow(task.requirements);
-    }
-    yield taskRow(state, task, agents.get(task.agent) as number, number);
-  }
-}
-
-function requirementsRow(requirements: ReadonlyRequirements): format.RequirementsRow {
+export function requirementsRow(requirements: ReadonlyRequirements): format.RequirementsRow {
   const { type, capabilities, cpu, memory, provider, locks, zone, tab } = requirements;
   const { maxAttempts, timeoutMs, onDependencyFailure, prioritised, onLoss, action } = requirements;
   return [
@@ -214,7 +192,14 @@ function requirementsRow(requirements: ReadonlyRequirements): format.Requirement
   ];
 }
 
-function taskRow(state: ReadonlyState, task: ReadonlyTask, agent: number, requirements: number): format.TaskRow {
+/** What is told of a task only if it is not as most are. */
+export type MoreFacts = Pick<
+  ReadonlyTask,
+  | ("paused" | "ownFailures" | "losses" | "attempts" | "restUntil" | "deadline" | "lastWorker" | "startedAt")
+  | ("pin" | "timers" | "end" | "requeues" | "throttles")
+>;
+
+export function taskRow(state: ReadonlyState, task: ReadonlyTask, agent: number, requirements: number): format.TaskRow {
   const { id, seq, bodyHash, createdAt, depth, priority, iteration, estimate, runnableAt, lastSeq } = task;
   const phase = format.PHASES.indexOf(task.phase);
   const links = linksRow(state, task);
@@ -243,7 +228,8 @@ function taskRow(state: ReadonlyState, task: ReadonlyTask, agent: number, requir
       ];
 }
 
-const isPlain = (task: ReadonlyTask): boolean =>
+/** Of which little is told: it has not started. */
+export const isPlain = (task: ReadonlyTask): boolean =>
   !task.paused &&
   task.attempts === 0 &&
   task.ownFailures === 0 &&
@@ -253,7 +239,7 @@ const isPlain = (task: ReadonlyTask): boolean =>
   task.pin === null &&
   task.end === null;
 
-function moreOf(task: ReadonlyTask, links: format.LinksRow | null, extra: format.ExtraRow | null): format.TaskMore {
+export function moreOf(task: MoreFacts, links: format.LinksRow | null, extra: format.ExtraRow | null): format.TaskMore {
   const { paused, ownFailures, losses, attempts, restUntil, deadline, lastWorker, startedAt, pin, end } = task;
   const pinUntil = task.timers?.find((timer) => timer.kind === "pin")?.at ?? -1;
   const how = end === null ? null : endRow(end);
@@ -264,7 +250,7 @@ function moreOf(task: ReadonlyTask, links: format.LinksRow | null, extra: format
 }
 
 /** Null also where it is there and holds nothing. */
-function extraRow(extra: ReadonlyExtra): format.ExtraRow | null {
+export function extraRow(extra: ReadonlyExtra): format.ExtraRow | null {
   const { labels, growth, wait } = extra;
   if (Object.values(extra).every((one) => one === null)) return null;
   return {
@@ -291,17 +277,11 @@ const usageRow = ({ inputTokens, outputTokens, cachedTokens, cost }: UsageTotals
 ];
 
 /** Of those whose records are there, the group is counted again. */
-function groupRow({ id, createdAt, tasks, parts }: ReadonlyTaskGroup): format.GroupRow {
-  const here = new Map([...parts.values()].map((part) => [part, format.END_PHASES.map(() => 0)]));
-  for (const { extra, phase } of items(tasks)) {
-    const index = format.END_PHASES.indexOf(phase as EndPhase);
-    const mine = extra?.group == null ? undefined : here.get(extra.group);
-    if (mine !== undefined && index >= 0) mine[index] = (mine[index] as number) + 1;
-  }
+function groupRow({ id, createdAt, parts }: ReadonlyTaskGroup): format.GroupRow {
   const sorted = [...parts].sort(([left], [right]) => (left < right ? -1 : 1));
-  const rows = sorted.map(([, part]): format.GroupPartRow => {
-    const gone = format.END_PHASES.map((end, index) => part.counts[end] - (here.get(part)?.[index] ?? 0));
-    return [part.project, part.agent, part.endedAt, gone, part.usage === null ? null : usageRow(part.usage)];
+  const rows = sorted.map(([, { project, agent, endedAt, gone, usage }]): format.GroupPartRow => {
+    const counts = format.END_PHASES.map((end) => gone[end]);
+    return [project, agent, endedAt, counts, usage === null ? null : usageRow(usage)];
   });
   return ["group", id, createdAt, rows];
 }
@@ -371,7 +351,7 @@ function attemptRow(attempt: ReadonlyAttempt): format.AttemptRow {
   ];
 }
 
-function stoneRow(stone: ReadonlyTombstone, children: number, due: boolean): format.StoneRow {
+export function stoneRow(stone: ReadonlyTombstone, children: number, due: boolean): format.StoneRow {
   const { id, bodyHash, phase, depth, priority, parent, createdAt, endedAt, seq, endSeq, lastWorker } = stone;
   const code = format.PHASES.indexOf(phase);
   // Spelled out: this runs a million times.

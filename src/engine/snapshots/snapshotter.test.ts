@@ -8,11 +8,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { encodeEvent } from "../../../test/kits/encode-event.ts";
+import { bytesOf } from "../../../test/kits/laws/live.ts";
 import { fewTurns } from "../../../test/kits/waits.ts";
 import { instant, seq } from "../../core/base/brand.ts";
 import { DEFAULT_CONFIG } from "../../core/config/config.ts";
 import type { State } from "../../core/model/index.ts";
+import { changingLines } from "../../core/snapshot/index.ts";
 import { createMemoryLog } from "../../log/memory/memory-log.ts";
+import { createTestDrover } from "../../testing/index.ts";
 import { openDrover } from "../drover.ts";
 import { recover } from "../writer/recovery.ts";
 import { createSnapshotter, fileInProgress, type Snapshotter } from "./snapshotter.ts";
@@ -63,6 +66,54 @@ test("a small state is written as the engine holds it, a large one as the log te
   }
   assert.equal(written[0], written[1]);
   assert.match(written[0] ?? "", /^\["drover",/);
+});
+
+test("what has more ties than may be written at once is made by replay, in equal bytes", async () => {
+  for (const changingMax of [1, 100]) {
+    const log = createMemoryLog();
+    const { drover } = await createTestDrover({ log });
+    await drover.submit({ id: "root", agentId: "ann", action: "x" });
+    for (const id of ["a", "b"]) await drover.submit({ id, agentId: "ann", action: "x", needs: ["root"] });
+    const { state } = await recover(log);
+    let reads = 0;
+    const read: typeof log.read = (after, more) => {
+      if (more?.bytesMax === undefined) reads++;
+      return log.read(after, more);
+    };
+    const snapshots = createSnapshotter({
+      ...{ onPruned: () => {}, onFailure: () => {}, changingMax, log: { ...log, read }, writer: writerOf(state) },
+      ...{ lastSeq: seq(0), config: () => config },
+    });
+    await snapshots.make();
+    assert.equal(reads, changingMax === 1 ? 1 : 0);
+    assert.deepEqual(bytesOf((await recover(log)).state), bytesOf(state));
+  }
+});
+
+test("the next snapshot of a state that is not small waits for two events a line", async () => {
+  const log = createMemoryLog();
+  const { drover } = await createTestDrover({ log });
+  for (let count = 0; count < 20; count++) await drover.submit({ agentId: "ann", action: "x" });
+  const { written, noted } = changingLines(drover.state);
+  for (const [changingMax, expected] of [
+    [10, 2 * (written + noted)],
+    [100, 5],
+  ] as const) {
+    let begunAt = 0;
+    let at = 0;
+    const checkpoints: typeof log.checkpoints = () => {
+      begunAt = at;
+      return log.checkpoints();
+    };
+    const snapshots = createSnapshotter({
+      ...{ onPruned: () => {}, onFailure: () => {}, changingMax, log: { ...log, checkpoints } },
+      ...{ lastSeq: seq(0), config: () => ({ ...config, log: { ...config.log, snapshotEvery: 5 } }) },
+      writer: writerOf(drover.state),
+    });
+    while (begunAt === 0 && at < 500) snapshots.onCommitted(seq(++at));
+    await snapshots.stop();
+    assert.equal(begunAt, expected);
+  }
 });
 
 test("a snapshot of much is put off for as long as four are due", async () => {

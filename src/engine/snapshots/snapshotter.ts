@@ -1,13 +1,15 @@
 /**
  * Snapshots without a pause.
  *
- * A snapshot is made every `log.snapshotEvery` events. Where little can change, be there ever so many tombstones, the
- * engine writes what it holds: in one step of some milliseconds all that can change, and the rest a little at a time.
- * It is stored once the events it rests on are. A large state would hold up the engine for too long, so of that one a
- * thread does what a restart would do: it reads the last snapshot and the events behind it from the log and writes the
- * state it arrives at, and the engine's own thread only copies the finished file into its place. That costs as much as
- * it cost to apply those events, so it is put off for a while: what is much under a load may be little behind it. A log
- * that is only in memory is read in this thread.
+ * A snapshot is made every `log.snapshotEvery` events, and of a large state later, after two events for each of its
+ * lines: so all snapshots together cost a constant part of what the events cost, and a restart does again at most
+ * about twice what it has to load. Up to a size the engine writes what it holds: in one step of some milliseconds it
+ * notes what can change (core/snapshot/captured.ts), and the rest is written a little at a time. It is stored once the
+ * events it rests on are. A larger state, or one with many ties, would hold up the engine for too long, so of that one
+ * a thread does what a restart would do: it reads the last snapshot and the events behind it from the log and writes
+ * the state it arrives at, and the engine's own thread only copies the finished file into its place. That costs as much
+ * as it cost to apply those events, so it is put off for a while: what is much under a load may be little behind it. A
+ * log that is only in memory is read in this thread.
  *
  * What is older than `log.retain` is then pruned, except payloads that live tasks still need.
  * One that fails is tried again after as many events more, not at the next commit: it would fail again.
@@ -29,13 +31,16 @@ import type { Writer } from "../writer/writer.ts";
 export const fileInProgress = (at: number): string => `snapshot-in-progress-${at}.tmp`;
 const IN_PROGRESS = /^snapshot-in-progress-\d+\.tmp$/;
 
-/** What the engine writes at once, at most: about ten milliseconds' worth. A tombstone that is only noted is cheap. */
+/** What the engine writes at once, and what it only notes, at most: about ten milliseconds' worth of each. */
 const CHANGING_MAX = 10_000;
 const NOTED_MAX = 250_000;
+/** Events that are waited for, for each line that a snapshot will have, where it is no small one. */
+const EVENTS_PER_LINE = 2;
 /** A state that is large when a snapshot is due may be small soon: so many times as many events are waited for that. */
 const LATE = 4;
 
 type Made = { readonly seq: Seq; readonly keep: readonly Seq[] };
+type Captured = { readonly made: Made; readonly chunks: Iterable<Uint8Array> };
 /** What the thread answers; no file if there was nothing new. */
 export type SnapshotDone = Made & { readonly hash: string; readonly file: string };
 export type Snapshotter = {
@@ -64,6 +69,8 @@ export function createSnapshotter(deps: {
   let last: number = deps.lastSeq;
   let stored: number = deps.lastSeq;
   let seen: number = deps.lastSeq;
+  /** More tasks than may be written at once had ties when they were last looked at. */
+  let isTied = false;
   let busy: Promise<Seq> | null = null;
   let worker: Worker | null = null;
   /** Whether a caller asked for the one that is being made. */
@@ -81,20 +88,39 @@ export function createSnapshotter(deps: {
     return made.seq;
   }
 
-  const isSmall = (): boolean => changingLines(state) <= changingMax && state.remembered.length <= NOTED_MAX;
+  function isSmall(): boolean {
+    if (state.tasks.size <= changingMax) isTied = false;
+    const { written, noted } = changingLines(state);
+    return !isTied && written <= changingMax && noted <= NOTED_MAX;
+  }
+
+  /** How many events after the last a snapshot is due: what all of them cost stays in proportion to what happens. */
+  function dueAfter(): number {
+    const { written, noted } = changingLines(state);
+    const { snapshotEvery } = config().log;
+    return written + noted <= changingMax
+      ? snapshotEvery
+      : Math.max(snapshotEvery, EVENTS_PER_LINE * (written + noted));
+  }
 
   function madeOf(before: Seq): Promise<Made> {
-    if (isSmall()) return ofOwn(before);
+    const captured = isSmall() ? capture(before) : null;
+    if (captured !== null) return ofOwn(captured);
     return directory === null ? byReplay(before) : inThread(directory, before);
   }
 
-  async function ofOwn(before: Seq): Promise<Made> {
+  /** Null if it would take too long, which is known only now. */
+  function capture(before: Seq): Captured | null {
     const at = seq(state.seq);
-    const keep = neededPayloads(state, before);
-    const chunks = at > stored ? capturedChunks(state) : null;
+    const chunks = at > stored ? capturedChunks(state, changingMax) : [];
+    isTied = chunks === null;
+    return chunks === null ? null : { made: { seq: at, keep: neededPayloads(state, before) }, chunks };
+  }
+
+  async function ofOwn({ made, chunks }: Captured): Promise<Made> {
     await settled();
-    if (chunks !== null) await log.saveSnapshot({ seq: at, hash: await hashAt(log, at), chunks });
-    return { seq: at, keep };
+    if (made.seq > stored) await log.saveSnapshot({ seq: made.seq, hash: await hashAt(log, made.seq), chunks });
+    return made;
   }
 
   async function byReplay(before: Seq): Promise<Made> {
@@ -138,9 +164,10 @@ export function createSnapshotter(deps: {
     make,
     onCommitted(committed) {
       seen = committed;
-      const { snapshotEvery } = config().log;
-      if (stopped || busy !== null || committed - last < snapshotEvery) return;
-      if (committed - last < LATE * snapshotEvery && !isSmall()) return;
+      // Looked at again only once it may be due: this is asked for every batch.
+      if (stopped || busy !== null || committed - last < config().log.snapshotEvery) return;
+      const due = dueAfter();
+      if (committed - last < due || (committed - last < LATE * due && !isSmall())) return;
       begin().catch((error) => {
         last = seen;
         if (!stopped) deps.onFailure(error);
@@ -208,8 +235,9 @@ export function neededPayloads(state: State, before: number): Seq[] {
   const need = (...seqs: readonly (number | null)[]): void => {
     for (const at of seqs) if (at !== null && at <= before) needed.add(seq(at));
   };
-  for (const { seq: at, end, extra } of state.tasks.values())
+  state.tasks.each(({ seq: at, end, extra }) => {
     need(at, end?.resultSeq ?? null, extra?.wait?.answer?.seq ?? null);
+  });
   for (const { ended } of state.callbacks.due.values()) if (ended !== null) need(ended.seq, ended.end.resultSeq);
   for (const plan of state.plans.values()) need(plan.seq);
   return [...needed];

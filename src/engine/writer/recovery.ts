@@ -82,8 +82,10 @@ function* toChunks(lines: Iterable<string>, bytes: number): Generator<Uint8Array
 
 export const snapshotChunks = (state: State): Generator<Uint8Array> => toChunks(snapshotLines(state), CHUNK_BYTES);
 /** The same of a state that may change as soon as this returns, a few at a time: about half a millisecond's worth. */
-export const capturedChunks = (state: State): Generator<Uint8Array> =>
-  toChunks(capturedLines(state), CAPTURED_CHUNK_BYTES);
+export function capturedChunks(state: State, tiedMax: number): Generator<Uint8Array> | null {
+  const lines = capturedLines(state, tiedMax);
+  return lines === null ? null : toChunks(lines, CAPTURED_CHUNK_BYTES);
+}
 
 /** All lines of a snapshot. Chunks may cut a line, even a character, anywhere. */
 async function readLines(chunks: AsyncIterable<Uint8Array>): Promise<string[]> {
