@@ -74,7 +74,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     "invariants",
     "standalone",
   ],
-  log: [".", "format", "integrity", "memory", "journal", "etcd", "sqlite", "shared", "contract"],
+  log: [".", "format", "integrity", "memory", "journal", "etcd", "postgres", "sqlite", "shared", "contract"],
   protocol: ["wire", "generated", "schema", "shapes", "calls", "settings", "."],
   plan: ["work", "."],
   engine: [

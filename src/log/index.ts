@@ -13,3 +13,4 @@ export type {
   VerifyReport,
 } from "./log.ts";
 export { corruptAt, LogFailure } from "./log.ts";
+export { openJournal, openLogByUrl, placeOf } from "./shared/by-url.ts";

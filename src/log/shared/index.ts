@@ -1,3 +1,11 @@
 /** What other layers may use of this room. */
 
+export {
+  type LogPlace,
+  type OpenJournalOptions,
+  type OpenLogOptions,
+  openJournal,
+  openLogByUrl,
+  placeOf,
+} from "./by-url.ts";
 export { openSharedLog, type SharedLog, type SharedLogOptions } from "./shared-log.ts";

@@ -17,13 +17,13 @@ import { type Clock, realClock } from "../../std/index.ts";
 import { checkAppend, unpackRow } from "../format/batch-row.ts";
 import { fromHex } from "../format/chain.ts";
 import type { Journal, SealedBatch } from "../journal/journal.ts";
+import { type Patience, untilAnswered } from "../journal/patience.ts";
 import type { AppendResult, Batch, Head, Lead, Log, ReadBatch } from "../log.ts";
 import { closedFailure, LogFailure } from "../log.ts";
 import type { HashedBatch } from "../sqlite/sealed-batches.ts";
 import { createSqliteLog, packedForThread } from "../sqlite/sqlite-log.ts";
 import { type StoreThread, startStoreThread } from "../sqlite/thread-client.ts";
 import { bringUp, createFollowing, type Following } from "./following.ts";
-import { type Patience, untilAnswered } from "./patience.ts";
 import { createTail, type Tail } from "./tail.ts";
 
 export type SharedLogOptions = {

@@ -1,0 +1,3 @@
+/** What other layers may use of this room. */
+
+export { openPostgresJournal, type PostgresJournalOptions } from "./journal.ts";
