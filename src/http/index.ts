@@ -16,6 +16,8 @@ export { type BodyLimits, readBody } from "./request-body.ts";
 export { createRequestCheck, type RequestCheck } from "./request-check.ts";
 export { createRequestTurns, type PipelineLimits } from "./request-turn.ts";
 export {
+  AnswerText,
+  asText,
   cutOffSilent,
   headersOf,
   JSON_TYPE,

@@ -11,6 +11,7 @@ import { badField, isRecord, type Refusal, type Result } from "../core/base/inde
 import { refused } from "../engine/base/index.ts";
 import {
   type Access,
+  AnswerText,
   type BodyLimits,
   type Caller,
   createTurnstile,
@@ -191,11 +192,13 @@ function senderOf(call: Call, parts: CallParts): (exchange: Underway, answer: un
   return (exchange, answer) => {
     // A stream beats all the time, so one that is silent has no reader any more.
     if (answer === ANSWERED) return cutOffSilent(exchange.response, parts.silenceMs);
-    const body = isText || Buffer.isBuffer(answer) ? (answer as string | Buffer) : JSON.stringify(answer);
+    const body = isText || Buffer.isBuffer(answer) ? (answer as string | Buffer) : textOf(answer);
     const headers = exchange.headers.length === 0 ? always : always.concat(exchange.headers);
     sendAnswer(parts, exchange, { status, body, headers }, onAnswered);
   };
 }
+
+const textOf = (answer: unknown): string => (answer instanceof AnswerText ? answer.text : JSON.stringify(answer));
 
 /** Who speaks for one agent need not say for which: of a task, of a batch, or of the task of a schedule. */
 export function withAgent({ operationId }: Call, { agentId }: Caller, body: unknown): unknown {

@@ -8,7 +8,7 @@
  */
 import type { TaskId } from "../core/base/index.ts";
 import { hasEnded } from "../core/model/index.ts";
-import { isScoped } from "../http/index.ts";
+import { asText, isScoped } from "../http/index.ts";
 import { type BulkItem, WAIT_MS_DEFAULT } from "../protocol/index.ts";
 import { checkTask } from "./access/token-scope.ts";
 import { type BulkParts, refusalOf } from "./bulk.ts";
@@ -45,7 +45,7 @@ export function waitAnyHandler(deps: Deps, parts: WaitAnyParts): Handlers<"waitA
         if (size > ANSWER_MAX && texts.length > 0) break;
         texts.push(text);
       }
-      return Buffer.from(`{"answers":[${texts.join(",")}]}`) as never;
+      return asText(`{"answers":[${texts.join(",")}]}`);
     },
   };
 }

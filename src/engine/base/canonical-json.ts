@@ -105,6 +105,9 @@ function spelledText(value: string): string | null {
   return value.isWellFormed() ? JSON.stringify(value) : null;
 }
 
+/** Any text as it stands in JSON. */
+export const quoted = (text: string): string => (TO_ESCAPE.test(text) ? JSON.stringify(text) : `"${text}"`);
+
 function spelledList(list: readonly unknown[], depth: number): string | null {
   if (list.length === 0) return "[]";
   let text = "";

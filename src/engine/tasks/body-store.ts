@@ -11,7 +11,7 @@ import type { Seq } from "../../core/base/index.ts";
 import { NumberTable } from "../../core/collections/index.ts";
 import { decodeEvent, hashOfPayload, payloadHashOf } from "../../log/format/index.ts";
 import { type Log, LogFailure, type LogRecord } from "../../log/index.ts";
-import type { PlainBody } from "./task-body.ts";
+import type { PlainBody, ShownBody } from "./task-body.ts";
 
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
 const ENTRY_OVERHEAD = 200;
@@ -26,9 +26,9 @@ const placeOf = (seq: number): number => Math.imul(seq, SPREAD) >>> (32 - RELEAS
 const decoder = new TextDecoder();
 
 /** A text, and what it says where that is known and no caller has it yet: one that has it may change it. */
-export type KeptBody = { readonly text: string; plain: PlainBody | null };
+export type KeptBody = { readonly text: string; plain: PlainBody | null; readonly shown: ShownBody | null };
 export type BodyStore = {
-  keep(seq: number, text: string, plain: PlainBody | null): void;
+  keep(seq: number, text: string, plain: PlainBody | null, shown?: ShownBody | null): void;
   /** The task has ended: its body is the first to go when room is needed. */
   release(seq: number): void;
   /** The result of a task that has just ended. */
@@ -89,8 +89,8 @@ export function createBodyStore(log: Log): BodyStore {
   }
 
   return {
-    keep(seq, text, plain) {
-      const entry = { text, plain };
+    keep(seq, text, plain, shown = null) {
+      const entry = { text, plain, shown };
       const size = sizeOf(entry);
       if (releasedSize > 0 && keptSize + releasedSize + size > KEPT_BYTES_MAX) dropReleased();
       // Too much all the same: this one is read back when its turn comes. What was submitted first is started first.
@@ -106,7 +106,7 @@ export function createBodyStore(log: Log): BodyStore {
       putReleased(seq, entry, size);
     },
     keepResult(seq, text) {
-      const entry = { text, plain: null };
+      const entry = { text, plain: null, shown: null };
       const size = sizeOf(entry);
       if (keptSize + releasedSize + size <= KEPT_BYTES_MAX) putReleased(seq, entry, size);
     },

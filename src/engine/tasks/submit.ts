@@ -63,11 +63,11 @@ const decideNow = (
 /** The task that a submit was decided to be; the body of a new one is kept at hand. */
 function takeIn(
   { writer, bodies }: SubmitParts,
-  { text, plain }: ReadTask,
+  { text, plain, shown }: ReadTask,
   { id, repeated }: Decision,
 ): Task | undefined {
   const task = writer.state.tasks.get(id as TaskId);
-  if (task !== undefined && repeated !== true && !hasEnded(task)) bodies.keep(task.seq, text, plain);
+  if (task !== undefined && repeated !== true && !hasEnded(task)) bodies.keep(task.seq, text, plain, shown);
   return task;
 }
 

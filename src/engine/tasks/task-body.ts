@@ -21,6 +21,7 @@ import {
 import { priority } from "../../core/config/index.ts";
 import { actionName } from "../../core/fleet/index.ts";
 import type { Submission } from "../../core/model/index.ts";
+import { bringsCall } from "../../plan/index.ts";
 import type { AnyParams, ApprovalView, CurrentRound, Inputs, PriorityName, TaskBody } from "../../protocol/index.ts";
 import * as s from "../../protocol/schema/index.ts";
 import { Checked } from "../../protocol/schema/index.ts";
@@ -52,8 +53,18 @@ export class ScheduledBody {
 const SCHEDULED_ID = /^sch_.+_\d{8}T\d{6}Z$/;
 
 /** `plain` is what parsing the text would give, where that is known without it: in a body without lists and objects. */
-export type ReadTask = { readonly submission: Submission; readonly text: string; readonly plain: PlainBody | null };
+export type ReadTask = {
+  readonly submission: Submission;
+  readonly text: string;
+  readonly plain: PlainBody | null;
+  readonly shown: ShownBody | null;
+};
 export type PlainBody = Record<string, unknown>;
+/**
+ * Where in its text a body has its id, which alone is not shown to a worker, and whether it names its project. Null for
+ * a body of which more is shown otherwise than it was given.
+ */
+export type ShownBody = { readonly idFrom: number; readonly idTo: number; readonly hasProject: boolean };
 
 const AN_INSTANT = "an instant: RFC 3339 text such as 2026-01-31T12:00:00Z, or whole milliseconds since 1970";
 /** An instant as a program gives it. */
@@ -137,6 +148,9 @@ class Reading {
   raw: unknown[] | null = null;
   /** Whether all values are text, numbers, true and false. */
   isPlain = true;
+  /** Where its id stands in its text. */
+  idFrom = 0;
+  idTo = 0;
 
   constructor(shared: Reading | null) {
     this.values = shared === null ? NOTHING.slice() : shared.values.slice();
@@ -158,6 +172,7 @@ class Reading {
     this.more = shared.more;
     this.raw = null;
     this.isPlain = true;
+    this.idFrom = this.idTo = 0;
   }
 }
 /** The index of the first field in a set that is not empty. */
@@ -189,7 +204,7 @@ function readBody(body: unknown, fields: FieldTable, isScheduled = false): ReadT
   const size = sizeOf(text, since);
   if (size > BODY_BYTES_MAX)
     throw badInput("(body)", `${size} bytes`, `at most ${BODY_BYTES_MAX} bytes; put more into an artifact`);
-  return { submission: toSubmission(values, text, size), text, plain: plainOf(reading) };
+  return { submission: toSubmission(values, text, size), text, plain: plainOf(reading), shown: shownOf(reading) };
 }
 
 function missingIn(values: readonly unknown[]): Refusal | null {
@@ -230,7 +245,7 @@ export function itemReader({ agentId, project, callbackUrl }: SharedFields, isFr
     const text = isRead && (id === undefined || !SCHEDULED_ID.test(id)) ? textOf(reading) : null;
     const size = text === null ? 0 : sizeOf(text, since);
     if (text === null || size > BODY_BYTES_MAX) return readBody({ ...said, ...item, agentId }, fields);
-    return { submission: toSubmission(values, text, size), text, plain: plainOf(reading) };
+    return { submission: toSubmission(values, text, size), text, plain: plainOf(reading), shown: shownOf(reading) };
   };
 }
 
@@ -257,11 +272,17 @@ function readFields(body: Readonly<Record<string, unknown>>, reading: Reading, f
 }
 
 /** The canonical text: of what was given, not of what it was read as. Null if a field of the body cannot be spelled. */
-function textOf({ values, given, more, raw }: Reading): string | null {
+function textOf(reading: Reading): string | null {
+  const { values, given, more, raw } = reading;
   let text: string | null = "";
   for (let left = given; left !== 0; left &= left - 1) {
-    text = withValue(text, values, raw, lowestIn(left));
+    const index = lowestIn(left);
+    const before: number = text.length;
+    text = withValue(text, values, raw, index);
     if (text === null) return null;
+    if (index !== AT.id) continue;
+    reading.idFrom = before;
+    reading.idTo = text.length;
   }
   for (let left = more; left !== 0; left &= left - 1) {
     text = withValue(text, values, raw, BITS + lowestIn(left));
@@ -274,6 +295,19 @@ function withValue(text: string, values: readonly unknown[], raw: unknown[] | nu
   // What was read as another value was not undefined before.
   const value = raw?.[index] ?? values[index];
   return value === undefined ? text : withField(text, KEYS[index] as SpelledKey, value, 1);
+}
+
+/** What is shown otherwise than it was given, or may be: as it stands by now. */
+const SHOWN_OTHERWISE = ["approval", "deadline", "iteration", "loop", "notBefore", "onLoss", "priority"] as const;
+const bitOf = (index: number, from: number): number => (index >= from && index < from + BITS ? 1 << index : 0);
+const OTHERWISE = SHOWN_OTHERWISE.reduce((set, field) => set | bitOf(AT[field], 0), 0);
+const OTHERWISE_MORE = SHOWN_OTHERWISE.reduce((set, field) => set | bitOf(AT[field], BITS), 0);
+invariant(bitOf(AT.id, 0) !== 0, "the id is among the first fields");
+
+function shownOf({ values, given, more, idFrom, idTo }: Reading): ShownBody | null {
+  if ((given & OTHERWISE) !== 0 || (more & OTHERWISE_MORE) !== 0 || bringsCall(at(values, AT.params))) return null;
+  if (idTo === 0 && at(values, AT.id) !== undefined) return null;
+  return { idFrom, idTo, hasProject: at(values, AT.project) !== undefined };
 }
 
 /** In the order of the text, and without the caller's id, which no handler is shown. */

@@ -18,7 +18,9 @@ import type {
 import { countAhead, effectivePriority, fixedOf, shownScore } from "../../core/turn/index.ts";
 import type { ApprovalView, AttemptUsage, CurrentRound, Round, TaskBody, TaskView } from "../../protocol/index.ts";
 import { isoTime } from "../../std/index.ts";
+import { quoted } from "../base/canonical-json.ts";
 import { usageView } from "../base/charged-tokens.ts";
+import type { KeptBody } from "./body-store.ts";
 import type { TaskInput } from "./task-body.ts";
 
 export const viewOf = (state: State, task: Task, body: TaskInput | null, now: number): TaskView =>
@@ -105,6 +107,30 @@ function known(task: Task | EndedTask): TaskView {
     ...(loop === null || loop.rounds.length === 0 ? {} : { rounds: loop.rounds.map(roundView) }),
   };
 }
+
+/**
+ * The view of a task that is assigned, as the text of JSON, its body in it as it is stored. Null if anything is to be
+ * said of it that is not said of every task.
+ */
+export function assignedText(state: State, task: Task, { text, shown }: KeptBody, now: number): string | null {
+  const { extra, links, lastWorker, requirements } = task;
+  const isPlain = task.priority === 0 && task.ownFailures === 0 && task.deadline < 0 && requirements.onLoss !== "fail";
+  if (shown === null || !isPlain || lastWorker === null || (links !== null && links.children > 0)) return null;
+  if (extra !== null && !saysOnlyGroup(extra)) return null;
+  const { score, effectivePriority } = turnOf(state, task, now);
+  const body = shown.idTo === 0 ? text.slice(0, -1) : text.slice(0, shown.idFrom) + text.slice(shown.idTo, -1);
+  const project = shown.hasProject ? "" : `,"project":${quoted(task.project.id)}`;
+  const group = extra === null || extra.group === null ? "" : `,"group":${quoted(extra.group.group.id)}`;
+  return (
+    `${body},"taskId":${quoted(task.id)},"state":"${task.phase}","attempt":${task.attempts}${project}` +
+    `,"createdAt":"${isoTime(task.createdAt)}","runnableAt":"${isoTime(task.runnableAt)}"` +
+    `,"startedAt":"${isoTime(task.startedAt)}","worker":${quoted(lastWorker)}${group}` +
+    `,"depth":${task.depth},"score":${score},"effectivePriority":${effectivePriority}}`
+  );
+}
+
+const saysOnlyGroup = ({ usage, attempts, loop, files, approval }: Task["extra"] & {}): boolean =>
+  usage === null && attempts === null && loop === null && files === null && approval === null;
 
 const attemptView = ({ attempt, worker, usage }: CoreAttemptUsage): AttemptUsage => ({
   attempt,

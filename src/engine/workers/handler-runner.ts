@@ -134,7 +134,7 @@ export function createHandlerRunner(deps: RunnerParts): HandlerRunner {
   }
 
   /** Calls the handler. One that answers at once is finished at once: no promise is made for it. */
-  function perform(entry: RunningAttempt, body: KeptBody | null): void {
+  function perform(entry: RunningAttempt, body: Pick<KeptBody, "text" | "plain"> | null): void {
     let result: unknown;
     let isLater = false;
     try {
@@ -219,7 +219,10 @@ function noteExtra(entry: RunningAttempt, record: Task): void {
 }
 
 /** What is stored of its task; and if that needs others, what it sees of them is noted. */
-async function readBody({ writer, bodies, inputs }: BodySources, entry: RunningAttempt): Promise<KeptBody | null> {
+async function readBody(
+  { writer, bodies, inputs }: BodySources,
+  entry: RunningAttempt,
+): Promise<Pick<KeptBody, "text" | "plain"> | null> {
   const text = await bodies.read(entry.seq);
   const record = entry.inputs === null ? undefined : writer.state.tasks.get(entry.task);
   if (text === null || record === undefined) return text === null ? null : { text, plain: null };

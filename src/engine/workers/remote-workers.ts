@@ -34,6 +34,8 @@ import { notify, type Writer } from "../writer/writer.ts";
 import { createLeaseBook } from "./leases.ts";
 import { createRemoteResults } from "./remote-results.ts";
 import {
+  AS_OBJECTS,
+  AS_TEXTS,
   answerFor,
   applyOffer,
   applyRunning,
@@ -45,6 +47,7 @@ import {
   returnUnbegun,
   type SyncParts,
   settingsOf,
+  type Writing,
 } from "./sync.ts";
 import { createSyncPolls } from "./sync-polls.ts";
 
@@ -53,13 +56,16 @@ const FORGET_MS = 3_600_000;
 /** A poll lasts at most this part of a lease: a worker that hears nothing until its lease is over has lost it. */
 const POLL_PART = 2;
 
+type SyncOptions = { signal?: AbortSignal };
 type LeaveOptions = { readonly session?: string };
 /** Workers in other processes. */
 export type RemoteWorkers = {
   /** A worker joins; under the same id a new session begins. */
   join(body: JoinBody): Promise<Joined>;
   /** A worker says what runs and what has ended; it is answered what to run and what to stop. */
-  sync(worker: string, body: SyncBody, options?: { signal?: AbortSignal }): Promise<SyncAnswer>;
+  sync(worker: string, body: SyncBody, options?: SyncOptions): Promise<SyncAnswer>;
+  /** The same, answered as the text of its JSON: what is stored of a task is not read and written again for it. */
+  syncText(worker: string, body: SyncBody, options?: SyncOptions): Promise<string>;
   /** It gets nothing more, and its next answer says so; what it runs goes on. */
   drain(worker: string, options?: LeaveOptions): Promise<void>;
   /** It leaves; its attempts are queued again at no cost. With a session, only that one leaves, not its successor. */
@@ -126,7 +132,22 @@ export function createRemoteWorkers(deps: {
     return { workerId, session, leaseMs: lease, maxWorktrees, brief: true };
   }
 
-  async function sync(given: string, body: SyncBody, options?: { signal?: AbortSignal }): Promise<SyncAnswer> {
+  async function sync(given: string, body: SyncBody, options?: SyncOptions): Promise<SyncAnswer> {
+    const { assignments, said } = await answer(given, body, options, AS_OBJECTS);
+    return { assignments, ...said };
+  }
+
+  async function syncText(given: string, body: SyncBody, options?: SyncOptions): Promise<string> {
+    const { assignments, said } = await answer(given, body, options, AS_TEXTS);
+    return `{"assignments":[${assignments.join(",")}],${JSON.stringify(said).slice(1)}`;
+  }
+
+  async function answer<Written>(
+    given: string,
+    body: SyncBody,
+    options: SyncOptions | undefined,
+    writing: Writing<Written>,
+  ): Promise<{ readonly assignments: readonly Written[]; readonly said: Omit<SyncAnswer, "assignments"> }> {
     const { signal } = readOptions<{ signal?: AbortSignal }>({ signal: abortSignal }, options);
     const said = readSync(body);
     const id = find(given).id;
@@ -153,12 +174,10 @@ export function createRemoteWorkers(deps: {
     // It may have joined again while this one waited: what is assigned now is for its new session only.
     check(worker, { ...(said.session === undefined ? {} : { session: said.session }) });
     const { maxWorktrees } = state.config.workers;
+    const news = await answerUnlessOvertaken(parts, worker, said, stray, leaseUntil, writing);
     return {
-      ...(await answerUnlessOvertaken(parts, worker, said, stray, leaseUntil)),
-      results: untold,
-      leaseUntil,
-      leaseMs,
-      maxWorktrees,
+      assignments: news.assignments,
+      said: { ...news.said, results: untold, leaseUntil, leaseMs, maxWorktrees },
     };
   }
 
@@ -213,6 +232,7 @@ export function createRemoteWorkers(deps: {
   return {
     join,
     sync,
+    syncText,
     drain,
     leave,
     lastWord,
@@ -241,15 +261,16 @@ export function createRemoteWorkers(deps: {
  * If a newer sync of the worker is here, its answer says all. What this one gave would be run and reported while that
  * one still waits with its results, and they would all be said a second time.
  */
-function answerUnlessOvertaken(
+function answerUnlessOvertaken<Written>(
   parts: SyncParts,
   worker: Worker,
   { n = Number.POSITIVE_INFINITY, brief }: SyncBody,
   stray: readonly AttemptRef[],
   leaseUntil: string,
-): ReturnType<typeof answerFor> {
-  if (n < parts.polls.last(worker.id)) return Promise.resolve({ assignments: [], cancel: [] });
-  return answerFor(parts, worker, stray, brief === true ? null : leaseUntil);
+  writing: Writing<Written>,
+): ReturnType<typeof answerFor<Written>> {
+  if (n < parts.polls.last(worker.id)) return Promise.resolve({ assignments: [], said: { cancel: [] } });
+  return answerFor(parts, worker, stray, brief === true ? null : leaseUntil, writing);
 }
 
 /** In brief: what is not named was taken. */

@@ -25,7 +25,7 @@ import type {
 import { joinBody, syncBody, workerOptions } from "../../protocol/shapes/index.ts";
 import { present } from "../../std/index.ts";
 import { readBody } from "../base/call-options.ts";
-import { canonical } from "../base/canonical-json.ts";
+import { canonical, quoted } from "../base/canonical-json.ts";
 import { countTokens } from "../base/charged-tokens.ts";
 import { accepted, badInput } from "../base/drover-error.ts";
 import type { AttemptTokens } from "../tasks/attempt-tokens.ts";
@@ -33,7 +33,7 @@ import { type BodyStore, DamagedBody, damagedReason } from "../tasks/body-store.
 import { failed, reportOf } from "../tasks/handler-outcome.ts";
 import { called, hasInputs, type ReadInputs } from "../tasks/inputs.ts";
 import { parseStored } from "../tasks/task-body.ts";
-import { currentRound, viewOf } from "../tasks/task-view.ts";
+import { assignedText, currentRound, viewOf } from "../tasks/task-view.ts";
 import type { Writer } from "../writer/writer.ts";
 import type { NoticeKey, SyncPolls } from "./sync-polls.ts";
 
@@ -114,29 +114,45 @@ export function hasChanges(
   return unsaid.some((key) => !polls.wasNotified(id, key));
 }
 
-export async function answerFor(
+type Said = Pick<SyncAnswer, "cancel" | "lost" | "over" | "drain">;
+/** How an assignment is written: at once, or null if something has to be read first; and then. */
+export type Writing<Written> = {
+  atOnce(parts: SyncParts, attempt: Attempt, leaseUntil: string | null): Written | null;
+  of(assignment: Assignment): Written;
+};
+export const AS_OBJECTS: Writing<Assignment> = { atOnce: assignmentAtHand, of: (assignment) => assignment };
+export const AS_TEXTS: Writing<string> = { atOnce: assignmentText, of: JSON.stringify };
+
+export async function answerFor<Written>(
   parts: SyncParts,
   worker: Worker,
   stray: readonly AttemptRef[],
   leaseUntil: string | null,
-): Promise<Pick<SyncAnswer, "assignments" | "cancel" | "lost" | "over" | "drain">> {
+  writing: Writing<Written>,
+): Promise<{ readonly assignments: readonly Written[]; readonly said: Said }> {
   const due = dueFor(parts.writer, worker);
   const lost = [...(parts.lostTabs.get(worker.id) ?? [])];
   const over = [...(parts.over.get(worker.id)?.keys() ?? [])];
   parts.polls.markNotified(worker.id, [...keysFor(worker, due, stray), ...lost.map(lossOf), ...over.map(endOf)]);
   const given = due.filter(({ state }) => state === "assigned");
-  const known = given.map((attempt) => assignmentAtHand(parts, attempt, leaseUntil));
+  const known = given.map((attempt) => writing.atOnce(parts, attempt, leaseUntil));
+  const read = async (attempt: Attempt): Promise<Written | null> => {
+    const assignment = await assignmentOf(parts, attempt, leaseUntil);
+    return assignment === null ? null : writing.of(assignment);
+  };
   const isWhole = known.every((assignment) => assignment !== null);
   const assignments = isWhole
     ? known
-    : await Promise.all(known.map((one, index) => one ?? assignmentOf(parts, given[index] as Attempt, leaseUntil)));
+    : await Promise.all(known.map((one, index) => one ?? read(given[index] as Attempt)));
   const stopping = due.filter(({ state }) => state === "stopping").map(nameOf);
   return {
     assignments: assignments.filter((assignment) => assignment !== null),
-    cancel: [...stopping, ...stray],
-    ...(lost.length === 0 ? {} : { lost }),
-    ...(over.length === 0 ? {} : { over }),
-    ...(worker.status === "draining" ? { drain: true as const } : {}),
+    said: {
+      cancel: [...stopping, ...stray],
+      ...(lost.length === 0 ? {} : { lost }),
+      ...(over.length === 0 ? {} : { over }),
+      ...(worker.status === "draining" ? { drain: true as const } : {}),
+    },
   };
 }
 
@@ -154,6 +170,21 @@ function assignmentAtHand(parts: SyncParts, attempt: Attempt, leaseUntil: string
   if (body === null || bringsCall(body.params)) return null;
   const token = parts.tokens.ofLive(task, attempt.number);
   return assignment(attempt, assignedView(parts.writer, task, body), leaseUntil, token);
+}
+
+/** The same as text. The body of a plain task is put in as it is stored, and neither read nor written again. */
+function assignmentText(parts: SyncParts, attempt: Attempt, leaseUntil: string | null): string | null {
+  const { task, number } = attempt;
+  const kept = hasInputs(task) ? undefined : parts.bodies.peek(task.seq as Seq);
+  const { state, now } = parts.writer;
+  const view = kept === undefined ? null : assignedText(state, task, kept, now());
+  if (view === null) {
+    const assignment = assignmentAtHand(parts, attempt, leaseUntil);
+    return assignment === null ? null : JSON.stringify(assignment);
+  }
+  const lease = leaseUntil === null ? "" : `,"leaseUntil":"${leaseUntil}"`;
+  const token = parts.tokens.ofLive(task, number);
+  return `{"taskId":${quoted(task.id)},"attempt":${number},"task":${view}${lease},"token":"${token}"}`;
 }
 
 /** Null if its body is damaged, or nothing is to be done: the attempt is over then. */

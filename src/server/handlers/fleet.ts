@@ -10,7 +10,7 @@ import type { Worker } from "../../core/model/index.ts";
 import { refused } from "../../engine/base/index.ts";
 import type { Drover } from "../../engine/index.ts";
 import type { GateView } from "../../engine/views/index.ts";
-import { type Caller, type EndOfPoll, forbidden, isScoped, PollEnded } from "../../http/index.ts";
+import { asText, type Caller, type EndOfPoll, forbidden, isScoped, PollEnded } from "../../http/index.ts";
 import type { FleetCalls, GateCalls, ProjectCalls, ScheduleCalls, WorkerCalls } from "../../protocol/calls/index.ts";
 import {
   checked,
@@ -80,15 +80,15 @@ function workerHandlers(deps: Deps): Handlers<keyof WorkerCalls> {
   /** Where a worker keeps its logs, and which of them are wanted, is between it and the server alone. */
   async function sync(id: string, body: SyncBody, exchange: Exchange): Promise<SyncAnswer> {
     logs.heard(id, body.session, body.logPlace);
-    const answer = await syncWith(id, body, exchange);
+    const text = await syncWith(id, body, exchange);
     const wanted = logs.list(id);
-    return wanted.length === 0 ? answer : { ...answer, logs: wanted };
+    return asText(wanted.length === 0 ? text : `${text.slice(0, -1)},"logs":${JSON.stringify(wanted)}}`);
   }
 
-  async function syncWith(id: string, body: SyncBody, exchange: Exchange): Promise<SyncAnswer> {
+  async function syncWith(id: string, body: SyncBody, exchange: Exchange): Promise<string> {
     if (phase.isClosing()) return lastSync(id, body, CLOSING_WAIT_MS);
     const isHeld = (body.waitMs ?? 0) > 0 && (body.brief === true || (body.results?.length ?? 0) === 0);
-    if (!isHeld) return drover.remote.sync(id, checked(body));
+    if (!isHeld) return drover.remote.syncText(id, checked(body));
     if (logs.isDue(id)) return syncNow(id, body);
     try {
       return await polls.hold(exchange, "sync", (signal, end) => longSync(id, body, signal, end));
@@ -100,27 +100,27 @@ function workerHandlers(deps: Deps): Handlers<keyof WorkerCalls> {
     }
   }
 
-  const syncNow = (id: string, body: SyncBody): Promise<SyncAnswer> =>
-    drover.remote.sync(id, checked({ ...body, waitMs: 0 }));
+  const syncNow = (id: string, body: SyncBody): Promise<string> =>
+    drover.remote.syncText(id, checked({ ...body, waitMs: 0 }));
 
   async function longSync(
     id: string,
     body: SyncBody,
     signal: AbortSignal,
     end: (why: EndOfPoll) => void,
-  ): ReturnType<Drover["remote"]["sync"]> {
+  ): Promise<string> {
     const stopListening = logs.listen(id, () => end("log-wanted"));
     try {
-      return await drover.remote.sync(id, checked(body), { signal });
+      return await drover.remote.syncText(id, checked(body), { signal });
     } finally {
       stopListening();
     }
   }
 
-  async function lastSync(id: string, body: SyncBody, waitMs: number): Promise<SyncAnswer> {
+  async function lastSync(id: string, body: SyncBody, waitMs: number): Promise<string> {
     const asked = { ...body, want: 0, waitMs: Math.min(body.waitMs ?? 0, waitMs) };
     const answer = await drover.remote.sync(id, checked(asked));
-    return { ...answer, assignments: [], closing: true };
+    return JSON.stringify({ ...answer, assignments: [], closing: true });
   }
 
   function nobodySpeaksFor(id: string): void {
