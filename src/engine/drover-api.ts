@@ -32,7 +32,7 @@ import type { Plans } from "./plans/plans.ts";
 import type { Schedules } from "./schedules/schedules.ts";
 import { createPast } from "./snapshots/past.ts";
 import type { AttemptTokens } from "./tasks/attempt-tokens.ts";
-import type { TaskApi } from "./tasks/task-api.ts";
+import type { EarlyCalls, TaskApi } from "./tasks/task-api.ts";
 import { type GateView, type GateWithCalls, gateDetail, gateViews } from "./views/gate-view.ts";
 import { lineView, readLineLimit } from "./views/line-view.ts";
 import { queueView } from "./views/queue-view.ts";
@@ -75,6 +75,8 @@ export type Drover = AsyncDisposable &
     ): Promise<LocalWorker>;
     /** All workers. */
     workers(): Promise<WorkerView[]>;
+    /** What is decided at once and may be told later. */
+    readonly early: EarlyCalls;
     /** Workers in other processes. */
     readonly remote: RemoteWorkers;
     /** Tokens by which attempts submit children over the wire. */
@@ -127,7 +129,7 @@ export type Drover = AsyncDisposable &
 /** The parts of a life as one thing; the log is closed with it. */
 export function apiOf(parts: Life): Drover {
   const { writer, log, feed, tasks, workers, localPermits, rejections, snapshots, artifacts, failed } = parts;
-  const { plans, remote, permits, schedules, callbacks, files, tokens: attemptTokens } = parts;
+  const { plans, early, remote, permits, schedules, callbacks, files, tokens: attemptTokens } = parts;
   const { state } = writer;
   const lookAtPast = createPast(log);
 
@@ -177,6 +179,7 @@ export function apiOf(parts: Life): Drover {
     failed,
     why: explain,
     worker: (worker: WorkerOptions, handler: unknown) => workers.join(worker, handler as Handler),
+    early,
     remote,
     workers: () => read(() => state.fleet.order.map(workerView)),
     usage: (given) => read(() => usageOf(state, given)),

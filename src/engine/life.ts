@@ -33,7 +33,7 @@ import { createEndWatch, isEnd } from "./tasks/await-end.ts";
 import { createBodyStore } from "./tasks/body-store.ts";
 import { createInputs } from "./tasks/inputs.ts";
 import { createRejectedCounter, createRejectedRing, type RejectedCounter } from "./tasks/rejected.ts";
-import { createTaskApi, type TaskApi } from "./tasks/task-api.ts";
+import { createTaskApi, type EarlyCalls, type TaskApi } from "./tasks/task-api.ts";
 import { createLocalWorkers } from "./workers/local-workers.ts";
 import { createRemoteWorkers } from "./workers/remote-workers.ts";
 import { type FollowerOptions, startFollower } from "./writer/follower.ts";
@@ -79,6 +79,7 @@ export type Life = {
   readonly tasks: TaskApi;
   readonly plans: Plans;
   readonly workers: ReturnType<typeof createLocalWorkers>;
+  readonly early: EarlyCalls;
   readonly remote: ReturnType<typeof createRemoteWorkers>;
   readonly permits: ReturnType<typeof createRemotePermits>;
   readonly localPermits: LocalPermits;
@@ -163,7 +164,7 @@ export async function startLife(options: LifeOptions): Promise<Life> {
   });
   const rejections = createRejectedCounter(writer, steady);
   const sources = { writer, log, bodies, ends, rejected, rejections, artifacts: artifactSource, progressOf };
-  const { api: tasks, submitNow: submit } = createTaskApi(sources);
+  const { api: tasks, submitNow: submit, early } = createTaskApi(sources);
   const schedules = createSchedules({ writer, storage, clock: steady, submit, artifacts: artifactSource, onWarning });
   await begun(writer, role, () => Promise.all([storage.measure(), files.ready]));
   if (role.type === "leader") {
@@ -172,7 +173,7 @@ export async function startLife(options: LifeOptions): Promise<Life> {
     watch = watchArtifacts({ writer, clock: steady, exists: artifactSource.exists, onWarning });
   }
   const plans: Plans = { ...createPlans({ writer, bodies, clock }), wait: waitForPlan(writer, tasks.waitGroup) };
-  const apis = { tasks, plans, workers, remote, permits, schedules, callbacks, localPermits, files, tokens };
+  const apis = { tasks, early, plans, workers, remote, permits, schedules, callbacks, localPermits, files, tokens };
   const around = { writer, log, feed, commits, rejections, snapshots, artifactSource };
   return { ...apis, ...around, artifacts: watch, failed: failed.promise };
 }

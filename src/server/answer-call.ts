@@ -33,7 +33,7 @@ import {
 } from "../http/index.ts";
 import { CALLS, type Call, type CallName, type RawQuery, type Role, readQuery, readShape } from "../protocol/index.ts";
 import { checkScope } from "./access/token-scope.ts";
-import type { Exchange, Handlers } from "./handlers/handler.ts";
+import { Decided, type Exchange, type Handlers } from "./handlers/handler.ts";
 import { ANSWERED } from "./handlers/server.ts";
 import type { ServerPhase } from "./life/phase.ts";
 
@@ -43,6 +43,8 @@ export type CallParts = SendParts &
     readonly phase: ServerPhase;
     readonly checkRequest: RequestCheck;
     readonly access: () => Access;
+    /** Resolves when all that was decided so far is durable. */
+    readonly settled: () => Promise<void>;
   };
 /** What path and query hold, as text. */
 type Target = { readonly params: unknown; readonly query: RawQuery };
@@ -96,29 +98,26 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
     const isGone = error instanceof PollEnded && error.why === "hung-up";
     if (!isGone) sendProblem(parts, exchange, error);
   }
-  function trySend(exchange: Underway, value: unknown): void {
+  function trySend(exchange: Underway, told: () => unknown): void {
     try {
-      send(exchange, value);
+      send(exchange, told());
     } catch (error) {
       return fail(exchange, error);
     }
     phase.end();
   }
+  function later<Value>(exchange: Underway, when: Promise<Value>, told: (value: Value) => unknown): Promise<void> {
+    return when.then(
+      (value) => trySend(exchange, () => told(value)),
+      (error: unknown) => fail(exchange, error),
+    );
+  }
   function answer(exchange: Underway, body: unknown, over: () => void): void {
     try {
       const answered = handle(askedBy(call, exchange.target, withAgent(call, exchange.caller, body)), exchange);
-      if (answered instanceof Promise)
-        return void answered.then(
-          (value) => {
-            trySend(exchange, value);
-            over();
-          },
-          (error: unknown) => {
-            fail(exchange, error);
-            over();
-          },
-        );
-      trySend(exchange, answered);
+      if (answered instanceof Decided) return void later(exchange, parts.settled(), () => answered.told()).then(over);
+      if (answered instanceof Promise) return void later(exchange, answered, (value) => value).then(over);
+      trySend(exchange, () => answered);
     } catch (error) {
       fail(exchange, error);
     }

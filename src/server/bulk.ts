@@ -11,8 +11,9 @@ import { refused } from "../engine/base/index.ts";
 import { isScoped, type Problem } from "../http/index.ts";
 import type { BulkCalls } from "../protocol/calls/index.ts";
 import { type BulkItem, bulkCall, CALLS, type Call, type CallName, readShape } from "../protocol/index.ts";
+import { BULK_CALLS, type BulkName } from "../protocol/wire/index.ts";
 import { bodyOf, checkCaller, orThrow, withAgent } from "./answer-call.ts";
-import type { Exchange, Handlers } from "./handlers/handler.ts";
+import { Decided, type Exchange, type Handlers } from "./handlers/handler.ts";
 import type { ServerPhase } from "./life/phase.ts";
 
 export type BulkParts = {
@@ -20,29 +21,76 @@ export type BulkParts = {
   readonly phase: Pick<ServerPhase, "check">;
   readonly problemOf: (error: unknown) => Problem;
   readonly onBug: (error: unknown, route: string) => void;
+  /** Resolves when all that was decided so far is durable. */
+  readonly settled: () => Promise<void>;
   /** Milliseconds, of any beginning. */
   readonly elapsed: () => number;
 };
 
 /** How long calls are begun one after the other without a turn for others. */
 const SLICE_MS = 2;
+const STATUS = Object.fromEntries(
+  BULK_CALLS.map((name) => [name, Number(Object.keys(CALLS[name].answers)[0])]),
+) as Readonly<Record<BulkName, number>>;
 type AnyHandler = (asked: unknown, exchange: Exchange) => unknown;
 
 export function bulkHandler(parts: BulkParts): Handlers<"bulk"> {
   return {
-    async bulk({ body: { calls } }, exchange) {
-      const answers: (BulkItem | Promise<BulkItem>)[] = [];
+    async bulk({ body: { calls } }, given) {
+      // The headers of the whole answer are not for its calls to add to.
+      const exchange = { ...given, headers: [] };
+      const answers: (BulkItem | Later | Promise<BulkItem>)[] = [];
       let until = parts.elapsed() + SLICE_MS;
-      for (const [index, given] of calls.entries()) {
-        if (isScoped(exchange.caller) && leans(given)) await Promise.all(answers);
-        answers.push(answerOne(parts, given, `calls[${index}]`, exchange));
+      for (const [index, call] of calls.entries()) {
+        if (isScoped(exchange.caller) && leans(call)) await Promise.all(answers);
+        answers.push(answerOne(parts, call, `calls[${index}]`, exchange));
         if (parts.elapsed() < until) continue;
         await nextTurn();
         until = parts.elapsed() + SLICE_MS;
       }
-      return { answers: await Promise.all(answers) };
+      return { answers: await toldTogether(parts, answers) };
     },
   };
+}
+
+/** What is decided waits for the disk once, and not each of them by itself. */
+async function toldTogether(
+  parts: BulkParts,
+  answers: readonly (BulkItem | Later | Promise<BulkItem>)[],
+): Promise<BulkItem[]> {
+  let stopped: { readonly why: unknown } | null = null;
+  if (answers.some((answer) => answer instanceof Later))
+    await parts.settled().catch((why: unknown) => {
+      stopped = { why };
+    });
+  const told: BulkItem[] = [];
+  for (const answer of answers) {
+    if (answer instanceof Later) told.push(answer.told(parts, stopped));
+    else told.push(answer instanceof Promise ? await answer : answer);
+  }
+  return told;
+}
+
+/** The answer of a call that is decided. */
+class Later {
+  private readonly name: CallName;
+  private readonly status: number;
+  private readonly decided: Decided<unknown>;
+
+  constructor(name: CallName, status: number, decided: Decided<unknown>) {
+    this.name = name;
+    this.status = status;
+    this.decided = decided;
+  }
+
+  told(parts: BulkParts, stopped: { readonly why: unknown } | null): BulkItem {
+    try {
+      if (stopped !== null) throw stopped.why;
+      return { status: this.status, body: this.decided.told() };
+    } catch (error) {
+      return refusalOf(parts, error, this.name);
+    }
+  }
 }
 
 /** Whether a task waits for others. A scoped caller's are looked for, and must be there by then. */
@@ -51,16 +99,21 @@ function leans(given: unknown): boolean {
   return isRecord(body) && (body.needs !== undefined || body.parent !== undefined);
 }
 
-function answerOne(parts: BulkParts, given: unknown, at: string, exchange: Exchange): BulkItem | Promise<BulkItem> {
+function answerOne(
+  parts: BulkParts,
+  given: unknown,
+  at: string,
+  exchange: Exchange,
+): BulkItem | Later | Promise<BulkItem> {
   try {
     const read = orThrow(readShape(bulkCall, given, at));
     const call = CALLS[read.call] as unknown as Call;
     checkCaller(read.call, call.roles ?? [], exchange.caller);
     parts.phase.check(read.call);
     const handle = parts.handlers[read.call] as unknown as AnyHandler;
-    // The headers of the whole answer are not this call's to add to.
-    const answered = handle(askedBy(call, read, exchange), { ...exchange, headers: [] });
-    const status = Number(Object.keys(call.answers)[0]);
+    const answered = handle(askedBy(call, read, exchange), exchange);
+    const status = STATUS[read.call];
+    if (answered instanceof Decided) return new Later(read.call, status, answered);
     if (!(answered instanceof Promise)) return { status, body: answered };
     return answered.then(
       (body: unknown) => ({ status, body }),

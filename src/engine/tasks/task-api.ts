@@ -80,6 +80,13 @@ export type TaskApi = Pick<SharedCalls, "approve" | "cancel" | "retry" | "task" 
     /** The id of a task, checked. */
     idOf(task: unknown): TaskId;
   };
+/** For who tells many answers together: what is decided now may be told when it is durable. */
+export type EarlyCalls = {
+  /** Submits a task: the answer, or why not. Null if its artifact is to be looked for first: nothing is decided then. */
+  submit(task: TaskInput): Submitted | DroverError | null;
+  /** Resolves when all that was decided so far is durable. */
+  settled(): Promise<void>;
+};
 /** For those who submit by themselves, and try again: decided now, durable later; the answer, or why not. */
 type SubmitNow = (body: unknown) => Submitted | DroverError;
 
@@ -88,7 +95,11 @@ const readName = name();
 
 type TaskApiParts = SubmitParts & { readonly ends: EndWatch };
 
-export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; readonly submitNow: SubmitNow } {
+export function createTaskApi(parts: TaskApiParts): {
+  readonly api: TaskApi;
+  readonly submitNow: SubmitNow;
+  readonly early: EarlyCalls;
+} {
   const { writer } = parts;
   const { state } = writer;
 
@@ -109,6 +120,16 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
       if (answer instanceof DroverError) throw answer;
       return answer;
     });
+  }
+
+  function submitEarly(body: TaskInput): Submitted | DroverError | null {
+    try {
+      const read = readTaskBody(body);
+      return read.submission.artifact === null ? submitRead(parts, read) : null;
+    } catch (error) {
+      if (error instanceof DroverError && !isStop(error)) return error;
+      throw error;
+    }
   }
 
   function submitNow(body: unknown): Submitted | DroverError {
@@ -208,7 +229,7 @@ export function createTaskApi(parts: TaskApiParts): { readonly api: TaskApi; rea
     tasks,
     idOf,
   } as TaskApi;
-  return { api, submitNow };
+  return { api, submitNow, early: { submit: submitEarly, settled: writer.settled } };
 }
 
 /** Waiting for the end of tasks. */

@@ -1,6 +1,7 @@
 /**
  * What the answer to a call is made from: the engine, what the server knows of itself, and who is asking.
  */
+import { DroverError } from "../../engine/base/index.ts";
 import type { Drover } from "../../engine/index.ts";
 import type { LongPolls, Polled } from "../../http/index.ts";
 import type { Answered, Asked, CallName, Settings } from "../../protocol/index.ts";
@@ -42,8 +43,22 @@ export type Exchange = Polled & {
   /** Further headers of the answer, each name followed by its value. */
   readonly headers: string[];
 };
+/** An answer, or why not, that is decided and told when that is durable (`drover.early`). */
+export class Decided<Answer> {
+  private readonly answer: Answer | DroverError;
+
+  constructor(answer: Answer | DroverError) {
+    this.answer = answer;
+  }
+
+  /** The answer; throws why not. */
+  told(): Answer {
+    if (this.answer instanceof DroverError) throw this.answer;
+    return this.answer;
+  }
+}
 type Handler<Name extends CallName> = (
   asked: Asked<Name>,
   exchange: Exchange,
-) => Promise<Answered<Name>> | Answered<Name>;
+) => Promise<Answered<Name>> | Answered<Name> | Decided<Answered<Name>>;
 export type Handlers<Names extends CallName = CallName> = { readonly [Name in Names]: Handler<Name> };

@@ -13,7 +13,7 @@ import { type BatchAnswer, type BatchBody, checked, type Submitted, type TaskBod
 import { isWebUrl } from "../../protocol/schema/index.ts";
 import { checkCallbackUrl } from "../webhooks/address.ts";
 import type { Snapshot } from "../webhooks/delivery.ts";
-import type { Deps } from "./handler.ts";
+import { Decided, type Deps } from "./handler.ts";
 
 type Parts = Pick<Deps, "drover" | "settings" | "onRejected" | "onTurnedAway">;
 
@@ -24,8 +24,23 @@ export function checkCallback({ settings }: Pick<Deps, "settings">, url: string 
   if (!read.ok) throw refused(read.failure);
 }
 
-/** The whole of a submit in one step, since it is the call that must be cheap. */
-export async function submitChecked(
+/** The whole of a submit in one step, and nearly always without a promise, since it is the call that must be cheap. */
+export function submitChecked(
+  parts: Parts,
+  body: TaskBody,
+  headers: string[],
+): Decided<Submitted> | Promise<Submitted> {
+  checkCallback(parts, body.callbackUrl, "callbackUrl");
+  const answer = parts.drover.early.submit(checked(body));
+  if (answer === null) return submitInTime(parts, body, headers);
+  if (answer instanceof DroverError) tellRejected(parts, body, answer.details.taskId, answer);
+  else if (answer.throttle === true) headers.push(...SLOW_DOWN);
+  return new Decided(answer);
+}
+const SLOW_DOWN = ["retry-after", "1"];
+
+/** The same where something is awaited before it is decided. */
+export async function submitInTime(
   parts: Parts,
   body: TaskBody,
   headers: string[],
@@ -37,7 +52,7 @@ export async function submitChecked(
     const submitted = await (by === undefined
       ? drover.submit(checked(body))
       : drover.submitChild(by.task, by.number, body));
-    if (submitted.throttle === true) headers.push("retry-after", "1");
+    if (submitted.throttle === true) headers.push(...SLOW_DOWN);
     return submitted;
   } catch (error) {
     if (error instanceof DroverError) tellRejected(parts, body, error.details.taskId, error);

@@ -21,7 +21,7 @@ import {
   ownFilter,
 } from "../access/token-scope.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
-import { submitChecked, submitCheckedBatch } from "./submit-checked.ts";
+import { submitChecked, submitCheckedBatch, submitInTime } from "./submit-checked.ts";
 import { createTaskLogs } from "./task-logs.ts";
 
 const PAST_LINES_MAX = 100;
@@ -37,13 +37,13 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
       const own = claimed(caller, body);
       const { attempt } = caller;
       if (attempt !== undefined)
-        return checkDependencies(drover, caller, own).then(() => submitChecked(deps, own, headers, attempt));
+        return checkDependencies(drover, caller, own).then(() => submitInTime(deps, own, headers, attempt));
       // What every submit costs: only a scoped caller's dependencies, and its project, are looked at first.
       const isPlain = own.parent === undefined && own.needs === undefined;
       if (!isScoped(caller) || (isPlain && !isShutOut(drover, caller, own))) return submitChecked(deps, own, headers);
       return checkDependencies(drover, caller, own)
         .then(() => makeOwnProject(drover, caller, own))
-        .then(() => submitChecked(deps, own, headers));
+        .then(() => submitInTime(deps, own, headers));
     },
     submitBatch: async ({ body }, { caller }) => {
       const batch = claimed(caller, body);
