@@ -6,6 +6,29 @@
  */
 const SHARE = 8;
 
+/** Of what is only ever added: the last so many, or twice as many. Nothing is looked for to make room. */
+export class LastOnes<Key, Value> {
+  private readonly max: number;
+  private recent = new Map<Key, Value>();
+  private older = new Map<Key, Value>();
+
+  constructor(max: number) {
+    this.max = max;
+  }
+
+  get(key: Key): Value | undefined {
+    return this.recent.get(key) ?? this.older.get(key);
+  }
+
+  set(key: Key, value: Value): void {
+    if (this.recent.size >= this.max) {
+      this.older = this.recent;
+      this.recent = new Map();
+    }
+    this.recent.set(key, value);
+  }
+}
+
 export function remember<Key, Value>(map: Map<Key, Value>, key: Key, value: Value, max: number): void {
   map.delete(key);
   map.set(key, value);

@@ -2,7 +2,7 @@
 
 export { type Again, again, isAgain } from "./again.ts";
 export { type Ask, type AskOptions, ask, asked, TaskAsk } from "./ask.ts";
-export { remember } from "./bounded-map.ts";
+export { LastOnes, remember } from "./bounded-map.ts";
 export type { CancelAlarm, Clock } from "./clock.ts";
 export { clockFrom, isoTime, isReading, nextTurn, realClock, ringAfter, ringEvery, withSteadyDate } from "./clock.ts";
 export {

@@ -6,7 +6,11 @@ import { createTestDrover } from "../../testing/index.ts";
 const of = (taskId: string) => ({ taskId, attempt: 1 });
 
 async function holding(...tasks: string[]) {
-  const kit = await createTestDrover();
+  return holdingWith({}, tasks);
+}
+
+async function holdingWith(config: object, tasks: readonly string[]) {
+  const kit = await createTestDrover({ config });
   const { session } = await kit.drover.remote.join({ id: "ann", slots: 4 });
   for (const id of tasks) await kit.drover.submit({ agentId: "a", action: "go", id });
   await kit.drover.remote.sync("ann", { session });
@@ -65,5 +69,17 @@ test("a report that says no more than done is the same as one that says so in fu
   const again = await report(...plain, ...plain.map((one) => ({ ...one, ...full })));
   assert.ok(again.every(({ accepted, code }) => accepted && code === "duplicate"));
   assert.deepEqual((await drover.task("b")).result, { n: 1 });
+  await drover.close();
+});
+
+test("a result that comes again is known while its task is remembered, though its record is gone", async () => {
+  const scheduler = { resultTtl: "1s", resultMax: 1, remember: "60s" };
+  const { drover, clock, report } = await holdingWith({ scheduler }, ["a", "b", "c"]);
+  const results = ["a", "b", "c"].map((id): ResultReport => ({ ...of(id), outcome: "done", result: id }));
+  await report(...results);
+  await clock.advance(2000);
+  assert.deepEqual([drover.state.tasks.size, drover.state.tombstones.size], [0, 3]);
+  const codes = (await report(...results, { ...of("a"), outcome: "done", result: "other" })).map(({ code }) => code);
+  assert.deepEqual(codes, ["duplicate", "duplicate", "duplicate", "stale_attempt"]);
   await drover.close();
 });

@@ -9,7 +9,7 @@ import { hash } from "node:crypto";
 import { type TaskId, taskId, type WorkerId } from "../../core/base/index.ts";
 import type { AttemptReport } from "../../core/model/index.ts";
 import type { ResultAnswer, ResultReport } from "../../protocol/index.ts";
-import { RESULT_BYTES_MAX, remember } from "../../std/index.ts";
+import { LastOnes, RESULT_BYTES_MAX } from "../../std/index.ts";
 import { type Payload, payloadOf } from "../base/canonical-json.ts";
 import { countTokens, detailsOf } from "../base/charged-tokens.ts";
 import { DroverError } from "../base/drover-error.ts";
@@ -17,7 +17,7 @@ import type { FileRoom, FilesFault } from "../files/files.ts";
 import { reportOf } from "../tasks/handler-outcome.ts";
 import type { Writer } from "../writer/writer.ts";
 
-const REMEMBERED_MAX = 100_000;
+const REMEMBERED_MAX = 50_000;
 
 /** A result that Drover cannot keep: its task has failed for good. */
 type BadResult = "result_too_large" | "bad_result" | "bad_files";
@@ -28,8 +28,8 @@ export function createRemoteResults(
   writer: Writer,
   files: Pick<FileRoom, "faultOf">,
 ): (worker: WorkerId, given: ResultReport) => ResultAnswer {
-  /** Digests of the last reports that counted, by task and attempt. */
-  const counted = new Map<string, string>();
+  /** Digests of the last reports that counted, by the number of the task's own event, and attempt. */
+  const counted = new LastOnes<number | string, string>(REMEMBERED_MAX);
 
   return (worker, given) => {
     const { taskId: name, attempt: number } = given;
@@ -41,14 +41,13 @@ export function createRemoteResults(
     // The answer of a push worker is its last word: it cannot put what is missing and report again.
     const isFinal = fault?.isMissing === false || writer.state.fleet.byId.get(worker)?.kind === "push";
     const read = readPlain(id, given) ?? readReport(id, given, isFinal ? fault : null);
-    // No id holds a blank.
-    const key = number === 1 ? name : `${name} ${number}`;
     const task = writer.state.tasks.get(id);
     const live = task?.attempt ?? null;
     if (live === null || live.number !== number) {
-      if (counted.get(key) === read.digest || isEndOf(writer, id, read.report)) return say(true, "duplicate");
-      const isKnown = task !== undefined || writer.state.tombstones.has(id);
-      return say(false, isKnown ? "stale_attempt" : "not_found");
+      const known = task ?? writer.state.tombstones.get(id);
+      if (known === undefined) return say(false, "not_found");
+      const isRepeated = counted.get(keyOf(known.seq, number)) === read.digest || isEndOf(writer, id, read.report);
+      return isRepeated ? say(true, "duplicate") : say(false, "stale_attempt");
     }
     if (live.worker.id !== worker) return say(false, "not_held");
     // The attempt is not over by this: its worker does not name it any more, and it is queued again.
@@ -59,10 +58,13 @@ export function createRemoteResults(
     // One that waits for its children is parked by it.
     if (read.report.outcome === "done" && task?.phase !== "done" && task?.phase !== "parked")
       return say(false, "conflict");
-    remember(counted, key, read.digest, REMEMBERED_MAX);
+    counted.set(keyOf(live.task.seq, number), read.digest);
     return say(true, read.bad);
   };
 }
+
+/** Nearly all are of a first attempt. */
+const keyOf = (seq: number, attempt: number): number | string => (attempt === 1 ? seq : `${seq} ${attempt}`);
 
 type Read = {
   readonly report: AttemptReport;

@@ -325,10 +325,10 @@ function noteEvent(parts: SyncParts, event: Event, now: number): void {
   // Of every task, and of no concern here.
   if (event.kind === "task-submitted" || event.kind === "attempt-started") return;
   if (event.kind === "task-done") {
-    progress.delete(event.task);
+    if (progress.size > 0) progress.delete(event.task);
   } else if (event.kind === "task-assigned") {
     // What a former attempt said of itself is not true of this one.
-    progress.delete(event.task);
+    if (progress.size > 0) progress.delete(event.task);
     polls.wake(event.worker);
   } else if (event.kind === "tabs-moved") {
     lostTabs.set(event.worker, new Set([...(lostTabs.get(event.worker) ?? []), ...event.capabilities]));
