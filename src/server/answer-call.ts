@@ -43,8 +43,6 @@ export type CallParts = SendParts &
     readonly phase: ServerPhase;
     readonly checkRequest: RequestCheck;
     readonly access: () => Access;
-    /** Resolves when all that was decided so far is durable. */
-    readonly settled: () => Promise<void>;
   };
 /** What path and query hold, as text. */
 type Target = { readonly params: unknown; readonly query: RawQuery };
@@ -115,7 +113,8 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
   function answer(exchange: Underway, body: unknown, over: () => void): void {
     try {
       const answered = handle(askedBy(call, exchange.target, withAgent(call, exchange.caller, body)), exchange);
-      if (answered instanceof Decided) return void later(exchange, parts.settled(), () => answered.told()).then(over);
+      if (answered instanceof Decided)
+        return void later(exchange, answered.settled(), () => answered.told()).then(over);
       if (answered instanceof Promise) return void later(exchange, answered, (value) => value).then(over);
       trySend(exchange, () => answered);
     } catch (error) {

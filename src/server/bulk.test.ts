@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { test } from "node:test";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { DroverError } from "../engine/base/index.ts";
 import { type Caller, ServerRefusal } from "../http/index.ts";
 import type { BulkAnswer, BulkBody, BulkItem } from "../protocol/index.ts";
@@ -32,7 +31,6 @@ async function answersOf(
     problemOf,
     onBug: () => assert.fail("a bug"),
     elapsed: () => 0,
-    settled: async () => {},
     ...parts,
   });
   const told = (await bulk({ body: { calls } as unknown as BulkBody }, exchange)) as BulkAnswer;
@@ -71,32 +69,29 @@ test("the headers of one call are not those of the whole", async () => {
 
 test("what is decided is told when it is durable, and refused each by itself if it never is", async () => {
   const full = new DroverError("queue_full", "no room");
-  const decide = ({ body: { id } }: { body: { id: string } }): Decided<object> =>
-    new Decided(id === "b" ? full : { id });
   const durable = Promise.withResolvers<void>();
-  let isTold = false;
+  const submitted =
+    (settled: () => Promise<void>) =>
+    ({ body: { id } }: { body: { id: string } }): Decided<object> =>
+      new Decided(id === "b" ? full : { id }, settled);
   const calls = [submit("a"), submit("b"), cancel("c")];
-  const telling = answersOf(calls, { settled: () => durable.promise }, { submit: decide }).then((answers) => {
+  let isTold = false;
+  const telling = answersOf(calls, {}, { submit: submitted(() => durable.promise) }).then((answers) => {
     isTold = true;
     return answers;
   });
-  await nextTurn();
+  await new Promise((resolve) => setImmediate(resolve));
   assert.equal(isTold, false);
   durable.resolve();
-  assert.deepEqual(
-    (await telling).map(({ status, body }) => [status, (body as { id?: string }).id]),
-    [
-      [202, "a"],
-      [429, undefined],
-      [200, undefined],
-    ],
-  );
-  const settled = (): Promise<void> => Promise.reject(new DroverError("log_failed", "the disk is gone"));
-  const refused = await answersOf(calls, { settled }, { submit: decide });
-  assert.deepEqual(
-    refused.map(({ status }) => status),
-    [503, 503, 200],
-  );
+  const told = (await telling).map(({ status, body }) => [status, (body as { id?: string }).id]);
+  assert.deepEqual(told, [
+    [202, "a"],
+    [429, undefined],
+    [200, undefined],
+  ]);
+  const never = (): Promise<void> => Promise.reject(new DroverError("log_failed", "the disk is gone"));
+  const refused = (await answersOf(calls, {}, { submit: submitted(never) })).map(({ status }) => status);
+  assert.deepEqual(refused, [503, 503, 200]);
 });
 
 test("calls are begun in their order, and others get a turn between them when that takes long", async () => {

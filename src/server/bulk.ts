@@ -21,8 +21,6 @@ export type BulkParts = {
   readonly phase: Pick<ServerPhase, "check">;
   readonly problemOf: (error: unknown) => Problem;
   readonly onBug: (error: unknown, route: string) => void;
-  /** Resolves when all that was decided so far is durable. */
-  readonly settled: () => Promise<void>;
   /** Milliseconds, of any beginning. */
   readonly elapsed: () => number;
 };
@@ -59,10 +57,11 @@ async function toldTogether(
   answers: readonly (BulkItem | Later | Promise<BulkItem>)[],
 ): Promise<BulkItem[]> {
   let stopped: { readonly why: unknown } | null = null;
-  if (answers.some((answer) => answer instanceof Later))
-    await parts.settled().catch((why: unknown) => {
-      stopped = { why };
-    });
+  // All that was decided before the last of them is durable with it.
+  const last = answers.findLast((answer) => answer instanceof Later);
+  await last?.decided.settled().catch((why: unknown) => {
+    stopped = { why };
+  });
   const told: BulkItem[] = [];
   for (const answer of answers) {
     if (answer instanceof Later) told.push(answer.told(parts, stopped));
@@ -75,7 +74,7 @@ async function toldTogether(
 class Later {
   private readonly name: CallName;
   private readonly status: number;
-  private readonly decided: Decided<unknown>;
+  readonly decided: Decided<unknown>;
 
   constructor(name: CallName, status: number, decided: Decided<unknown>) {
     this.name = name;

@@ -202,7 +202,6 @@ function partsOf(
     {
       handlers: handlersOf(deps, streams, observers, { onBug: bugsTo(logger), elapsed: clock.elapsed }),
       phase,
-      settled: () => drover.early.settled(),
       isClosing: phase.isClosing,
       problemOf,
       observerOf,

@@ -82,7 +82,7 @@ export type TaskApi = Pick<SharedCalls, "approve" | "cancel" | "retry" | "task" 
   };
 /** For who tells many answers together: what is decided now may be told when it is durable. */
 export type EarlyCalls = {
-  /** Submits a task: the answer, or why not. Null if its artifact is to be looked for first: nothing is decided then. */
+  /** Submits a task: the answer, or why not. Null if its artifact is to be looked for first: it is not decided. */
   submit(task: TaskInput): Submitted | DroverError | null;
   /** Resolves when all that was decided so far is durable. */
   settled(): Promise<void>;

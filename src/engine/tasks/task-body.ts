@@ -280,7 +280,7 @@ function textOf(reading: Reading): string | null {
     const before: number = text.length;
     text = withValue(text, values, raw, index);
     if (text === null) return null;
-    if (index !== AT.id) continue;
+    if (index !== AT.id || text.length === before) continue;
     reading.idFrom = before;
     reading.idTo = text.length;
   }
@@ -298,15 +298,14 @@ function withValue(text: string, values: readonly unknown[], raw: unknown[] | nu
 }
 
 /** What is shown otherwise than it was given, or may be: as it stands by now. */
-const SHOWN_OTHERWISE = ["approval", "deadline", "iteration", "loop", "notBefore", "onLoss", "priority"] as const;
-const bitOf = (index: number, from: number): number => (index >= from && index < from + BITS ? 1 << index : 0);
-const OTHERWISE = SHOWN_OTHERWISE.reduce((set, field) => set | bitOf(AT[field], 0), 0);
-const OTHERWISE_MORE = SHOWN_OTHERWISE.reduce((set, field) => set | bitOf(AT[field], BITS), 0);
-invariant(bitOf(AT.id, 0) !== 0, "the id is among the first fields");
+const SHOWN_OTHERWISE = (["approval", "deadline", "iteration", "loop", "notBefore", "onLoss", "priority"] as const).map(
+  (field) => AT[field],
+);
+invariant(AT.id < BITS, "the id is among the first fields");
 
-function shownOf({ values, given, more, idFrom, idTo }: Reading): ShownBody | null {
-  if ((given & OTHERWISE) !== 0 || (more & OTHERWISE_MORE) !== 0 || bringsCall(at(values, AT.params))) return null;
-  if (idTo === 0 && at(values, AT.id) !== undefined) return null;
+function shownOf({ values, idFrom, idTo }: Reading): ShownBody | null {
+  for (const index of SHOWN_OTHERWISE) if (values[index] !== undefined) return null;
+  if (bringsCall(at(values, AT.params)) || (idTo === 0 && at(values, AT.id) !== undefined)) return null;
   return { idFrom, idTo, hasProject: at(values, AT.project) !== undefined };
 }
 

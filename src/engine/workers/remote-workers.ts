@@ -132,57 +132,8 @@ export function createRemoteWorkers(deps: {
     return { workerId, session, leaseMs: lease, maxWorktrees, brief: true };
   }
 
-  async function sync(given: string, body: SyncBody, options?: SyncOptions): Promise<SyncAnswer> {
-    const { assignments, said } = await answer(given, body, options, AS_OBJECTS);
-    return { assignments, ...said };
-  }
-
-  async function syncText(given: string, body: SyncBody, options?: SyncOptions): Promise<string> {
-    const { assignments, said } = await answer(given, body, options, AS_TEXTS);
-    return `{"assignments":[${assignments.join(",")}],${JSON.stringify(said).slice(1)}`;
-  }
-
-  async function answer<Written>(
-    given: string,
-    body: SyncBody,
-    options: SyncOptions | undefined,
-    writing: Writing<Written>,
-  ): Promise<{ readonly assignments: readonly Written[]; readonly said: Omit<SyncAnswer, "assignments"> }> {
-    const { signal } = readOptions<{ signal?: AbortSignal }>({ signal: abortSignal }, options);
-    const said = readSync(body);
-    const id = find(given).id;
-    check(find(given), said);
-    polls.advance(id, said.n);
-    if (find(given).status === "unreachable") comeBack(writer, find(given), drained);
-    const leaseUntil = isoTime(clock.now() + leases.renew(id));
-    const { lease: leaseMs } = state.config.workers;
-    const answers = (said.results ?? []).map((result) => takeResult(id, result));
-    const stray = said.running === undefined ? [] : applyRunning(parts, find(given), said.running);
-    endTimedOut(writer, find(given));
-    if (said.capabilities !== undefined) lostTabs.delete(id);
-    dropOld(over, id, clock.elapsed() - OVER_MS);
-    applyOffer(writer, find(given), said);
-    const waitMs = Math.min(said.waitMs ?? 0, Math.floor(leaseMs / POLL_PART));
-    const isBrief = said.brief === true;
-    const untold = isBrief ? answers.filter(isWorthTelling) : answers;
-    if (untold.length === 0 && waitMs > 0)
-      await polls.wait(id, { waitMs, signal, hasChanges: () => hasChanges(parts, id, stray) });
-    // What was said becomes durable together with what follows from it, so a result is answered with the next task.
-    await writer.settled();
-    const worker = state.fleet.byId.get(id);
-    if (worker === undefined) throw refused({ type: "worker-unknown", worker: given });
-    // It may have joined again while this one waited: what is assigned now is for its new session only.
-    check(worker, { ...(said.session === undefined ? {} : { session: said.session }) });
-    const { maxWorktrees } = state.config.workers;
-    const news = await answerUnlessOvertaken(parts, worker, said, stray, leaseUntil, writing);
-    return {
-      assignments: news.assignments,
-      said: { ...news.said, results: untold, leaseUntil, leaseMs, maxWorktrees },
-    };
-  }
-
   const find = (given: string): Worker => findRemote(writer, given);
-  const check = (worker: Worker, sync: SyncBody): void => checkSession(worker, sync, polls.last(worker.id));
+  const check = (worker: Worker, sync: SyncBody): void => checkSession(parts, worker, sync);
 
   function onSilent(worker: WorkerId): void {
     notify(writer, { type: "leave-worker", worker, lost: true });
@@ -231,8 +182,7 @@ export function createRemoteWorkers(deps: {
 
   return {
     join,
-    sync,
-    syncText,
+    ...createSync({ ...parts, clock, leases, drained, takeResult }),
     drain,
     leave,
     lastWord,
@@ -253,6 +203,74 @@ export function createRemoteWorkers(deps: {
       leases.stop();
       for (const cancel of forgetting.values()) cancel();
       polls.stop(error);
+    },
+  };
+}
+
+type Syncing = SyncParts & {
+  readonly clock: Clock;
+  readonly leases: Pick<ReturnType<typeof createLeaseBook>, "renew">;
+  readonly drained: ReadonlySet<WorkerId>;
+  readonly takeResult: ReturnType<typeof createRemoteResults>;
+};
+
+function createSync(parts: Syncing): Pick<RemoteWorkers, "sync" | "syncText"> {
+  const { writer, polls, clock } = parts;
+  const { state } = writer;
+
+  /** What a sync says is taken down; answers what its answer is made of, and its results that are to be told. */
+  function hear(given: string, said: SyncBody): { id: WorkerId; stray: AttemptRef[]; untold: ResultAnswer[] } {
+    const found = findRemote(writer, given);
+    const { id } = found;
+    checkSession(parts, found, said);
+    polls.advance(id, said.n);
+    if (found.status === "unreachable") comeBack(writer, found, parts.drained);
+    const worker = findRemote(writer, given);
+    const answers = (said.results ?? []).map((result) => parts.takeResult(id, result));
+    const stray = said.running === undefined ? [] : applyRunning(parts, worker, said.running);
+    endTimedOut(writer, worker);
+    if (said.capabilities !== undefined) parts.lostTabs.delete(id);
+    dropOld(parts.over, id, clock.elapsed() - OVER_MS);
+    applyOffer(writer, worker, said);
+    return { id, stray, untold: said.brief === true ? answers.filter(isWorthTelling) : answers };
+  }
+
+  async function answer<Written>(
+    given: string,
+    body: SyncBody,
+    options: SyncOptions | undefined,
+    writing: Writing<Written>,
+  ): Promise<{ readonly assignments: readonly Written[]; readonly said: Omit<SyncAnswer, "assignments"> }> {
+    const { signal } = readOptions<{ signal?: AbortSignal }>({ signal: abortSignal }, options);
+    const said = readSync(body);
+    const { lease: leaseMs } = state.config.workers;
+    const { id, stray, untold } = hear(given, said);
+    const leaseUntil = isoTime(clock.now() + parts.leases.renew(id));
+    const waitMs = Math.min(said.waitMs ?? 0, Math.floor(leaseMs / POLL_PART));
+    if (untold.length === 0 && waitMs > 0)
+      await polls.wait(id, { waitMs, signal, hasChanges: () => hasChanges(parts, id, stray) });
+    // What was said becomes durable together with what follows from it, so a result is answered with the next task.
+    await writer.settled();
+    const worker = state.fleet.byId.get(id);
+    if (worker === undefined) throw refused({ type: "worker-unknown", worker: given });
+    // It may have joined again while this one waited: what is assigned now is for its new session only.
+    checkSession(parts, worker, { ...(said.session === undefined ? {} : { session: said.session }) });
+    const { maxWorktrees } = state.config.workers;
+    const news = await answerUnlessOvertaken(parts, worker, said, stray, leaseUntil, writing);
+    return {
+      assignments: news.assignments,
+      said: { ...news.said, results: untold, leaseUntil, leaseMs, maxWorktrees },
+    };
+  }
+
+  return {
+    async sync(given, body, options) {
+      const { assignments, said } = await answer(given, body, options, AS_OBJECTS);
+      return { assignments, ...said };
+    },
+    async syncText(given, body, options) {
+      const { assignments, said } = await answer(given, body, options, AS_TEXTS);
+      return `{"assignments":[${assignments.join(",")}],${JSON.stringify(said).slice(1)}`;
     },
   };
 }
@@ -284,7 +302,8 @@ function findRemote({ state }: Writer, given: string): Worker {
 }
 
 /** A sync counts if it is of the present session, and no older than the last. */
-function checkSession({ id, session: present }: Worker, { session, n }: SyncBody, last: number): void {
+function checkSession({ polls }: SyncParts, { id, session: present }: Worker, { session, n }: SyncBody): void {
+  const last = polls.last(id);
   if (session !== undefined && session !== present) throw refused({ type: "session-lost", worker: id });
   if (n !== undefined && n < last) throw refused({ type: "sync-stale", worker: id, n, last });
 }

@@ -46,9 +46,12 @@ export type Exchange = Polled & {
 /** An answer, or why not, that is decided and told when that is durable (`drover.early`). */
 export class Decided<Answer> {
   private readonly answer: Answer | DroverError;
+  /** Resolves when it may be told. */
+  readonly settled: () => Promise<void>;
 
-  constructor(answer: Answer | DroverError) {
+  constructor(answer: Answer | DroverError, settled: () => Promise<void>) {
     this.answer = answer;
+    this.settled = settled;
   }
 
   /** The answer; throws why not. */

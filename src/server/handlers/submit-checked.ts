@@ -31,11 +31,12 @@ export function submitChecked(
   headers: string[],
 ): Decided<Submitted> | Promise<Submitted> {
   checkCallback(parts, body.callbackUrl, "callbackUrl");
-  const answer = parts.drover.early.submit(checked(body));
+  const { early } = parts.drover;
+  const answer = early.submit(checked(body));
   if (answer === null) return submitInTime(parts, body, headers);
   if (answer instanceof DroverError) tellRejected(parts, body, answer.details.taskId, answer);
   else if (answer.throttle === true) headers.push(...SLOW_DOWN);
-  return new Decided(answer);
+  return new Decided(answer, early.settled);
 }
 const SLOW_DOWN = ["retry-after", "1"];
 
