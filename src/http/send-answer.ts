@@ -46,6 +46,10 @@ export class AnswerText {
   constructor(text: string) {
     this.text = text;
   }
+
+  toString(): string {
+    return this.text;
+  }
 }
 /** To the compiler it is still the answer, so it can be given wherever one is taken. */
 export const asText = <Value>(text: string): Value => new AnswerText(text) as unknown as Value;
