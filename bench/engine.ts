@@ -14,7 +14,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Drover, openDrover } from "../src/engine/index.ts";
 import { type Mode, playAlone, playInTurn, type Session } from "./peers/workload.ts";
 import { FULL, PEERS, QUICK, withPeer } from "./peers.ts";
-import { type Options, progress, type Report, type Row } from "./report.ts";
+import { bar, type Options, progress, type Report, type Row } from "./report.ts";
 
 const CONFIG = {
   scheduler: {
@@ -157,6 +157,7 @@ function watchOther(drover: Drover): () => Promise<number> {
 const FILLED_AT_ONCE = 10;
 
 async function fill(drover: Drover, count: number): Promise<void> {
+  const filled = bar("filling the queue", "tasks");
   for (let done = 0; done < count; done += FILLED_AT_ONCE * PER_BATCH) {
     const batches = Array.from({ length: FILLED_AT_ONCE }, (_, index) => ({
       agentId: `agent-${(done / PER_BATCH + index) % 97}`,
@@ -168,8 +169,9 @@ async function fill(drover: Drover, count: number): Promise<void> {
       })),
     }));
     await Promise.all(batches.map((batch) => drover.submitBatch(batch)));
-    if (done % 100_000 === 0) progress(`${done} of ${count} queued\n`);
+    filled.at(done, count);
   }
+  filled.end();
 }
 
 type Restart = {

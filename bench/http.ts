@@ -16,7 +16,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { type Crowd, gatherCrowd, type Line, openLine, requestOf } from "./http-load.ts";
 import { median } from "./peers/workload.ts";
-import { type Options, progress, type Report, type Row } from "./report.ts";
+import { bar, type Options, progress, type Report, type Row } from "./report.ts";
 
 const CONNECTIONS = 256;
 /** So that both are compiled: what is measured is a server that has been up for some seconds. */
@@ -73,10 +73,13 @@ async function measureSubmits(options: Options): Promise<Record<Kind, Slice[]>> 
   );
   const measured: Record<Kind, Slice[]> = { echo: [], drover: [] };
   for (const { crowd } of all) await crowd.ask(SUBMIT, count * WARM_UP_SLICES);
+  progress("submits, in turn");
+  const submits = bar("submits", "slices");
   for (let slice = 1; slice <= slices; slice++) {
-    progress(`submits, slice ${slice} of ${slices}`);
     for (const { kind, served, crowd } of all) measured[kind].push(await measureSlice(served, crowd, count));
+    submits.at(slice, slices);
   }
+  submits.end();
   for (const { served, crowd } of all) {
     crowd.leave();
     await served.stop();

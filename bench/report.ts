@@ -9,6 +9,7 @@
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { availableParallelism, cpus, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
+import { createProgress, type Progress } from "../src/std/index.ts";
 
 export type Options = {
   readonly json: boolean;
@@ -108,6 +109,10 @@ export function showNumber(value: number): string {
   const grouped = whole.replaceAll(/\B(?=(\d{3})+$)/g, " ");
   return fraction === undefined ? grouped : `${grouped}.${fraction}`;
 }
+
+/** A bar on a terminal; in a file a line every ten seconds. */
+export const bar = (what: string, unit: string): Progress =>
+  createProgress(what, unit, { stream: process.stderr, now: () => performance.now() });
 
 export function progress(text: string): void {
   process.stderr.write(`${text}\n`);

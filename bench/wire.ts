@@ -24,7 +24,7 @@ import { GRAPHILE_CALLS } from "./peers/graphile-worker.ts";
 import { PG_BOSS_CALLS } from "./peers/pg-boss.ts";
 import { Skipped, startPostgres, startRedis } from "./peers/server-process.ts";
 import { jobsIn, type Mode, median, type Session, until, type Workload } from "./peers/workload.ts";
-import { type Options, progress, type Report, type Row, showNumber } from "./report.ts";
+import { bar, type Options, progress, type Report, type Row, showNumber } from "./report.ts";
 import type { LoneSample, PartOrder, PartReport, Role, SystemName } from "./wire-part.ts";
 
 const FULL: Workload = { seconds: 3, rounds: 7 };
@@ -52,7 +52,7 @@ type System = {
   readonly calls: Readonly<Record<Mode, Calls>>;
 };
 
-const DROVER: System = { name: "drover", start: startDrover, calls: CALLS };
+export const DROVER: System = { name: "drover", start: startDrover, calls: CALLS };
 const PEERS: readonly System[] = [
   { name: "bullmq", start: startRedis, calls: CALLS },
   { name: "pg-boss", start: startPostgres, calls: PG_BOSS_CALLS },
@@ -68,7 +68,7 @@ async function startDrover(): Promise<Backend> {
 
 /** What a job took, in microseconds of CPU time. */
 type Micros = { readonly submitter: number; readonly server: number; readonly workers: number };
-type Round = { readonly perSecond: number; readonly micros: Micros };
+export type Round = { readonly perSecond: number; readonly micros: Micros };
 type Arrangement = AsyncDisposable & {
   readonly port: number;
   readonly calls: Calls;
@@ -108,7 +108,7 @@ function reportOf<Type extends PartReport["type"]>(
   });
 }
 
-async function arrange({ name, start, calls }: System, mode: Mode): Promise<Arrangement> {
+export async function arrange({ name, start, calls }: System, mode: Mode): Promise<Arrangement> {
   const parts = new AsyncDisposableStack();
   try {
     const backend = parts.use(await start());
@@ -187,7 +187,7 @@ const allOf = ({ submitter, server, workers }: Micros): number => submitter + se
 const TICK_MICROS = 10_000;
 
 /** Of all its threads, and of its children, those that have ended too. */
-function cpuMicrosOf(pid: number): number {
+export function cpuMicrosOf(pid: number): number {
   const own = statOf(`/proc/${pid}/stat`);
   const children = globSync("/proc/[0-9]*/stat")
     .map(statOf)
@@ -212,7 +212,7 @@ function statOf(path: string): { readonly parent: number; readonly ticks: number
 /** A cold process is slow: it takes some rounds until one is known to last as long as it should. */
 const WARM_UP_ROUNDS = 4;
 
-async function warmUp({ play, calls }: Pick<Arrangement, "play" | "calls">, seconds: number): Promise<number> {
+export async function warmUp({ play, calls }: Pick<Arrangement, "play" | "calls">, seconds: number): Promise<number> {
   const few = calls.perCall * calls.inFlight;
   let { perSecond } = await play(few);
   for (let round = 0; round < WARM_UP_ROUNDS; round++)
@@ -226,6 +226,7 @@ async function playInTurn(ours: Arrangement, theirs: Arrangement, { seconds, rou
   const ourJobs = await warmUp(ours, seconds);
   const theirJobs = await warmUp(theirs, seconds);
   const pairs: Pair[] = [];
+  const played = bar("in turn", "rounds");
   for (let round = 0; round < rounds; round++) {
     // Who goes first may find the machine in another mood: so it is one, then the other.
     if (round % 2 === 0) pairs.push({ ours: await ours.play(ourJobs), theirs: await theirs.play(theirJobs) });
@@ -233,7 +234,9 @@ async function playInTurn(ours: Arrangement, theirs: Arrangement, { seconds, rou
       const first = await theirs.play(theirJobs);
       pairs.push({ ours: await ours.play(ourJobs), theirs: first });
     }
+    played.at(round + 1, rounds);
   }
+  played.end();
   return pairs;
 }
 

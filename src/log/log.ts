@@ -192,9 +192,12 @@ export interface Log extends AsyncDisposable {
   sign?(rule: SignRule): Promise<void>;
   /**
    * Checks every link, signature, payload and snapshot, and the files; against `expect`, also that nothing is missing
-   * at the end.
+   * at the end. How far it is may be told meanwhile, in events.
    */
-  verify(options?: { readonly expect?: Anchor }): Promise<VerifyReport>;
+  verify(options?: {
+    readonly expect?: Anchor;
+    readonly onProgress?: (done: number, total: number) => void;
+  }): Promise<VerifyReport>;
   /** Waits for what was asked before, then lets go of everything. May be called twice. */
   close(): Promise<void>;
 }

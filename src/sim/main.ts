@@ -5,6 +5,7 @@
  * seed and a history shrunk to what is needed, and ends with exit code 1; a bad flag says what is right, with 2.
  */
 import { parseArgs, styleText } from "node:util";
+import { createProgress, type Progress } from "../std/index.ts";
 import { FAULTS, type Fault, linesOf } from "./history.ts";
 import { everyCrash, type Figures, type RunReport, shrink, simulate } from "./simulate.ts";
 
@@ -92,19 +93,35 @@ async function runAll({ seed, steps, runs, faults, everyCrash: atEachAppend }: O
   const began = performance.now();
   const total: Record<string, number> = {};
   let played = 0;
+  const bar = liveBar();
   for (let run = 0; run < runs; run++) {
     const reports = atEachAppend
       ? everyCrash({ seed: seed + run, steps })
       : [await simulate({ seed: seed + run, steps, faults })];
     for await (const report of reports) {
       played++;
-      if (report.complaints.length > 0) return await explain(report, { steps, atEachAppend });
+      if (report.complaints.length > 0) {
+        bar?.end();
+        return await explain(report, { steps, atEachAppend });
+      }
       for (const [name, count] of Object.entries(report.figures)) total[name] = (total[name] ?? 0) + count;
     }
-    if ((run + 1) % 10 === 0 || run + 1 === runs) console.log(`  ${run + 1} of ${runs} seeds fine`);
+    bar?.at(run + 1, runs);
+    const isTold = bar === null ? (run + 1) % 10 === 0 || run + 1 === runs : run + 1 === runs;
+    if (run + 1 === runs) bar?.end();
+    if (isTold) console.log(`  ${run + 1} of ${runs} seeds fine`);
   }
   conclude(total, played, steps, (performance.now() - began) / 1000);
   return 0;
+}
+
+/** A bar where a person looks on; `drover simulate` says how wide its terminal is. Elsewhere lines are printed. */
+function liveBar(): Progress | null {
+  const { stderr, env } = process;
+  const columns = stderr.isTTY ? stderr.columns : Number(env.DROVER_BAR_COLUMNS ?? 0);
+  if (!(columns > 0)) return null;
+  const write = (text: string): unknown => stderr.write(text);
+  return createProgress("simulate", "seeds", { stream: { isTTY: true, columns, write }, now: () => performance.now() });
 }
 
 function conclude(total: Readonly<Record<string, number>>, played: number, steps: number, seconds: number): void {

@@ -17,6 +17,7 @@ export {
 export { createHandClock, type TestClock } from "./hand-clock.ts";
 export { isLoopback } from "./loopback.ts";
 export { JsonText, jsonFault, present, RESULT_BYTES_MAX } from "./plain-json.ts";
+export { createProgress, type Progress } from "./progress.ts";
 export { referenceIn } from "./result-reference.ts";
 export { rateLimitOf, readRetryAfter, SPAN_MS_MAX, spanOf, TaskRequeue, TaskSkip } from "./retry-after.ts";
 export { isSafePath, PATH_LENGTH_MAX, patternTest } from "./safe-path.ts";

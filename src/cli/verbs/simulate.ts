@@ -29,6 +29,7 @@ async function play(args: readonly string[], terminal: Terminal): Promise<ExitCo
   const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", SIMULATOR, ...args], {
     stdio: ["ignore", "pipe", "pipe"],
     cwd: terminal.cwd,
+    env: { ...process.env, ...(terminal.width === null ? {} : { DROVER_BAR_COLUMNS: String(terminal.width) }) },
   });
   child.stdout.setEncoding("utf8").on("data", terminal.out);
   child.stderr.setEncoding("utf8").on("data", terminal.err);

@@ -19,6 +19,7 @@ import type { Output } from "../shell/output.ts";
 import { CliProblem, EXIT, usageProblem } from "../shell/problem.ts";
 import { plain } from "../shell/text.ts";
 import type { Call, ConfigFlags, VerbBody } from "../shell/verb.ts";
+import { progressOf } from "../show/progress.ts";
 import { count, span } from "../show/time.ts";
 import { loadFor } from "./config.ts";
 
@@ -47,16 +48,19 @@ export const verifyVerb: VerbBody<Flags> = {
     const { verifyFiles } = await import("../../engine/files/index.ts");
     try {
       const log = await openSqliteLog({ directory, readOnly: true });
+      const bar = progressOf("verify", "events", call.terminal);
       try {
-        const found = await log.verify(expect as Parameters<typeof log.verify>[0]);
+        const found = await log.verify({ ...(expect as Parameters<typeof log.verify>[0]), onProgress: bar.at });
         const endedAt = found.ok ? await lastEventAt(log) : null;
         const logTimeAheadMs = Math.max(0, (endedAt ?? 0) - call.terminal.now());
         // What a log lists that is not whole means nothing.
         const files = await verifyFiles(directory, found.ok ? log : null);
         const report = withFiles(withKey({ ...found, logTimeAheadMs, files: files.count }, key), files);
+        bar.end();
         call.output.answer(report, () => shownReport(report, directory, call.output));
         return report.ok ? EXIT.ok : EXIT.failed;
       } finally {
+        bar.end();
         await log.close();
       }
     } catch (error) {

@@ -28,6 +28,7 @@ import type {
   Checkpoint,
   Log,
   PruneReport,
+  ReadBatch,
   Snapshot,
   SnapshotInput,
   UnhashedBatch,
@@ -72,6 +73,20 @@ export function createSqliteLog(ground: Omit<Session, "signer">): Log {
   }
 }
 
+/** Batches, and after each how many events have been read by now. */
+async function* told(
+  batches: AsyncIterable<ReadBatch>,
+  total: number,
+  tell: (done: number, total: number) => void = () => {},
+): AsyncGenerator<ReadBatch> {
+  let done = 0;
+  for await (const batch of batches) {
+    yield batch;
+    done += batch.hashes.length;
+    tell(done, total);
+  }
+}
+
 function createHandle(session: Session): Log {
   const { thread } = session;
   const inTurn = createTurns();
@@ -83,12 +98,13 @@ function createHandle(session: Session): Log {
   const read: Log["read"] = (after, { payloads = true, bytesMax } = {}) =>
     readBatches(pagesOf(thread, payloads), after, bytesMax);
 
-  async function verify({ expect }: Parameters<Log["verify"]>[0] = {}) {
+  async function verify({ expect, onProgress }: Parameters<Log["verify"]>[0] = {}) {
     const found = await findProblems(session);
     for (let triesLeft = VERIFY_TRIES - 1; ; triesLeft--) {
       const seen = await state();
       try {
-        return await verifyLog({ ...seen, batches: read(seen.base.seq), verifier: session.signer, expect, found });
+        const batches = told(read(seen.base.seq), seen.head.seq - seen.base.seq, onProgress);
+        return await verifyLog({ ...seen, batches, verifier: session.signer, expect, found });
       } catch (error) {
         // Somebody pruned what was about to be read: it begins again where the log begins now.
         if (!(error instanceof LogFailure) || error.code !== "pruned" || triesLeft === 0) throw error;
