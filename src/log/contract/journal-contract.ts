@@ -110,6 +110,7 @@ const announced = (node: string, at: Seq): NodeAnnouncement => ({
   hash: ZERO_HASH_HEX,
   epoch: 1,
   stored: at,
+  ...(node === "ann" ? { key: "the key of ann" } : {}),
 });
 
 const appending: JournalStories = {

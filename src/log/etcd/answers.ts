@@ -76,7 +76,7 @@ function keyValueOf(value: unknown): KeyValue {
   };
 }
 
-const revisionOf = (answer: unknown): number => wholeOf(objectOf(answer).header, "revision");
+export const revisionOf = (answer: unknown): number => wholeOf(objectOf(answer).header, "revision");
 
 export function objectOf(value: unknown): Record<string, unknown> {
   if (!isRecord(value)) throw notEtcd("an object");

@@ -13,6 +13,7 @@ import { type AppendResult, type Head, LogFailure } from "../log.ts";
 import type { KeyValue } from "./answers.ts";
 import type { Compare, EtcdClient } from "./client.ts";
 import { EtcdFault } from "./fault.ts";
+import type { Forgetting } from "./forgetting.ts";
 import { EMPTY, type Keys, readHead, splitBlock, writeHead } from "./records.ts";
 
 /** The head and its bytes as they are stored; null bytes if nothing was ever written. */
@@ -31,7 +32,7 @@ export const compareHead = ({ head }: Keys, { value }: StoredHead): Compare =>
 
 export type Appender = { append(entry: SealedBatch): Promise<AppendResult> };
 
-export function createAppender(client: EtcdClient, keys: Keys): Appender {
+export function createAppender(client: EtcdClient, keys: Keys, forgetting: Forgetting): Appender {
   /** What the head was when this handle last saw it. A transaction finds out if it is not so any more. */
   let known: StoredHead | null = null;
 
@@ -53,7 +54,7 @@ export function createAppender(client: EtcdClient, keys: Keys): Appender {
       if (!areFurtherStored) await putParts(entry, further);
       areFurtherStored = true;
       known = null;
-      const { succeeded, ranges } = await client.txn({
+      const { succeeded, ranges, revision } = await client.txn({
         compare: [compareHead(keys, stored)],
         success: [
           { put: keys.head, value },
@@ -63,6 +64,7 @@ export function createAppender(client: EtcdClient, keys: Keys): Appender {
       });
       if (succeeded) {
         known = { head: next, value };
+        forgetting.wrote(revision);
         return { type: "appended", head: next };
       }
       stored = storedHead(ranges[0]?.[0]);

@@ -10,6 +10,7 @@ import { readAddress } from "./address.ts";
 import { type KeyValue, watchOf } from "./answers.ts";
 import { changesOf } from "./changes.ts";
 import { createClient, type EtcdClient } from "./client.ts";
+import { createForgetting } from "./forgetting.ts";
 
 describe("one key as it changes", { skip: etcdMissing }, () => {
   let etcd: EtcdCluster;
@@ -38,7 +39,7 @@ describe("one key as it changes", { skip: etcdMissing }, () => {
     };
     return { next, end };
   }
-  const put = (key: string, value: string): Promise<void> => client.put(key, Buffer.from(value));
+  const put = (key: string, value: string): Promise<number> => client.put(key, Buffer.from(value));
 
   test("it is told as it is, then each newer value, its end too, until the signal", async () => {
     const { next, end } = follow("plain");
@@ -93,5 +94,24 @@ describe("one key as it changes", { skip: etcdMissing }, () => {
     assert.ok(isGivenUp);
     end.abort();
     await next();
+  });
+
+  test("every so many writes, what keys were before is forgotten", async () => {
+    const forgetting = createForgetting(client, 3);
+    const isForgotten = async (revision: number): Promise<boolean> => {
+      for await (const line of await client.watch("often", revision, new AbortController().signal)) {
+        const { type } = watchOf(line);
+        if (type !== "created") return type === "compacted";
+      }
+      return false;
+    };
+    const revisions: number[] = [];
+    for (const value of ["one", "two", "three"]) {
+      revisions.push(await put("often", value));
+      assert.ok(!(await isForgotten(revisions[0] as number)));
+      forgetting.wrote(revisions.at(-1) as number);
+    }
+    await until("history that is forgotten", () => isForgotten(revisions[1] as number));
+    assert.equal((await client.get("often"))?.value.toString(), "three");
   });
 });

@@ -12,6 +12,7 @@ import {
   objectOf,
   type RangeAnswer,
   rangeOf,
+  revisionOf,
   type TxnAnswer,
   textOf,
   txnOf,
@@ -64,7 +65,8 @@ export type EtcdClient = {
   get(key: string, limits?: Limits): Promise<KeyValue | null>;
   /** Never sent twice: what compares may be told `no` by its own first try. */
   txn(txn: Txn): Promise<TxnAnswer>;
-  put(key: string, value: Uint8Array, lease?: string): Promise<void>;
+  /** Answers the revision of the write. */
+  put(key: string, value: Uint8Array, lease?: string): Promise<number>;
   /** Forgets all history up to a revision. What was already forgotten is no fault. */
   compact(revision: number): Promise<void>;
   grantLease(seconds: number, limits?: Limits): Promise<string>;
@@ -105,7 +107,9 @@ export function createClient(address: EtcdAddress): EtcdClient {
         }),
       ),
     put: async (key, value, lease) =>
-      void (await call("kv/put", putBody({ put: key, value, ...(lease === undefined ? {} : { lease }) }), reading)),
+      revisionOf(
+        await call("kv/put", putBody({ put: key, value, ...(lease === undefined ? {} : { lease }) }), reading),
+      ),
     compact: async (revision) => {
       await call("kv/compaction", { revision: String(revision) }, reading).catch(unlessCompacted);
     },

@@ -15,6 +15,7 @@ import { createAppender, type StoredHead, storedHead } from "./appending.ts";
 import { changesOf } from "./changes.ts";
 import { createClient, type EtcdClient } from "./client.ts";
 import { failureOf, isPassing, saying } from "./failures.ts";
+import { createForgetting } from "./forgetting.ts";
 import { healthOf } from "./health.ts";
 import { isFree, takeLead } from "./lead.ts";
 import { createNodes } from "./nodes.ts";
@@ -65,8 +66,9 @@ const headIn = async ({ client, keys }: Pick<Session, "client" | "keys">): Promi
 
 function createHandle(session: Session): Journal {
   const { address, client, keys, clock, closing } = session;
-  const appender = createAppender(client, keys);
-  const { announce, nodes } = createNodes(client, keys, clock);
+  const forgetting = createForgetting(client);
+  const appender = createAppender(client, keys, forgetting);
+  const { announce, nodes } = createNodes({ client, keys, clock, forgetting });
   let lease: Lease | null = null;
   const ask = <Answer>(work: () => Promise<Answer>): Promise<Answer> => saying(address, closing.signal, work);
 

@@ -10,24 +10,32 @@ import type { Clock } from "../../std/index.ts";
 import { NODE_KEPT_MS, type NodeAnnouncement, type NodeSeen, type NodesSeen } from "../journal/journal.ts";
 import type { KeyValue } from "./answers.ts";
 import type { EtcdClient } from "./client.ts";
+import type { Forgetting } from "./forgetting.ts";
 import { isCount, type Keys, readLead, recordIn } from "./records.ts";
 
 const NODES_MAX = 256;
 const SECOND_MS = 1000;
+
+type NodesInput = {
+  readonly client: EtcdClient;
+  readonly keys: Keys;
+  readonly clock: Clock;
+  readonly forgetting: Forgetting;
+};
 
 export type Nodes = {
   announce(told: NodeAnnouncement): Promise<void>;
   nodes(): Promise<NodesSeen>;
 };
 
-export function createNodes(client: EtcdClient, keys: Keys, clock: Clock): Nodes {
+export function createNodes({ client, keys, clock, forgetting }: NodesInput): Nodes {
   let lease: string | null = null;
   /** By key: the revision of the last word, and when this handle first saw it. */
   let seen = new Map<string, { readonly revision: number; readonly since: number }>();
 
   async function announce(told: NodeAnnouncement): Promise<void> {
     if (lease === null || !(await client.keepAlive(lease))) lease = await client.grantLease(NODE_KEPT_MS / SECOND_MS);
-    await client.put(keys.node(told.node), Buffer.from(JSON.stringify(told), "utf8"), lease);
+    forgetting.wrote(await client.put(keys.node(told.node), Buffer.from(JSON.stringify(told), "utf8"), lease));
   }
 
   async function nodes(): Promise<NodesSeen> {

@@ -15,7 +15,7 @@ import type { EtcdClient } from "./client.ts";
 import { firstPartOf, type Keys } from "./records.ts";
 
 const PAGE_FIRST = 16;
-const PAGE_MAX = 1024;
+const PAGE_MAX = 256;
 /** A page that brought less may be larger next time; one that brought four times as much is made smaller. */
 const PAGE_BYTES: number = 1024 * 1024;
 
