@@ -90,13 +90,14 @@ test("what has more ties than may be written at once is made by replay, in equal
   }
 });
 
-test("the next snapshot of a state that is not small waits for two events a line", async () => {
+test("the next snapshot of a state that is not small waits for three events a line, whoever makes it", async () => {
   const log = createMemoryLog();
   const { drover } = await createTestDrover({ log });
   for (let count = 0; count < 20; count++) await drover.submit({ agentId: "ann", action: "x" });
   const { written, noted } = changingLines(drover.state);
   for (const [changingMax, expected] of [
-    [10, 2 * (written + noted)],
+    [10, 3 * (written + noted)],
+    [-1, 3 * (written + noted)],
     [100, 5],
   ] as const) {
     let begunAt = 0;

@@ -1,9 +1,9 @@
 /**
  * Snapshots without a pause.
  *
- * A snapshot is made every `log.snapshotEvery` events, and of a large state later, after two events for each of its
- * lines: so all snapshots together cost a constant part of what the events cost, and a restart does again at most
- * about twice what it has to load. Up to a size the engine writes what it holds: in one step of some milliseconds it
+ * A snapshot is made every `log.snapshotEvery` events, and of a large state later, after three events for each of its
+ * lines: so all snapshots together cost a constant part of what the events cost, and a restart replays at most three
+ * events for each line it loads. Up to a size the engine writes what it holds: in one step of some milliseconds it
  * notes what can change (core/snapshot/captured.ts), and the rest is written a little at a time. It is stored once the
  * events it rests on are. A larger state, or one with many ties, would hold up the engine for too long, so of that one
  * a thread does what a restart would do: it reads the last snapshot and the events behind it from the log and writes
@@ -35,7 +35,7 @@ const IN_PROGRESS = /^snapshot-in-progress-\d+\.tmp$/;
 const CHANGING_MAX = 10_000;
 const NOTED_MAX = 250_000;
 /** Events that are waited for, for each line that a snapshot will have, where it is no small one. */
-const EVENTS_PER_LINE = 2;
+const EVENTS_PER_LINE = 3;
 /** A state that is large when a snapshot is due may be small soon: so many times as many events are waited for that. */
 const LATE = 4;
 
@@ -167,7 +167,8 @@ export function createSnapshotter(deps: {
       // Looked at again only once it may be due: this is asked for every batch.
       if (stopped || busy !== null || committed - last < config().log.snapshotEvery) return;
       const due = dueAfter();
-      if (committed - last < due || (committed - last < LATE * due && !isSmall())) return;
+      const late = Math.max(due, LATE * config().log.snapshotEvery);
+      if (committed - last < due || (committed - last < late && !isSmall())) return;
       begin().catch((error) => {
         last = seen;
         if (!stopped) deps.onFailure(error);
