@@ -27,6 +27,7 @@ import * as schedules from "../src/protocol/shapes/schedules.ts";
 import * as taskCalls from "../src/protocol/shapes/task-calls.ts";
 import * as tasks from "../src/protocol/shapes/tasks.ts";
 import * as usage from "../src/protocol/shapes/usage.ts";
+import * as watching from "../src/protocol/shapes/watching.ts";
 import * as workers from "../src/protocol/shapes/workers.ts";
 import { TASK_STATES } from "../src/protocol/wire/task-state.ts";
 import type { Shown } from "../test/kits/shown-schema.ts";
@@ -189,6 +190,7 @@ const MODULES = {
   loops,
   usage,
   bulk,
+  watching,
 } as const;
 type Module = keyof typeof MODULES;
 
@@ -218,6 +220,10 @@ const INNER: Readonly<Record<string, string>> = {
   GateStats: "projects gateDetail.stats",
   GateCall: "projects gateDetail.calls[]",
   ScheduleTask: "schedules scheduleBody.task",
+  TaskLink: "watching taskLinks.up[]",
+  StuckTask: "watching stuck.tasks[]",
+  Sample: "watching history.samples[]",
+  ProjectSample: "watching history.samples[].projects[]",
   AgentTotals: "scheduler stats.metrics.agents{}",
   ProjectQueue: "scheduler queueView.projects[]",
   AgentQueue: "scheduler queueView.projects[].agents[]",
@@ -346,6 +352,16 @@ const ABOUT: Readonly<Record<string, string>> = {
   EventsQuery: "Which events, and how many of them.",
   Health: "The process is alive.",
   Readiness: "The server takes work.",
+  WhoAmI: "Who a token speaks for.",
+  Pulse: "Whether anything has happened.",
+  TaskLink: "A task that another is tied to.",
+  TaskLinks: "What a task is tied to.",
+  StuckTask: "A queued task that needs a person.",
+  Stuck: "Queued tasks that need a person.",
+  HistoryQuery: "Which samples.",
+  ProjectSample: "How a project stood at an instant.",
+  Sample: "How things stood at an instant.",
+  History: "How things stood over a while.",
   FileRef: "A file that a task left.",
   FileName: "The hash of a file.",
   PutFileQuery: "The attempt that leaves a file.",

@@ -70,6 +70,8 @@ export type Client = AsyncDisposable & {
   ): Promise<wire.TaskView<Params, Result>>;
   /** The end of what an attempt wrote, as its exec worker keeps it. */
   logs(id: string, options?: Options & wire.LogsQuery): Reply<"logs">;
+  /** What a task waits for, and what waits for it. */
+  links(id: string, options?: Options): Reply<"links">;
   /** How far the tasks of a batch are. */
   group(id: string, options?: Options): Reply<"group">;
   /** Resolves when all tasks of a group have ended; with `withinMs`, fails with code `timeout` if not by then. */
@@ -82,6 +84,10 @@ export type Client = AsyncDisposable & {
   usage(query?: wire.UsageQuery, options?: Options): Reply<"usage">;
   /** Queues, totals and the rules in force. */
   stats(options?: Options): Reply<"stats">;
+  /** How things stood, every ten seconds of the last six hours. */
+  history(query?: wire.HistoryQuery, options?: Options): Reply<"history">;
+  /** Queued tasks that need a person: those that can never run here, and those that wait too long. */
+  stuck(options?: Options): Reply<"stuck">;
   /** Who waits, by project and agent, with the head of each queue; bounded. */
   queue(options?: Options): Reply<"queue">;
   /** What runs and what starts next, in order, with totals: of the tasks and of the calls; bounded. */
@@ -144,6 +150,10 @@ export type Client = AsyncDisposable & {
   events(options?: FollowOptions): AsyncGenerator<wire.EventJson>;
   /** The events of the log with their hashes: a page of them. */
   eventPage(query?: wire.EventsQuery, options?: Options): Reply<"events">;
+  /** Who the token speaks for. */
+  whoami(options?: Options): Reply<"whoami">;
+  /** Whether anything has happened, and how much waits and runs. */
+  pulse(options?: Options): Reply<"pulse">;
   /** Whether the process is alive. */
   health(options?: Options): Reply<"health">;
   /** Whether it takes work: 503 while it starts or shuts down, or when its log has failed. */
@@ -429,11 +439,18 @@ function taskMethods(ask: Ask, ended: WaitForEnd): Pick<Client, keyof calls.Task
   };
 }
 
-type SchedulerMethods = keyof (calls.SchedulerCalls & calls.ProjectCalls & calls.ServerCalls) | "eventPage";
+type SchedulerMethods =
+  | keyof (calls.SchedulerCalls & calls.ProjectCalls & calls.WatchCalls & calls.ServerCalls)
+  | "eventPage";
 function schedulerMethods(ask: Ask): Pick<Client, SchedulerMethods> {
   return {
     usage: (query = {}, options) => ask("usage", { query }, options),
     stats: (options) => ask("stats", {}, options),
+    history: (query = {}, options) => ask("history", { query }, options),
+    stuck: (options) => ask("stuck", {}, options),
+    links: (id, options) => ask("links", { params: { id } }, options),
+    whoami: (options) => ask("whoami", {}, options),
+    pulse: (options) => ask("pulse", {}, options),
     queue: (options) => ask("queue", {}, options),
     line: (query = {}, options) => ask("line", { query }, options),
     config: (options) => ask("config", {}, options),

@@ -41,6 +41,7 @@ import type { Deps, Handlers, LogsOf } from "./handlers/handler.ts";
 import { planHandlers } from "./handlers/plans.ts";
 import { schedulerHandlers, serverHandlers } from "./handlers/server.ts";
 import { taskHandlers } from "./handlers/tasks.ts";
+import { watchHandlers } from "./handlers/watching.ts";
 import { createPhase } from "./life/phase.ts";
 import { type Ending, shutDown } from "./life/shutdown.ts";
 import { createLogRequests } from "./logs/log-requests.ts";
@@ -88,6 +89,8 @@ export type ServerOptions = {
   readonly host?: string;
   readonly limits?: Partial<ServerLimits>;
   readonly clock?: Clock;
+  /** Where the samples of the last hours are kept; absent: they are gone with the process. */
+  readonly historyFile?: string | undefined;
 };
 export type Server = AsyncDisposable & {
   /** This start of a server: no other has the same. */
@@ -173,7 +176,7 @@ function partsOf(
   const unread = createUnreadAnswers(limits);
   const streams = createStreams({ limits, clock, unread, onProblem });
   const standing = { webhooksDue: () => webhooks.standing().due, streams: streams.count, polls: polls.count };
-  const observers = createObservers({ drover, logger, spans, ...standing });
+  const observers = createObservers({ ...options, spans, ...standing });
   const { onWebhook: onOutcome, onTurnedAway, observerOf } = observers;
   const webhooks: Webhooks = startWebhooks({ drover, settings: settings.webhooks, version, onOutcome, onProblem });
   const push = createPushDriver({
@@ -200,7 +203,7 @@ function partsOf(
   };
   const routes = createRoutes(
     {
-      handlers: handlersOf(deps, streams, observers, { onBug: bugsTo(logger), elapsed: clock.elapsed }),
+      handlers: handlersOf(deps, streams, observers, { onBug: bugsTo(logger), clock }),
       phase,
       isClosing: phase.isClosing,
       problemOf,
@@ -227,8 +230,8 @@ const bugsTo =
 function handlersOf(
   deps: Deps,
   streams: Ending["streams"],
-  { metrics }: Observers,
-  parts: Pick<BulkParts, "onBug" | "elapsed">,
+  { metrics, history }: Observers,
+  { onBug, clock }: Pick<BulkParts, "onBug"> & { readonly clock: Clock },
 ): Handlers {
   const handlers = {
     ...taskHandlers(deps),
@@ -238,11 +241,11 @@ function handlersOf(
     ...fleetHandlers(deps),
     ...schedulerHandlers(deps),
     ...serverHandlers(deps, { streams, metrics }),
+    ...watchHandlers(deps, { streams, clock, history }),
   };
-  const { onBug } = parts;
   return {
     ...handlers,
-    ...bulkHandler({ ...parts, handlers, phase: deps.phase, problemOf }),
+    ...bulkHandler({ onBug, elapsed: clock.elapsed, handlers, phase: deps.phase, problemOf }),
     ...waitAnyHandler(deps, { problemOf, onBug, rest }),
   };
 }

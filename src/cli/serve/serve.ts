@@ -5,6 +5,7 @@
  * brings a local worker along, reads the config again when it changes, and ends in good order: the first signal lets
  * what runs end within a grace, the second does not wait.
  */
+import { join } from "node:path";
 import { type Logger, pino } from "pino";
 import { type Drover, DroverError, LogFailure, openDrover } from "../../engine/index.ts";
 import type { Settings } from "../../protocol/index.ts";
@@ -163,6 +164,7 @@ async function start(
       logger,
       onReload: () => reloading?.now() ?? Promise.reject(new Error("the server is not ready yet; try again")),
       logsOf: (task, attempt, { tail, ...age }) => worker?.logsOf(task, attempt, { lines: tail, ...age }) ?? null,
+      historyFile: log.kind === "memory" ? undefined : join(log.directory, "history.jsonl"),
     });
     worker = await startLocalWorker({
       drover,
@@ -216,7 +218,7 @@ function engineProblem({ message, code, details }: DroverError, log: LogTarget):
   return new CliProblem({ message, code, exit: EXIT.broken, hint });
 }
 
-type ServerHooks = Pick<Parameters<typeof startServer>[0], "onReload" | "logsOf"> & {
+type ServerHooks = Pick<Parameters<typeof startServer>[0], "onReload" | "logsOf" | "historyFile"> & {
   readonly logger: NonNullable<Parameters<typeof startServer>[0]["logger"]>;
 };
 

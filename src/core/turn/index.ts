@@ -2,6 +2,13 @@
 
 export { setAside } from "./budget.ts";
 export { chargeFor, sharesOf, shownLevel } from "./fairness.ts";
-export { compareRanks, EXPRESS_PRIORITY, effectivePriority, shownScore, type TaskRank } from "./priority.ts";
+export {
+  compareRanks,
+  EXPRESS_PRIORITY,
+  effectivePriority,
+  isOverdue,
+  shownScore,
+  type TaskRank,
+} from "./priority.ts";
 export { countAhead, fixedOf, taskRank } from "./queue.ts";
 export { compareProjects } from "./total-orders.ts";

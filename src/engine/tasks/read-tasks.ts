@@ -8,7 +8,7 @@
  * count: a thousand bodies of the largest kind are more than one text can hold.
  */
 import type { Reader, Seq, TaskId } from "../../core/base/index.ts";
-import { isRecord, name, oneOf, readSection, setOf, whole } from "../../core/base/index.ts";
+import { badField, fail, isRecord, name, ok, oneOf, readSection, setOf, whole } from "../../core/base/index.ts";
 import { front, items } from "../../core/collections/index.ts";
 import type { EventKind, State, Task } from "../../core/model/index.ts";
 import { decodeEvent } from "../../log/format/index.ts";
@@ -181,7 +181,8 @@ type Listed = {
   readonly phase: TaskState;
   readonly agent: { readonly id: string };
   readonly project: { readonly id: string };
-  readonly requirements: { readonly type: string };
+  readonly id: string;
+  readonly requirements: { readonly type: string; readonly action?: string | null };
   /** When it was submitted, or turned away, and how it ended. */
   readonly createdAt?: number;
   readonly at?: number;
@@ -311,6 +312,8 @@ export function treeOf({ tasks, children }: State, root: TaskId): Task[] {
 export type PageFilter = TaskFilter & {
   /** Whether the first are those that were submitted first, which is the default, or last. */
   readonly order?: "oldest" | "newest";
+  /** Only those whose id, agent, project, type, a label, or action where that is one word, holds this text. */
+  readonly q?: string;
   /** Only those that were submitted or have ended since: an instant as text, or milliseconds since 1970. */
   readonly since?: string | number;
   /** How many at most. */
@@ -318,6 +321,25 @@ export type PageFilter = TaskFilter & {
   /** The nextCursor of the page before. */
   readonly cursor?: string;
 };
+
+const TEXT_MAX = 200;
+const textField: Reader<string> = (value, field) =>
+  typeof value === "string" && value !== "" && value.length <= TEXT_MAX
+    ? ok(value)
+    : fail(badField(field, value, `text of 1 to ${TEXT_MAX} characters`));
+
+/** Whether what people know a task by holds a text, in either case. */
+function textIn(text: string): (task: Listed) => boolean {
+  const wanted = text.toLowerCase();
+  const isIn = (value: string | null | undefined): boolean => value?.toLowerCase().includes(wanted) === true;
+  return ({ id, agent, project, requirements, extra }) =>
+    isIn(id) ||
+    isIn(requirements.action) ||
+    isIn(agent.id) ||
+    isIn(project.id) ||
+    isIn(requirements.type) ||
+    extra?.labels?.some((label) => isIn(label.text)) === true;
+}
 
 /** Whether it was submitted, turned away or has ended since. */
 const isSince = ({ createdAt, at, end }: Listed, since: number): boolean =>
@@ -438,14 +460,15 @@ type Wanted = Matcher & {
 
 function readWanted(filter: PageFilter): Wanted {
   if (!isRecord(filter)) throw badInput("filter", filter, "an object");
-  const { limit = PAGE_DEFAULT, cursor = "0", order = "oldest", since, ...wanted } = filter;
+  const { limit = PAGE_DEFAULT, cursor = "0", order = "oldest", q, since, ...wanted } = filter;
   const size = accepted(whole(1, PAGE_MAX)(limit, "limit"));
   if (typeof cursor !== "string" || !/^r?\d{1,16}$/.test(cursor))
     throw badInput("cursor", cursor, "the nextCursor of a former page");
   const isRejected = cursor.startsWith("r");
   const after = Number(isRejected ? cursor.slice(1) : cursor);
-  const found = matcher(wanted, ["order", "since", "limit", "cursor"]);
+  const found = matcher(wanted, ["order", "q", "since", "limit", "cursor"]);
   const from = since === undefined ? null : accepted(instantField(since, "since"));
+  const holds = q === undefined ? null : textIn(accepted(textField(q, "q")));
   return {
     size,
     after,
@@ -453,6 +476,6 @@ function readWanted(filter: PageFilter): Wanted {
     wantsRejected: [wanted.state].flat().includes("rejected"),
     isNewestFirst: accepted(oneOf("oldest", "newest")(order, "order")) === "newest",
     ...found,
-    matches: from === null ? found.matches : (task) => isSince(task, from) && found.matches(task),
+    matches: (task) => (from === null || isSince(task, from)) && found.matches(task) && (holds === null || holds(task)),
   };
 }

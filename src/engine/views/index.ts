@@ -1,5 +1,7 @@
 /** What other layers may use of this room. */
 
 export type { GateView } from "./gate-view.ts";
-export { workerView } from "./stats.ts";
+export { linksOf } from "./links.ts";
+export { projectViews, workerStatus } from "./stats.ts";
+export { stuckTasks } from "./stuck.ts";
 export { whyJson } from "./why-json.ts";

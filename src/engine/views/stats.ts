@@ -6,7 +6,13 @@
  */
 import type { State, Worker } from "../../core/model/index.ts";
 import { setAside, sharesOf, shownLevel } from "../../core/turn/index.ts";
-import type { AgentTotals, ProjectView, Stats, WorkerView } from "../../protocol/index.ts";
+import {
+  type AgentTotals,
+  type ProjectView,
+  type Stats,
+  WORKER_TASKS_MAX,
+  type WorkerView,
+} from "../../protocol/index.ts";
 import { isoTime, present } from "../../std/index.ts";
 import { usageView } from "../base/charged-tokens.ts";
 
@@ -71,10 +77,14 @@ export function projectViews(state: State, now: number): ProjectView[] {
   }));
 }
 
+/** How it stands: ready is idle or busy. */
+export const workerStatus = ({ status, attempts }: Worker): WorkerView["status"] =>
+  status !== "ready" ? status : attempts.size === 0 ? "idle" : "busy";
+
 export const workerView = (worker: Worker): WorkerView => ({
   id: worker.id,
   kind: worker.kind,
-  status: worker.status !== "ready" ? worker.status : worker.attempts.size === 0 ? "idle" : "busy",
+  status: workerStatus(worker),
   slots: worker.slots,
   inFlight: worker.attempts.size,
   capabilities: worker.capabilities,
@@ -82,20 +92,29 @@ export const workerView = (worker: Worker): WorkerView => ({
   ...takesView(worker),
   ...present({ heldFor: worker.hold?.task.id, endpoint: worker.target?.endpoint, path: worker.target?.path }),
   ...roomOf(worker),
+  tasks: worker.attempts
+    .inOrder()
+    .slice(0, WORKER_TASKS_MAX)
+    .map(({ task }) => task.id),
   joinedAt: isoTime(worker.joinedAt),
 });
 
 const takesView = ({ takes }: Worker): Pick<WorkerView, "actions" | "types" | "projects"> =>
   Object.fromEntries(Object.entries(takes ?? {}).filter(([, names]) => names !== null));
 
-/** What it has in all; what is unlimited is absent. */
-function roomOf({ cpu, memory, worktrees }: Worker): Pick<WorkerView, "resources" | "worktrees"> {
-  const resources = {
-    ...(cpu === Number.POSITIVE_INFINITY ? {} : { cpuMillicores: cpu }),
-    ...(memory === Number.POSITIVE_INFINITY ? {} : { memoryBytes: memory }),
-  };
+/** What there is, where it is limited. */
+const limitedOf = (cpu: number, memory: number): NonNullable<WorkerView["resources"]> => ({
+  ...(cpu === Number.POSITIVE_INFINITY ? {} : { cpuMillicores: Math.max(0, cpu) }),
+  ...(memory === Number.POSITIVE_INFINITY ? {} : { memoryBytes: Math.max(0, memory) }),
+});
+
+/** What it has in all, and what of that is free; what is unlimited is absent. */
+function roomOf(worker: Worker): Pick<WorkerView, "resources" | "free" | "worktrees"> {
+  const { cpu, memory, worktrees, usedCpu, usedMemory } = worker;
+  const resources = limitedOf(cpu, memory);
+  const free = limitedOf(cpu - usedCpu, memory - usedMemory);
   return {
-    ...(Object.keys(resources).length === 0 ? {} : { resources }),
+    ...(Object.keys(resources).length === 0 ? {} : { resources, free }),
     ...(worktrees === Number.POSITIVE_INFINITY ? {} : { worktrees }),
   };
 }

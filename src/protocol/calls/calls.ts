@@ -21,8 +21,10 @@ import type { CallName } from "../wire/endpoints.ts";
 import { type AnswerOf, type AskOf, type Call, callsOf, type Id } from "./call.ts";
 import { type PlanCalls, planCalls } from "./plan-calls.ts";
 import { ADMIN, AGENTS, CALLERS, EVERYBODY, idOf, READERS, WATCHERS, WORKERS } from "./roles.ts";
+import { type WatchCalls, watchCalls } from "./watch-calls.ts";
 
 export type { PlanCalls } from "./plan-calls.ts";
+export type { WatchCalls } from "./watch-calls.ts";
 
 type Nothing = Record<never, never>;
 export type BulkCalls = {
@@ -108,6 +110,7 @@ export type Calls = BulkCalls &
   FleetCalls &
   SchedulerCalls &
   EventCalls &
+  WatchCalls &
   ServerCalls;
 
 const taskId = idOf("task");
@@ -546,12 +549,13 @@ const schedulerCalls = callsOf<SchedulerCalls>("scheduler", {
 
 const eventCalls = callsOf<EventCalls>("events", {
   events: {
-    roles: WATCHERS,
+    roles: READERS,
     query: event.eventsQuery,
     summary: "The events of the log with their hashes: a page of JSON, or a stream",
     description:
       "With Accept: text/event-stream it follows the log. Each message has the event's number as its id and its kind " +
-      "as its event; Last-Event-ID (or after) says where to go on.",
+      "as its event; Last-Event-ID (or after) says where to go on. A token that is scoped sees the events of its own " +
+      "tasks, as long as their records are there.",
     answers: { 200: event.eventPage },
   },
 });
@@ -579,6 +583,7 @@ export const CALLS: Calls = {
   ...gateCalls,
   ...schedulerCalls,
   ...eventCalls,
+  ...watchCalls,
   ...serverCalls,
   ...bulkCalls,
 };

@@ -23,4 +23,5 @@ export type * from "./schedules.ts";
 export type * from "./task-calls.ts";
 export type * from "./tasks.ts";
 export type * from "./usage.ts";
+export type * from "./watching.ts";
 export type * from "./workers.ts";

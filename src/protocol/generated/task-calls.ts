@@ -99,6 +99,11 @@ export type TasksQuery = {
   readonly state?: readonly TaskState[];
   /** Whether those that were submitted first come first, or last. Default: oldest. */
   readonly order?: "oldest" | "newest";
+  /**
+   * Only those whose id, agent, project, type, a label, or action where that is one word, holds this
+   * text, in either case.
+   */
+  readonly q?: string;
   /** Only those that were submitted or have ended since. */
   readonly since?: string;
   /** How many at most; large tasks end a page sooner. Default: 100. */

@@ -367,6 +367,10 @@ export type WorkerView = {
   readonly path?: string;
   /** What it offers; absent: as much as is asked for. */
   readonly resources?: Resources;
+  /** What of it nothing runs on now. */
+  readonly free?: Resources;
+  /** What it runs, at most 100 of them. */
+  readonly tasks: readonly string[];
   /** How many of its tasks may have a worktree at the same time; absent: any number. */
   readonly worktrees?: number;
   /** When it joined. */

@@ -34,6 +34,11 @@ export const tasksQuery: s.Schema<wire.TasksQuery> = s.object({
   order: s.optional(s.oneOf("oldest", "newest"), "Whether those that were submitted first come first, or last.", {
     default: "oldest",
   }),
+  q: s.optional(
+    s.text(1, 200),
+    "Only those whose id, agent, project, type, a label, or action where that is one word, holds this text, " +
+      "in either case.",
+  ),
   since: s.optional(s.instant(), "Only those that were submitted or have ended since."),
   limit: s.optional(s.whole(1, PAGE_MAX), "How many at most; large tasks end a page sooner.", {
     default: PAGE_DEFAULT,

@@ -14,6 +14,8 @@ export const SLOTS_MAX = 100_000;
 const CAPABILITIES_MAX = 10_000;
 const PATTERNS_MAX = 100;
 const NOTE_MAX = 1000;
+/** How many of its tasks a worker is shown with. */
+export const WORKER_TASKS_MAX = 100;
 const ATTEMPT_MAX = 1_000_000_000;
 const REPORTS_MAX = 10_000;
 const TOKENS_MAX = 1_000_000_000_000;
@@ -254,6 +256,8 @@ const workerView: s.Schema<wire.WorkerView> = s.namedAnswer("Worker", {
   endpoint: s.optional(s.webUrl(), "Where a push worker is posted its tasks."),
   path: s.optional(s.text(1, 2048)),
   resources: s.optional(resources, "What it offers; absent: as much as is asked for."),
+  free: s.optional(resources, "What of it nothing runs on now."),
+  tasks: s.described(s.list(s.name()), `What it runs, at most ${WORKER_TASKS_MAX} of them.`),
   worktrees: s.optional(s.whole(0), "How many of its tasks may have a worktree at the same time; absent: any number."),
   joinedAt: s.instant(),
 });

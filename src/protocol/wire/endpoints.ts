@@ -34,7 +34,8 @@ export type CallName =
   | ("schedules" | "schedule" | "putSchedule" | "removeSchedule" | "askPermit" | "settlePermit" | "dropPermit")
   | ("gates" | "gate" | "resetGate" | "removeGate")
   | ("stats" | "queue" | "line" | "config" | "patchConfig" | "reload" | "pause" | "resume" | "events" | "health")
-  | ("ready" | "metrics" | "openapi");
+  | ("ready" | "metrics" | "openapi")
+  | ("links" | "history" | "stuck" | "whoami" | "pulse");
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 export type Endpoint = {
   readonly method: Method;
@@ -80,6 +81,7 @@ export const ENDPOINTS: Readonly<Record<CallName, Endpoint>> = {
   why: endpoint("GET", "/tasks/{id}/why"),
   wait: endpoint("GET", "/tasks/{id}/wait", { waits: true }),
   logs: endpoint("GET", "/tasks/{id}/logs"),
+  links: endpoint("GET", "/tasks/{id}/links"),
   group: endpoint("GET", "/groups/{id}"),
   waitGroup: endpoint("GET", "/groups/{id}/wait", { waits: true }),
   cancelGroup: endpoint("POST", "/groups/{id}/cancel", { repeatable: true }),
@@ -124,6 +126,10 @@ export const ENDPOINTS: Readonly<Record<CallName, Endpoint>> = {
   pause: endpoint("POST", "/scheduler/pause", { repeatable: true }),
   resume: endpoint("POST", "/scheduler/resume", { repeatable: true }),
   events: endpoint("GET", "/events", { waits: true, produces: ["application/json", "text/event-stream"] }),
+  history: endpoint("GET", "/stats/history"),
+  stuck: endpoint("GET", "/scheduler/stuck"),
+  whoami: endpoint("GET", "/whoami"),
+  pulse: endpoint("GET", "/pulse", { waits: true, produces: ["application/json", "text/event-stream"] }),
   health: endpoint("GET", "/healthz"),
   ready: endpoint("GET", "/readyz"),
   metrics: endpoint("GET", "/metrics", { produces: ["text/plain"] }),

@@ -3,17 +3,27 @@
  *
  * Its projects are those the token lists; of a token that is scoped to an agent and lists none, those in which that
  * agent has tasks. Of lists it gets its own entries; of gates those that the config names and those its projects used;
- * of workers all, without the tasks they are kept for and without their notes, which may name tasks. `why` says that
- * somebody else goes first, and not who. Totals of the whole fleet stay: how busy it is is what a caller must know to
- * understand why it waits.
+ * of workers all, with the tasks of its own that they run, and without their notes, which may name others. `why` says
+ * that somebody else goes first, and not who. Totals of the whole fleet stay: how busy it is is what a caller must know
+ * to understand why it waits.
  */
 import type { GateId, ProjectId, TaskId } from "../../core/base/index.ts";
 import type { Agent, Project, State } from "../../core/model/index.ts";
 import type { Why, WhyCondition } from "../../core/why/index.ts";
 import type { GateView } from "../../engine/views/index.ts";
 import { type Caller, isScoped } from "../../http/index.ts";
-import type { LineEntry, LinePart, LineQuery, LineView, QueueView, Stats, WorkerView } from "../../protocol/index.ts";
+import type {
+  AnyEvent,
+  LineEntry,
+  LinePart,
+  LineQuery,
+  LineView,
+  QueueView,
+  Stats,
+  WorkerView,
+} from "../../protocol/index.ts";
 import { LINE_MAX } from "../../protocol/shapes/index.ts";
+import { remember } from "../../std/index.ts";
 import { isOwn } from "./token-scope.ts";
 
 export function ownProject(state: State, caller: Caller, id: string): boolean {
@@ -95,14 +105,35 @@ export function ownWorkers(state: State, caller: Caller, workers: readonly Worke
   if (!isScoped(caller)) return workers;
   return workers.map((worker) => {
     const { heldFor, endpoint: _, path: __, note: ___, ...common } = worker;
-    return heldFor !== undefined && isOwnTask(state, caller, heldFor) ? { ...common, heldFor } : common;
+    const shown = { ...common, tasks: worker.tasks.filter((id) => isOwnTask(state, caller, id)) };
+    return heldFor !== undefined && isOwnTask(state, caller, heldFor) ? { ...shown, heldFor } : shown;
   });
 }
 
-function isOwnTask(state: State, caller: Caller, id: unknown): boolean {
+export function isOwnTask(state: State, caller: Caller, id: unknown): boolean {
   const task = state.tasks.get(id as TaskId);
   return task !== undefined && isOwn(caller, { agentId: task.agent.id, project: task.project.id });
 }
+
+/**
+ * Whether an event is about a task of the token's own. Whose it is says its submit, and the state while its record is
+ * there; of one that is gone, whoever has read its submit knows.
+ */
+export function ownEvents(state: State, caller: Caller): (event: AnyEvent<number>) => boolean {
+  const known = new Map<string, boolean>();
+  return ({ seq, task: id, payload }) => {
+    if (id === undefined) return false;
+    if (payload.kind === "task-submitted") {
+      const isMine = isOwn(caller, { agentId: payload.agent, project: payload.project });
+      remember(known, id, isMine, KNOWN_MAX);
+      return isMine;
+    }
+    const task = state.tasks.get(id as TaskId);
+    // A later task may have taken the id of one that was forgotten.
+    return task === undefined || task.seq > seq ? known.get(id) === true : isOwnTask(state, caller, id);
+  };
+}
+const KNOWN_MAX = 10_000;
 
 /** What a line of `why` says where it would name somebody else. */
 const INSTEAD: { readonly [Code in WhyCondition["code"]]?: (numbers: WhyCondition["numbers"]) => string } = {

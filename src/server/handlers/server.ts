@@ -8,7 +8,7 @@ import { badInput, DroverError } from "../../engine/base/index.ts";
 import type { Drover, FeedEvent } from "../../engine/index.ts";
 import { LogFailure } from "../../engine/index.ts";
 import { wantedEvents } from "../../engine/tasks/index.ts";
-import { badHeader, holderOf, ServerRefusal, type StreamMessage, type Streams } from "../../http/index.ts";
+import { badHeader, holderOf, isScoped, ServerRefusal, type StreamMessage, type Streams } from "../../http/index.ts";
 import type { EventCalls, SchedulerCalls, ServerCalls } from "../../protocol/calls/index.ts";
 import {
   EVENTS_DEFAULT,
@@ -20,7 +20,8 @@ import {
   type SchedulerConfig,
 } from "../../protocol/index.ts";
 import { isoTime } from "../../std/index.ts";
-import { ownLine, ownQueue, ownStats } from "../access/scoped-views.ts";
+import { ownEvents, ownLine, ownQueue, ownStats } from "../access/scoped-views.ts";
+import { checkTask } from "../access/token-scope.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
 
 type ServerParts = {
@@ -65,7 +66,10 @@ async function events(
   const asked = lastEventId(headers["last-event-id"]) ?? query.after ?? null;
   const after = await beginningOf(drover, asked);
   const since = query.since === undefined ? {} : { since: query.since };
-  const wants = wantedEvents(drover.state, query);
+  if (query.task !== undefined) await checkTask(drover, caller, query.task);
+  const isWanted = wantedEvents(drover.state, query);
+  const isSeen = isScoped(caller) ? ownEvents(drover.state, caller) : () => true;
+  const wants = (event: FeedEvent): boolean => isWanted(event) && isSeen(event);
   if (headers.accept?.includes("text/event-stream") !== true)
     return pageOf(drover.events({ after, ...since }), query.limit ?? EVENTS_DEFAULT, wants);
   streams.open(

@@ -11,7 +11,7 @@ import { gateStanding } from "../../core/gate/index.ts";
 import type { State } from "../../core/model/index.ts";
 import type { Drover } from "../../engine/index.ts";
 import { planStateOf } from "../../engine/plans/index.ts";
-import { workerView } from "../../engine/views/index.ts";
+import { workerStatus } from "../../engine/views/index.ts";
 import type { Applied, Commit } from "../../engine/writer/index.ts";
 import type { WebhookOutcome } from "../webhooks/dispatcher.ts";
 import { createHistogram, type Histogram } from "./histogram.ts";
@@ -120,7 +120,7 @@ function addStanding(register: Registry, { drover, webhooksDue, streams, polls }
     labelNames: ["status"] as const,
     registers: [register],
     collect() {
-      const byStatus = Map.groupBy(state.fleet.order, (worker) => workerView(worker).status);
+      const byStatus = Map.groupBy(state.fleet.order, workerStatus);
       for (const status of WORKER_STATUSES) this.set({ status }, byStatus.get(status)?.length ?? 0);
     },
   });

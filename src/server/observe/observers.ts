@@ -4,12 +4,15 @@
 import type { Logger } from "pino";
 import type { Drover } from "../../engine/index.ts";
 import type { OnAnswered } from "../../http/index.ts";
+import type { Clock } from "../../std/index.ts";
 import type { WebhookOutcome } from "../webhooks/dispatcher.ts";
 import { createLifecycleLog, type TurnedAway } from "./event-log.ts";
+import { createHistory, type HistoryStore } from "./history.ts";
 import { createMetrics, type MetricsParts } from "./metrics.ts";
 import type { Spans } from "./spans.ts";
 
 export type Observers = {
+  readonly history: HistoryStore;
   metrics(): Promise<string>;
   observerOf(method: string, route: string): OnAnswered;
   onWebhook(outcome: WebhookOutcome): void;
@@ -18,18 +21,29 @@ export type Observers = {
 };
 
 export function createObservers(
-  parts: MetricsParts & { readonly logger: Logger; readonly spans: Spans | null; readonly drover: Drover },
+  parts: MetricsParts & {
+    readonly logger: Logger;
+    readonly spans: Spans | null;
+    readonly drover: Drover;
+    readonly clock: Clock;
+    /** Where samples are kept over restarts. */
+    readonly historyFile?: string | undefined;
+  },
 ): Observers {
-  const { drover, logger, spans } = parts;
+  const { drover, logger, spans, clock } = parts;
+  const onWarning = (message: string): void => logger.warn(message);
+  const history = createHistory({ drover, clock, file: parts.historyFile, onWarning });
   const metrics = createMetrics(parts);
   const lines = createLifecycleLog(logger, drover.state);
   const stopHearing = drover.watch((batch, commit) => {
     metrics.onCommitted(batch, commit);
+    history.onCommitted(batch);
     lines.onCommitted(batch);
     spans?.onCommitted(batch);
   });
   void drover.failed.then(lines.onFailed);
   return {
+    history,
     metrics: metrics.text,
     observerOf(method, route) {
       const add = metrics.answers.of(method, route);
@@ -49,6 +63,7 @@ export function createObservers(
     },
     async stop() {
       stopHearing();
+      await history.stop();
       await spans?.stop();
     },
   };

@@ -1,0 +1,148 @@
+/**
+ * Types of the wire: those of shapes/watching.ts.
+ *
+ * Written by tools/schema-declarations.ts from the schemas: change those, and run it.
+ */
+
+import type { TaskState } from "../wire/task-state.ts";
+
+/** How things stood over a while. */
+export type History = {
+  /** Milliseconds between two samples. */
+  readonly step: number;
+  /** The oldest first, at most 1000. They outlive a restart. */
+  readonly samples: readonly Sample[];
+};
+
+/** Which samples. */
+export type HistoryQuery = {
+  /** The first instant; absent: an hour ago. Six hours are kept. */
+  readonly from?: string;
+  /** How many milliseconds apart they are at least. Default: 10000. */
+  readonly step?: number;
+};
+
+/** Whether anything has happened. */
+export type Pulse = {
+  /** The number of the last event: while it is the same, nothing has happened. */
+  readonly seq: number;
+  /** The time of the log. */
+  readonly at: string;
+  /** This start of the server. */
+  readonly serverId: string;
+  /** The version of the server. */
+  readonly version: string;
+  /** Whether it is paused. */
+  readonly paused: boolean;
+  /** How many wait for something other than their turn. */
+  readonly waiting: number;
+  /** How many wait for their turn. */
+  readonly queued: number;
+  /** How many run. */
+  readonly inFlight: number;
+  /** How many wait for somebody's word. */
+  readonly parked: number;
+};
+
+/** Queued tasks that need a person. */
+export type Stuck = {
+  /** Those that have waited longest first, at most 50. */
+  readonly tasks: readonly StuckTask[];
+};
+
+/** What a task is tied to. */
+export type TaskLinks = {
+  /** The id of the task. */
+  readonly taskId: string;
+  /** What it is below of and what it needs. */
+  readonly up: readonly TaskLink[];
+  /** What grew below it and what needs it, in the order of submission. */
+  readonly down: readonly TaskLink[];
+  /** How many were left out: 1000 of each direction are listed. */
+  readonly omitted?: number;
+};
+
+/** Who a token speaks for. */
+export type WhoAmI = {
+  /** What the token allows; admin where the server has no tokens. */
+  readonly role: "admin" | "agent" | "worker" | "viewer";
+  /** The one project that the token is scoped to. */
+  readonly project?: string;
+  /** All that it is scoped to; absent: every project. */
+  readonly projects?: readonly string[];
+  /** The one agent that it speaks for; absent: every agent. */
+  readonly agentId?: string;
+};
+
+/** A task that another is tied to. */
+export type TaskLink = {
+  /** The id of the task. */
+  readonly taskId: string;
+  /** Where it stands. */
+  readonly state: TaskState;
+  /** parent and need are waited for; child and dependent wait, or grew below. */
+  readonly kind: "parent" | "need" | "child" | "dependent";
+};
+
+/** A queued task that needs a person. */
+export type StuckTask = {
+  /** The first of them in line. */
+  readonly taskId: string;
+  /** The project it is of. */
+  readonly project: string;
+  /** The agent it is of. */
+  readonly agentId: string;
+  /**
+   * never-fits: no worker that is here could ever run it; overdue: it has waited for
+   * priority.starvationAfter.
+   */
+  readonly why: "never-fits" | "overdue";
+  /** How long it has waited. */
+  readonly waitMs: number;
+  /** How many tasks of its agent stand in the same line. */
+  readonly count: number;
+};
+
+/** How things stood at an instant. */
+export type Sample = {
+  /** When it happened, in log time. */
+  readonly at: string;
+  /** How many wait for something other than their turn. */
+  readonly waiting: number;
+  /** How many wait for their turn. */
+  readonly queued: number;
+  /** How many run. */
+  readonly inFlight: number;
+  /** How many waited for somebody's word. */
+  readonly parked: number;
+  /** Tasks that were let in, since the log began. */
+  readonly submitted: number;
+  /** Tasks that were done, since the log began. */
+  readonly done: number;
+  /** Tasks that failed, since the log began. */
+  readonly failed: number;
+  /** Attempts that were given to a worker, since the log began. */
+  readonly starts: number;
+  /** Half of the tasks that started since the sample before had waited no longer. */
+  readonly waitP50Ms?: number;
+  /** 95 in 100 had waited no longer. */
+  readonly waitP95Ms?: number;
+  /** The busiest, at most 20. */
+  readonly projects: readonly ProjectSample[];
+};
+
+/** How a project stood at an instant. */
+export type ProjectSample = {
+  /** Its id. */
+  readonly id: string;
+  /** Waiting and queued. */
+  readonly queued: number;
+  /** How many run. */
+  readonly inFlight: number;
+  /** What it was charged lately ÷ what all were. */
+  readonly share: number;
+  /** Its weight ÷ the weights of all. */
+  readonly target: number;
+  /** Tokens in the budget's window. */
+  readonly spent: number;
+};

@@ -1,0 +1,102 @@
+/**
+ * What somebody who looks on asks for: who they are here, whether anything has happened, what is tied to a task, and
+ * how things stood over the last hours.
+ */
+import type * as wire from "../generated/watching.ts";
+import * as s from "../schema/schema.ts";
+import { ROLES, type Role } from "../wire/role.ts";
+import { TASK_STATES, type TaskState } from "../wire/task-state.ts";
+
+/** How many samples one answer holds at most, how far apart they are taken, and for how long they are kept. */
+export const SAMPLES_MAX = 1000;
+export const SAMPLE_EVERY_MS = 10_000;
+export const SAMPLES_KEPT_MS = 21_600_000;
+/** How many links of each kind an answer lists. */
+export const LINKS_MAX = 1000;
+
+/** How many tasks that need a person are listed. */
+export const STUCK_MAX = 50;
+
+const count = (): s.Schema<number> => s.whole(0);
+
+export const whoAmI: s.Schema<wire.WhoAmI> = s.namedAnswer("WhoAmI", {
+  role: s.described(s.oneOf<Role>(...ROLES), "What the token allows; admin where the server has no tokens."),
+  project: s.optional(s.name(), "The one project that the token is scoped to."),
+  projects: s.optional(s.list(s.name()), "All that it is scoped to; absent: every project."),
+  agentId: s.optional(s.name(), "The one agent that it speaks for; absent: every agent."),
+});
+
+export const pulse: s.Schema<wire.Pulse> = s.namedAnswer("Pulse", {
+  seq: s.described(s.whole(0), "The number of the last event: while it is the same, nothing has happened."),
+  at: s.described(s.instant(), "The time of the log."),
+  serverId: s.described(s.text(1, 100), "This start of the server."),
+  version: s.text(1, 100),
+  paused: s.flag(),
+  waiting: count(),
+  queued: count(),
+  inFlight: count(),
+  parked: s.described(count(), "How many wait for somebody's word."),
+});
+
+const link: s.Schema<wire.TaskLink> = s.answer({
+  taskId: s.name(),
+  state: s.described(s.oneOf<TaskState>(...TASK_STATES), "Where it stands."),
+  kind: s.described(
+    s.oneOf("parent", "need", "child", "dependent"),
+    "parent and need are waited for; child and dependent wait, or grew below.",
+  ),
+});
+export const taskLinks: s.Schema<wire.TaskLinks> = s.namedAnswer("TaskLinks", {
+  taskId: s.name(),
+  up: s.described(s.list(link), "What it is below of and what it needs."),
+  down: s.described(s.list(link), "What grew below it and what needs it, in the order of submission."),
+  omitted: s.optional(count(), `How many were left out: ${LINKS_MAX} of each direction are listed.`),
+});
+
+const stuckTask: s.Schema<wire.StuckTask> = s.answer({
+  taskId: s.described(s.name(), "The first of them in line."),
+  project: s.name(),
+  agentId: s.name(),
+  why: s.described(
+    s.oneOf("never-fits", "overdue"),
+    "never-fits: no worker that is here could ever run it; overdue: it has waited for priority.starvationAfter.",
+  ),
+  waitMs: count(),
+  count: s.described(s.whole(1), "How many tasks of its agent stand in the same line."),
+});
+export const stuck: s.Schema<wire.Stuck> = s.namedAnswer("Stuck", {
+  tasks: s.described(s.list(stuckTask), `Those that have waited longest first, at most ${STUCK_MAX}.`),
+});
+
+export const historyQuery: s.Schema<wire.HistoryQuery> = s.object({
+  from: s.optional(s.instant(), "The first instant; absent: an hour ago. Six hours are kept."),
+  step: s.optional(s.whole(SAMPLE_EVERY_MS, SAMPLES_KEPT_MS), "How many milliseconds apart they are at least.", {
+    default: SAMPLE_EVERY_MS,
+  }),
+});
+const projectSample: s.Schema<wire.ProjectSample> = s.answer({
+  id: s.name(),
+  queued: s.described(count(), "Waiting and queued."),
+  inFlight: count(),
+  share: s.described(s.finite(0, 1), "What it was charged lately ÷ what all were."),
+  target: s.described(s.finite(0, 1), "Its weight ÷ the weights of all."),
+  spent: s.described(s.finite(-1e300, 1e300), "Tokens in the budget's window."),
+});
+const sample: s.Schema<wire.Sample> = s.answer({
+  at: s.instant(),
+  waiting: count(),
+  queued: count(),
+  inFlight: count(),
+  parked: s.described(count(), "How many waited for somebody's word."),
+  submitted: s.described(count(), "Tasks that were let in, since the log began."),
+  done: s.described(count(), "Tasks that were done, since the log began."),
+  failed: s.described(count(), "Tasks that failed, since the log began."),
+  starts: s.described(count(), "Attempts that were given to a worker, since the log began."),
+  waitP50Ms: s.optional(count(), "Half of the tasks that started since the sample before had waited no longer."),
+  waitP95Ms: s.optional(count(), "95 in 100 had waited no longer."),
+  projects: s.described(s.list(projectSample), "The busiest, at most 20."),
+});
+export const history: s.Schema<wire.History> = s.namedAnswer("History", {
+  step: s.described(s.whole(1), "Milliseconds between two samples."),
+  samples: s.described(s.list(sample), `The oldest first, at most ${SAMPLES_MAX}. They outlive a restart.`),
+});

@@ -1,0 +1,102 @@
+/**
+ * The calls of those who look on: who they are, whether anything has happened, how things stood.
+ *
+ * A stream of pulses looks at a handful of numbers once a second and says them when they have changed: what twenty
+ * pages cost together is less than one request of each.
+ */
+import type { TaskId } from "../../core/base/index.ts";
+import { linksOf, stuckTasks } from "../../engine/views/index.ts";
+import { holderOf, isScoped, type StreamMessage, type Streams } from "../../http/index.ts";
+import type { WatchCalls } from "../../protocol/calls/index.ts";
+import {
+  type History,
+  type HistoryQuery,
+  type Pulse,
+  SAMPLE_EVERY_MS,
+  SAMPLES_MAX,
+  type Sample,
+  type WhoAmI,
+} from "../../protocol/index.ts";
+import { type Clock, isoTime, ringAfter } from "../../std/index.ts";
+import { isOwnTask, ownProject } from "../access/scoped-views.ts";
+import { checkTask, isOwn } from "../access/token-scope.ts";
+import type { HistoryStore } from "../observe/history.ts";
+import type { Deps, Exchange, Handlers } from "./handler.ts";
+import { ANSWERED } from "./server.ts";
+
+const PULSE_MS = 1000;
+const HOUR_MS = 3_600_000;
+
+type WatchParts = { readonly streams: Streams; readonly clock: Clock; readonly history: HistoryStore };
+
+export function watchHandlers(deps: Deps, { streams, clock, history }: WatchParts): Handlers<keyof WatchCalls> {
+  const { drover, serverId, version } = deps;
+
+  function now(): Pulse {
+    const { seq, paused, waiting, queued, inFlight, parked } = drover.state;
+    return { seq, at: isoTime(drover.logTime().at), serverId, version, paused, waiting, queued, inFlight, parked };
+  }
+  async function* pulses(signal: AbortSignal): AsyncGenerator<Pulse> {
+    let last = -1;
+    while (!signal.aborted) {
+      const pulse = now();
+      if (pulse.seq !== last) yield pulse;
+      last = pulse.seq;
+      await rest(clock, PULSE_MS, signal);
+    }
+  }
+  return {
+    whoami: (_, { caller }): WhoAmI => ({
+      role: caller.role,
+      ...(caller.projects?.length === 1 ? { project: caller.projects[0] as string } : {}),
+      ...(caller.projects === null ? {} : { projects: caller.projects }),
+      ...(caller.agentId === null ? {} : { agentId: caller.agentId }),
+    }),
+    pulse: (_, { caller, request, response }) => {
+      if (request.headers.accept?.includes("text/event-stream") !== true) return now();
+      streams.open({ response, holder: holderOf(caller, request) }, { items: pulses, message: pulseMessage });
+      return ANSWERED as never;
+    },
+    links: async ({ params }, { caller }) => {
+      await checkTask(drover, caller, params.id);
+      const isSeen = (id: TaskId): boolean => !isScoped(caller) || isOwnTask(drover.state, caller, id);
+      return linksOf(drover.state, params.id as TaskId, isSeen);
+    },
+    stuck: (_, { caller }) => {
+      const isSeen = (project: string, agentId: string): boolean => isOwn(caller, { project, agentId });
+      return { tasks: stuckTasks(drover.state, drover.logTime().at, isSeen) };
+    },
+    history: ({ query }, { caller }) => historyOf(deps, history.samples(), query, caller),
+  };
+}
+
+const pulseMessage = (pulse: Pulse): StreamMessage => ({ id: pulse.seq, event: "pulse", data: JSON.stringify(pulse) });
+
+const rest = (clock: Clock, ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const over = (): void => {
+      callOff();
+      signal.removeEventListener("abort", over);
+      resolve();
+    };
+    const callOff = ringAfter(clock, ms, over, { keepAlive: false });
+    signal.addEventListener("abort", over, { once: true });
+  });
+
+function historyOf(
+  { drover }: Deps,
+  kept: readonly Sample[],
+  { from, step = SAMPLE_EVERY_MS }: HistoryQuery,
+  caller: Exchange["caller"],
+): History {
+  const first = from === undefined ? drover.logTime().at - HOUR_MS : Date.parse(from);
+  const wanted = kept.filter(({ at }) => Date.parse(at) >= first);
+  const every = Math.max(Math.ceil(step / SAMPLE_EVERY_MS), Math.ceil(wanted.length / SAMPLES_MAX));
+  // Counted from the last one, which is always there.
+  const samples = wanted.filter((_, index) => (wanted.length - 1 - index) % every === 0);
+  const own = (sample: Sample): Sample => ({
+    ...sample,
+    projects: sample.projects.filter(({ id }) => ownProject(drover.state, caller, id)),
+  });
+  return { step: every * SAMPLE_EVERY_MS, samples: isScoped(caller) ? samples.map(own) : samples };
+}
