@@ -31,11 +31,13 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
   cli: ["core", "std", "client", "worker", "protocol", "plan"],
   sim: ["core", "std", "log", "engine"],
   testing: ["core", "std", "log", "engine"],
+  page: ["protocol"],
 };
 /** The few files in which the halves meet, and the package's own index. */
 const MEETING_POINTS: Readonly<Record<string, readonly string[]>> = {
   "src/cli/serve/serve.ts": ["engine", "server"],
   "src/cli/demo.ts": ["engine", "server"],
+  "src/cli/story.ts": ["engine"],
   "src/cli/run/session.ts": ["engine"],
   "src/cli/run/api.ts": ["engine", "server"],
   "src/cli/run/log.ts": ["engine"],
@@ -93,6 +95,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ],
   server: ["webhooks", "access", "push", "life", "logs", "observe", "pages", "handlers", "."],
   worker: ["output", "process", "worktree", "pull", "exec", "."],
+  page: ["styles", "data", "parts", "views", "."],
   cli: ["shell", "show", "config", "plan", "worker", "run", "serve", "verbs", "top", "."],
 };
 

@@ -52,6 +52,7 @@ const CHECKS: readonly Check[] = [
       ["tsc", "-p", "tsconfig.json", ...KEPT, `${CACHE}/types.json`],
       ["tsc", "-p", "tsconfig.core.json", ...KEPT, `${CACHE}/types-core.json`],
       ["tsc", "-p", "tsconfig.build.json", "--noEmit", ...KEPT, `${CACHE}/types-build.json`],
+      ["tsc", "-p", "src/page/tsconfig.json", ...KEPT, `${CACHE}/types-page.json`],
     ],
   },
   { name: "lint", commands: [["biome", "check", "."]] },

@@ -1,159 +1,267 @@
 /**
- * `npm run demo`: a small fleet on this machine that says why it does what it does.
+ * `npm run demo`: a lively fleet to look at, with the web page in front of it.
  *
- * Two projects share two workers three to one; a plan grows into a spec and code; a provider says 429 once and
- * every call waits; one task can never run here, and `why` says so. All of it goes through the real engine
- * and a real log in `.drover/demo`, which is verified at the end.
+ *     npm run demo                    at http://127.0.0.1:4747/ui/
+ *     npm run demo -- --port 0        anywhere else
+ *
+ * Four projects of different weights share a handful of workers and two providers. Some work fails and runs again, one
+ * provider says 429 now and then, one budget runs out, one plan grows through a dozen steps, one task asks a person and
+ * one can never run here. The engine, the log and the server are the real ones, in memory; only the work is made up.
+ * It begins with an hour behind it, so that charts have something to show.
  */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setTimeout as rest } from "node:timers/promises";
-import { styleText } from "node:util";
-import { type Drover, DroverError, type FeedEvent, openDrover, type TaskContext } from "../engine/index.ts";
+import { parseArgs } from "node:util";
+import { type AssignedTask, type Drover, DroverError, openDrover, type TaskContext } from "../engine/index.ts";
+import { readSettings, type Sample } from "../protocol/index.ts";
+import { StartRefusal, startServer } from "../server/index.ts";
 
-const DATA = ".drover/demo";
-const GATE = "llm/demo";
-const LOOK_AGAIN_MS = 5;
-
-const dim = (text: string): string => styleText("dim", text);
-const bold = (text: string): string => styleText("bold", text);
-const green = (text: string): string => styleText("green", text);
-const yellow = (text: string): string => styleText("yellow", text);
-const red = (text: string): string => styleText("red", text);
-
-/** Two calls at a time, and as many a minute as people start demos. */
+const CLAUDE = "anthropic/default";
+const GPT = "openai/team";
+const BATCH = "gemini/batch";
 const CONFIG = {
-  projects: { web: { weight: 3 }, docs: { weight: 1 } },
-  gates: { [GATE]: { maxConcurrent: 2, requests: 100_000 } },
+  scheduler: { maxInFlight: 24, resultTtl: "30m", fairness: { halfLife: "2m" } },
+  projects: {
+    "web-shop": { weight: 5, provider: CLAUDE },
+    research: { weight: 3, budget: { limit: 900_000, window: "1h" } },
+    docs: { weight: 2 },
+    "night-jobs": { weight: 1, maxConcurrent: 3 },
+  },
+  gates: {
+    [CLAUDE]: { maxConcurrent: 8, requests: 240, tokens: { perMinute: 900_000 } },
+    [GPT]: { maxConcurrent: 4, requests: 60 },
+    [BATCH]: { maxConcurrent: 2, requests: 20 },
+  },
 };
+/** What agents of each project do, and how long that takes at most. */
+const WORK: Readonly<Record<string, readonly (readonly [action: string, type: string, ms: number])[]>> = {
+  "web-shop": [
+    ["implement-checkout", "code", 9000],
+    ["review-pull-request", "spec", 5000],
+    ["fix-flaky-test", "code", 7000],
+    ["write-migration", "phase", 6000],
+  ],
+  research: [
+    ["read-paper", "plan", 6000],
+    ["compare-models", "spec", 11_000],
+    ["summarise-findings", "phase", 5000],
+  ],
+  docs: [
+    ["write-guide", "spec", 7000],
+    ["check-links", "other", 2500],
+    ["translate-page", "phase", 5000],
+  ],
+  "night-jobs": [
+    ["refresh-index", "other", 8000],
+    ["collect-metrics", "other", 3000],
+  ],
+};
+const GATES: Readonly<Record<string, string>> = { docs: GPT, "night-jobs": BATCH };
+const AGENTS = ["ada", "ben", "cleo", "dan"];
+const PLAN = {
+  defaults: { project: "web-shop", agent: "ada" },
+  tasks: {
+    plan: { action: "plan-release" },
+    "api-spec": { action: "write-spec", needs: "plan" },
+    "ui-spec": { action: "write-spec", needs: "plan" },
+    "api-code": { action: "implement", needs: "api-spec" },
+    "ui-code": { action: "implement", needs: "ui-spec" },
+    search: { action: "implement", needs: ["api-spec"] },
+    "api-tests": { action: "test", needs: "api-code" },
+    "ui-tests": { action: "test", needs: "ui-code" },
+    "load-test": { action: "test", needs: ["api-code", "search"] },
+    docs: { action: "document", needs: ["api-code", "ui-code"] },
+    review: { action: "review", needs: ["api-tests", "ui-tests", "load-test"] },
+    "ship-it": {
+      action: "deploy",
+      needs: ["review", "docs"],
+      approval: { question: "Ship version 2.4 to production?" },
+    },
+  },
+};
+const SAMPLES = 360;
+const SAMPLE_MS = 10_000;
+const QUEUED_MAX = 60;
 
-async function main(): Promise<void> {
-  await using drover = await openDrover({ data: DATA, config: CONFIG });
-  // A demo that was interrupted left tasks behind; they would run in this one and stand before its own.
-  for (const project of Object.keys(CONFIG.projects)) await drover.cancelWhere({ project });
-  console.log(bold("Drover: two projects, two workers, one provider. Everything below is an event in the log.\n"));
-  const story = watch(drover, drover.state.seq);
-  const stuck = await work(drover);
-  await story.toldUpTo(drover.state.seq);
-  await explain(drover, stuck);
-  await drover.cancel(stuck, { reason: "no worker here has a gpu" });
-  await story.toldUpTo(drover.state.seq);
-  await summary(drover);
+/** Chance that is the same at every start. */
+function createDice(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+const dice = createDice(7);
+const oneOf = <Item>(items: readonly Item[]): Item => items[Math.floor(dice() * items.length)] as Item;
+const between = (from: number, to: number): number => Math.round(from + dice() * (to - from));
+
+/** An hour that could have been: day and night in a few waves. */
+function pastHour(now: number): Sample[] {
+  let [submitted, done, failed, starts] = [0, 0, 0, 0];
+  return Array.from({ length: SAMPLES }, (_, index) => {
+    const wave = 1 + 0.5 * Math.sin(index / 28) + 0.25 * Math.sin(index / 7);
+    const ended = between(8, 18) * wave;
+    submitted += Math.round(ended + 1);
+    done += Math.round(ended);
+    failed += dice() < 0.25 ? 1 : 0;
+    starts += Math.round(ended * 1.05);
+    const inFlight = Math.min(24, Math.round(14 * wave + between(0, 4)));
+    const queued = Math.max(0, Math.round(34 * wave + between(-6, 6)));
+    const p50 = Math.round(700 * wave ** 3 + between(0, 250));
+    return {
+      at: new Date(now - (SAMPLES - index) * SAMPLE_MS).toISOString(),
+      waiting: between(4, 12),
+      queued,
+      inFlight,
+      parked: 1,
+      submitted,
+      done,
+      failed,
+      starts,
+      waitP50Ms: p50,
+      waitP95Ms: p50 * 4 + between(0, 900),
+      projects: Object.entries(CONFIG.projects).map(([id, { weight }], place) => {
+        const target = weight / 11;
+        const share = Math.max(0, target * (1 + 0.18 * Math.sin(index / 15 + place)));
+        return {
+          id,
+          queued: Math.round(queued * target),
+          inFlight: Math.round(inFlight * target),
+          share,
+          target,
+          spent: 0,
+        };
+      }),
+    };
+  });
 }
 
-/** Runs all that can run here; answers which task cannot. */
-async function work(drover: Drover): Promise<string> {
-  let calls = 0;
-  const handler = async (_task: unknown, context: TaskContext): Promise<unknown> => {
-    const tokens = await context.withPermit(GATE, async (permit) => {
-      calls++;
-      // The third call finds the provider overloaded: the gate blocks, probes once, and lets the rest follow.
-      if (calls === 3) throw Object.assign(new Error("rate limited"), { status: 429, retryAfterMs: 500 });
-      await rest(60 + (calls % 3) * 30, undefined, { signal: context.signal });
-      const outputTokens = 400 + (calls % 5) * 300;
-      permit.usage({ inputTokens: 800, outputTokens });
-      return 800 + outputTokens;
+/** A few calls to a provider, and a little time: what an agent's work looks like from outside. */
+async function work(task: AssignedTask, { signal, withPermit, usage }: TaskContext): Promise<unknown> {
+  const known = Object.values(WORK)
+    .flat()
+    .find(([action]) => action === task.action);
+  const ms = known?.[2] ?? 6000;
+  const gate = GATES[task.project ?? ""] ?? CLAUDE;
+  const sum = { inputTokens: 0, outputTokens: 0, cost: 0 };
+  for (let call = between(1, 3); call > 0; call--) {
+    const [inputTokens, outputTokens] = [between(1500, 9000), between(300, 2500)];
+    await withPermit(gate, async (permit) => {
+      await rest(between(ms / 6, ms / 3), undefined, { signal });
+      if (gate === GPT && dice() < 0.02)
+        throw Object.assign(new Error("429: too many requests"), { status: 429, retryAfterMs: 45_000 });
+      permit.usage({ inputTokens, outputTokens });
     });
-    return { tokens };
-  };
-  await drover.worker({ id: "ada", slots: 2, capabilities: ["git"] }, handler);
-  await drover.worker({ id: "bob", slots: 2, capabilities: ["git", "browser"] }, handler);
-  const run = `r${drover.state.seq}`;
-  const plan = await drover.submitBatch({
-    agentId: "planner",
-    project: "web",
+    sum.inputTokens += inputTokens;
+    sum.outputTokens += outputTokens;
+    sum.cost += inputTokens * 3e-6 + outputTokens * 15e-6;
+    usage(sum);
+  }
+  if (dice() < 0.06)
+    throw new Error(oneOf(["2 tests fail in cart.test.ts", "the branch has conflicts", "lint: 4 errors"]));
+  return { ok: true, summary: `${task.action} took ${sum.outputTokens} tokens` };
+}
+
+async function hireWorkers(drover: Drover): Promise<void> {
+  const gib = 1024 ** 3;
+  const large = { cpuMillicores: 16_000, memoryBytes: 64 * gib };
+  const small = { cpuMillicores: 4000, memoryBytes: 16 * gib };
+  await drover.worker({ id: "forge-1", slots: 8, capabilities: ["git", "docker"], resources: large, zone: "eu" }, work);
+  await drover.worker({ id: "forge-2", slots: 8, capabilities: ["git", "docker"], resources: large, zone: "eu" }, work);
+  await drover.worker(
+    { id: "browser-1", slots: 4, capabilities: ["git", "browser"], resources: small, zone: "us" },
+    work,
+  );
+  await drover.worker({ id: "laptop-of-ada", slots: 2, capabilities: ["git"], resources: small }, work);
+}
+
+/** A provider that has had enough: calls wait in line until it opens. */
+async function blockGate(drover: Drover): Promise<void> {
+  const { permitId } = await drover.permits.ask({ gate: BATCH, project: "night-jobs" });
+  await drover.permits.settle(permitId, { rateLimited: { retryAfterMs: 900_000 } });
+}
+
+/** One more task, or a batch or a tree of them, now and then. */
+async function submitSome(drover: Drover): Promise<void> {
+  const project = oneOf(["web-shop", "web-shop", "web-shop", "research", "research", "docs", "docs", "night-jobs"]);
+  const agentId = oneOf(AGENTS);
+  const [action, type] = oneOf(WORK[project] ?? []);
+  const resources = { cpuMillicores: between(2, 8) * 250, memoryBytes: between(1, 6) * 512 * 1024 ** 2 };
+  const labels = { team: oneOf(["core", "growth", "platform"]) };
+  const task = { action, type, resources, labels, estimatedTokens: between(3, 18) * 1000, maxAttempts: 3 };
+  if (dice() < 0.92) return void (await drover.submit({ ...task, agentId, project }));
+  const tree = `feature-${drover.state.seq}`;
+  await drover.submitBatch({
+    agentId,
+    project,
     tasks: [
-      { id: `${run}-plan`, type: "plan", action: "plan the feature" },
-      { id: `${run}-spec`, type: "spec", action: "write the spec", parent: `${run}-plan` },
-      { id: `${run}-code-a`, type: "code", action: "write the API", parent: `${run}-spec`, capabilities: ["git"] },
-      { id: `${run}-code-b`, type: "code", action: "write the page", parent: `${run}-spec`, capabilities: ["browser"] },
+      { ...task, id: tree },
+      ...["api", "page", "tests"].map((part) => ({ ...task, id: `${tree}-${part}`, parent: tree })),
+      { ...task, id: `${tree}-merge`, needs: ["api", "page", "tests"].map((part) => `${tree}-${part}`) },
     ],
   });
-  const fill = ["web", "docs"].flatMap((project) =>
-    Array.from({ length: 6 }, (_, index) =>
-      drover.submit({ agentId: index % 2 === 0 ? "ann" : "ben", project, type: "code", action: `task ${index}` }),
-    ),
+}
+
+async function keepSubmitting(drover: Drover, signal: AbortSignal): Promise<void> {
+  for (let turn = 0; !signal.aborted; turn++) {
+    const { queued } = drover.state;
+    try {
+      for (let more = queued < QUEUED_MAX ? between(1, 3) : 0; more > 0; more--) await submitSome(drover);
+      if (turn % 400 === 0) await drover.plans.put("release-2.4", PLAN, { fresh: turn > 0 });
+    } catch (error) {
+      if (!(error instanceof DroverError)) throw error;
+    }
+    await rest(500, undefined, { signal }).catch(() => {});
+  }
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { port: { type: "string", default: "4747" } } });
+  const settings = readSettings({ server: { port: Number(values.port), shutdownGrace: 0 } });
+  if (!settings.ok) throw new Error(JSON.stringify(settings.failure));
+  const place = mkdtempSync(join(tmpdir(), "drover-demo-"));
+  const historyFile = join(place, "history.jsonl");
+  writeFileSync(
+    historyFile,
+    pastHour(Date.now())
+      .map((sample) => `${JSON.stringify(sample)}\n`)
+      .join(""),
   );
-  const stuck = await drover.submit({ agentId: "ann", project: "web", action: "train a model", capabilities: ["gpu"] });
-  const ids = [...plan.tasks, ...(await Promise.all(fill))].map(({ taskId }) => taskId as string);
-  await Promise.all(ids.map((id) => drover.ended(id)));
-  return stuck.taskId;
+  const drover = await openDrover({ config: CONFIG });
+  const server = await startServer({ drover, settings: settings.value, historyFile });
+  await hireWorkers(drover);
+  await blockGate(drover);
+  const approval = { question: "Delete 1 204 stale preview environments?", timeoutMs: 3_600_000 };
+  await drover.submit({
+    id: "clean-previews",
+    agentId: "dan",
+    project: "night-jobs",
+    action: "clean-previews",
+    approval,
+  });
+  await drover.submit({
+    id: "train-ranker",
+    agentId: "cleo",
+    project: "research",
+    action: "train",
+    capabilities: ["gpu"],
+  });
+  for (let task = 0; task < QUEUED_MAX; task++) await submitSome(drover);
+  console.log(`The demo fleet is at ${server.url}/ui/  (Ctrl-C ends it)`);
+  const ending = new AbortController();
+  process.once("SIGINT", () => ending.abort());
+  process.once("SIGTERM", () => ending.abort());
+  await keepSubmitting(drover, ending.signal);
+  await server.close({ graceMs: 0 });
+  rmSync(place, { recursive: true, force: true });
 }
 
-async function explain(drover: Drover, task: string): Promise<void> {
-  const why = await drover.why(task);
-  console.log(`\n${bold(`why does ${task} not run?`)}\n${why.summary}`);
-  for (const { code, ok, detail } of why.conditions)
-    console.log(`  ${ok ? green("✓") : red("✗")} ${code.padEnd(18)} ${dim(detail)}`);
-}
-
-/** Prints each event as it becomes durable; a caller that prints something else lets the story catch up first. */
-function watch(drover: Drover, from: number): { toldUpTo(seq: number): Promise<void> } {
-  const startedAt = performance.now();
-  let printed = from;
-  let isOver = false;
-
-  async function tell(): Promise<void> {
-    for await (const event of drover.events({ after: from, follow: true })) {
-      const line = describe(event);
-      const clock = `${((performance.now() - startedAt) / 1000).toFixed(2)}s`.padStart(7);
-      if (line !== null) console.log(`${dim(clock)} ${dim(`#${event.seq}`.padEnd(6))} ${line}`);
-      printed = event.seq;
-    }
-    isOver = true;
-  }
-  const telling = tell();
-  return {
-    toldUpTo: async (seq) => {
-      while (printed < seq && !isOver) await Promise.race([telling, rest(LOOK_AGAIN_MS)]);
-    },
-  };
-}
-
-function describe({ payload: event }: FeedEvent): string | null {
-  switch (event.kind) {
-    case "task-submitted":
-      return `${event.task} submitted by ${event.agent} to ${event.project}${dim(after(event.parent))}`;
-    case "task-assigned": {
-      const { reason, rank } = event;
-      const because = reason.type === "least-loaded" ? `least-loaded, ${reason.queueDepth} there` : reason.type;
-      const numbers = `level ${rank.level.toFixed(0)}, priority ${rank.priority}, score ${rank.score}`;
-      return `${green("▶")} ${event.task} → ${bold(event.worker)} ${dim(`(${because}; ${numbers})`)}`;
-    }
-    case "task-done":
-      return `${green("✔")} ${event.task} done`;
-    case "task-cancelled":
-      return `${yellow("■")} ${event.task} cancelled: ${event.reason}`;
-    case "task-failed":
-      return `${red("✘")} ${event.task} failed: ${event.reason}`;
-    case "gate-throttled":
-      return `${yellow("⏸")} gate ${event.gate} said 429, wait ${event.retryAfterMs} ms ${dim("(2 s at least)")}`;
-    case "gate-opened":
-      return `${green("⏵")} gate ${event.gate} opens again, with one probe`;
-    default:
-      return null;
-  }
-}
-
-const after = (parent: string | null): string => (parent === null ? "" : `, after ${parent}`);
-
-async function summary(drover: Drover): Promise<void> {
-  console.log(`\n${bold("project  weight  charged  level")}`);
-  for (const { id, weight, charged, level } of await drover.projects()) {
-    console.log(`${id.padEnd(8)} ${String(weight).padEnd(7)} ${String(charged).padEnd(8)} ${level.toFixed(0)}`);
-  }
-  const { ok, head, events } = await drover.verify();
-  console.log(`\n${ok ? green("✓") : red("✗")} ${events} events verified, head ${head.seq}:${head.hash.slice(0, 16)}…`);
-  console.log(dim(`The log is in ${DATA}. README.md shows how to embed this in a program.`));
-}
-
-// `npm start | head` has read enough: nothing is wrong, and the log is whole however the process ends.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") throw error;
-  process.exit(0);
-});
 try {
   await main();
 } catch (error) {
-  if (!(error instanceof DroverError || (error instanceof Error && error.name === "LogFailure"))) throw error;
-  console.error(red(error.message));
+  if (!(error instanceof StartRefusal)) throw error;
+  console.error(`${error.message}: npm run demo -- --port 0`);
   process.exitCode = 1;
 }

@@ -107,7 +107,7 @@ const broken: [name: string, text: string | Uint8Array, answer: RegExp][] = [
     /^HTTP\/1\.1 400 .*"the header host is there 2 times; a request has one"/s,
   ],
   [
-    "the same Host twice, on the status page,",
+    "the same Host twice, on a page,",
     "GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\nConnection: close\r\n\r\n",
     /^HTTP\/1\.1 400/,
   ],

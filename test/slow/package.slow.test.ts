@@ -50,7 +50,7 @@ function run(command: string, args: readonly string[], cwd: string): string {
 before(() => {
   const copy = join(home, "copy");
   mkdirSync(copy);
-  for (const path of globSync(["bin", "src", "docs", "schema", "*.json", "*.md", "LICENSE"], { cwd: ROOT }))
+  for (const path of globSync(["bin", "src", "tools", "docs", "schema", "*.json", "*.md", "LICENSE"], { cwd: ROOT }))
     cpSync(join(ROOT, path), join(copy, path), { recursive: true });
   symlinkSync(join(ROOT, "node_modules"), join(copy, "node_modules"));
   run("npm", ["pack", "--pack-destination", home], copy);
@@ -74,6 +74,7 @@ test("the package holds compiled files and their types, no source, no test, no s
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(installed.length + 1));
   const expected = [
+    ...[/^dist\/page\/(index\.html|made-of\.txt|assets\/[\w.-]+\.(js|css))$/, /^docs\/images\/[\w-]+\.png$/],
     ...[/^dist\/.+\.(js|d\.ts)$/, /^bin\/drover\.js$/, /^schema\/.+\.json$/, /^docs\/.+\.(md|json)$/],
     ...[/^package\.json$/, /^LICENSE$/, /^[A-Z]+\.md$/],
   ];
@@ -84,6 +85,7 @@ test("the package holds compiled files and their types, no source, no test, no s
   for (const file of [
     "dist/log/sqlite/thread.js",
     "dist/engine/snapshots/snapshot-thread.js",
+    "dist/page/index.html",
     "LICENSE",
     "CONTRIBUTING.md",
   ])

@@ -1,6 +1,6 @@
 /**
- * What people open in a browser: the status page and the reference of the API. Both hold no data of their own, so
- * they need no token; what they show they ask for like anybody.
+ * What people open in a browser: the web page and the reference of the API. Both hold no data of their own, so they
+ * need no token; what they show they ask for like anybody.
  *
  * The reference at /docs is Scalar, served whole from its package; nothing of it comes from the network. The script is
  * large, and most servers are never asked for it, so it is loaded when somebody first asks. It comes from Scalar's
@@ -8,8 +8,16 @@
  * for an app, and of what it would serve only the script is taken.
  */
 import type { RequestListener } from "node:http";
-import { type RequestCheck, SAFE_HEADERS, type SendParts, sendAnswer, sendProblem } from "../../http/index.ts";
-import { hashOf, policyOf, STATUS_PAGE, STATUS_PAGE_POLICY } from "./status-page.ts";
+import {
+  type RequestCheck,
+  SAFE_HEADERS,
+  type SendParts,
+  ServerRefusal,
+  sendAnswer,
+  sendProblem,
+} from "../../http/index.ts";
+import { PAGE_ROOT, type PageFile, pageFile } from "./page-files.ts";
+import { hashOf, policyOf } from "./policy.ts";
 
 /** What would call home, or leads away from this server, is off. */
 const CONFIGURATION = {
@@ -65,12 +73,20 @@ async function loadScript(): Promise<Buffer> {
   return promise;
 }
 
-type Page = { readonly status: number; readonly headers: Readonly<Record<string, string>>; readonly body: Buffer };
+/** A page, or what makes it, by the path below the route. */
+type Page = PageFile | ((path: string) => Promise<PageFile | null>);
 
-function html(text: string, policy: string): Page {
+function html(text: string, policy: string): PageFile {
   const headers = { "content-type": "text/html; charset=utf-8", "content-security-policy": policy };
   return { status: 200, headers, body: Buffer.from(text) };
 }
+
+/** For good, or until the page is somewhere else. */
+function redirect(location: string): PageFile {
+  return { status: location === PAGE_ROOT ? 302 : 301, headers: { location }, body: Buffer.alloc(0) };
+}
+
+const PLACES_OF_PAGE: Page = (path) => pageFile(path.slice(PAGE_ROOT.length));
 
 /** A road that forks: browsers ask for it by themselves. */
 const ICON =
@@ -78,10 +94,12 @@ const ICON =
   'stroke="#396" stroke-width="3" stroke-linecap="round" stroke-linejoin="round"/></svg>';
 
 /** By path. The bytes of a page are the same for everybody. */
-const PAGES: ReadonlyMap<string, Page | (() => Promise<Page>)> = new Map<string, Page | (() => Promise<Page>)>([
-  ["/", html(STATUS_PAGE, STATUS_PAGE_POLICY)],
+const PAGES: ReadonlyMap<string, Page> = new Map<string, Page>([
+  ["/", redirect(PAGE_ROOT)],
+  ["/ui", redirect(PAGE_ROOT)],
+  ["/ui/*", PLACES_OF_PAGE],
   ["/favicon.ico", { status: 200, headers: { "content-type": "image/svg+xml" }, body: Buffer.from(ICON) }],
-  ["/docs", { status: 301, headers: { location: "/docs/" }, body: Buffer.alloc(0) }],
+  ["/docs", redirect("/docs/")],
   ["/docs/", html(REFERENCE_PAGE, REFERENCE_PAGE_POLICY)],
   [
     "/docs/js/scalar.js",
@@ -94,18 +112,25 @@ const PAGES: ReadonlyMap<string, Page | (() => Promise<Page>)> = new Map<string,
 export const PAGE_PATHS: readonly string[] = [...PAGES.keys()];
 
 export function answerPage(route: string, parts: SendParts & { readonly checkRequest: RequestCheck }): RequestListener {
-  const page = PAGES.get(route) as Page | (() => Promise<Page>);
+  const page = PAGES.get(route) as Page;
   const onAnswered = parts.observerOf("GET", route);
   return async (request, response) => {
     const context = { request, response, route, startedAt: performance.now() };
     try {
       const refusal = parts.checkRequest(request);
       if (refusal !== null) throw refusal;
-      const { status, headers, body } = typeof page === "function" ? await page() : page;
-      const all = Object.entries({ ...SAFE_HEADERS, ...headers }).flat();
-      sendAnswer(parts, context, { status, body, headers: all }, onAnswered);
+      const [path = ""] = (request.url ?? "").split("?");
+      const found = typeof page === "function" ? await page(path) : page;
+      if (found === null) throw new ServerRefusal("not_found", `nothing is at ${path.slice(0, SHOWN_MAX)}`);
+      const { status, headers, body, packed } = found;
+      const isPacked = packed !== undefined && /\bgzip\b/.test(String(request.headers["accept-encoding"]));
+      const coded = isPacked ? { "content-encoding": "gzip" } : {};
+      const all = Object.entries({ ...SAFE_HEADERS, ...headers, ...coded }).flat();
+      sendAnswer(parts, context, { status, body: isPacked ? packed : body, headers: all }, onAnswered);
     } catch (error) {
       sendProblem(parts, context, error);
     }
   };
 }
+
+const SHOWN_MAX = 200;

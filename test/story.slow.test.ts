@@ -12,7 +12,7 @@ import { join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 
-const DEMO = resolve("src/cli/demo.ts");
+const DEMO = resolve("src/cli/story.ts");
 
 let place: string;
 before(() => {

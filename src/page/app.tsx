@@ -1,0 +1,262 @@
+/**
+ * The frame of the page: who looks, where they can go, whether what they see is live.
+ */
+import type { ComponentType, JSX } from "preact";
+import { useEffect } from "preact/hooks";
+import { LocationProvider, Route, Router, useLocation } from "preact-iso";
+import { ask, logOut, session } from "./data/ask.ts";
+import { BASE, to } from "./data/links.ts";
+import { keepLive, live } from "./data/live.ts";
+import { doing, said, unsay } from "./data/say.ts";
+import { useStore } from "./data/store.ts";
+import { useRights, who } from "./data/who.ts";
+import { Questions } from "./parts/dialog.tsx";
+import { Icon, type IconName, Mark } from "./parts/icons.tsx";
+import { later } from "./parts/later.tsx";
+import { Login } from "./views/login.tsx";
+import { Overview } from "./views/overview.tsx";
+import { TaskView } from "./views/task.tsx";
+import { Tasks } from "./views/tasks.tsx";
+
+type Shown = { readonly path: string; readonly component: ComponentType };
+const view = (path: string, component: ComponentType<never>): Shown => ({
+  path: BASE + path,
+  component: component as ComponentType,
+});
+
+const VIEWS: readonly Shown[] = [
+  view("/", Overview),
+  view("/tasks", Tasks),
+  view("/tasks/:id", TaskView),
+  view(
+    "/plans",
+    later(() => import("./views/plans.tsx")),
+  ),
+  view(
+    "/graph/:kind/:id",
+    later(() => import("./views/graph.tsx")),
+  ),
+  view(
+    "/timeline",
+    later(() => import("./views/timeline.tsx")),
+  ),
+  view(
+    "/projects",
+    later(() => import("./views/projects.tsx")),
+  ),
+  view(
+    "/workers",
+    later(() => import("./views/workers.tsx")),
+  ),
+  view(
+    "/gates",
+    later(() => import("./views/gates.tsx")),
+  ),
+  view(
+    "/gates/:id",
+    later(() => import("./views/gate.tsx")),
+  ),
+  view(
+    "/usage",
+    later(() => import("./views/usage.tsx")),
+  ),
+  view(
+    "/events",
+    later(() => import("./views/events.tsx")),
+  ),
+  view(
+    "/config",
+    later(() => import("./views/config.tsx")),
+  ),
+];
+
+type Place = readonly [icon: IconName, text: string, href: string];
+const PLACES: readonly (readonly [title: string, places: readonly Place[]])[] = [
+  [
+    "Work",
+    [
+      ["overview", "Overview", to.overview],
+      ["tasks", "Tasks", to.tasks()],
+      ["plans", "Plans", to.plans],
+      ["timeline", "Timeline", to.timeline],
+    ],
+  ],
+  [
+    "Fleet",
+    [
+      ["projects", "Projects", to.projects],
+      ["workers", "Workers", to.workers],
+      ["gates", "Gates", to.gates],
+      ["usage", "Usage", to.usage],
+    ],
+  ],
+  [
+    "Inside",
+    [
+      ["events", "Events", to.events],
+      ["config", "Config", to.config],
+    ],
+  ],
+];
+
+export function App(): JSX.Element {
+  const { isRefused } = useStore(session);
+  useEffect(keepLive, []);
+  return (
+    <LocationProvider scope={/^\/ui(\/|$)/}>
+      {isRefused ? <Login /> : <Shell />}
+      <Said />
+      <Questions />
+    </LocationProvider>
+  );
+}
+
+function Shell(): JSX.Element {
+  const { token } = useStore(session);
+  useEffect(() => {
+    const controller = new AbortController();
+    ask("whoami", {}, controller.signal).then(who.set, () => {});
+    return () => controller.abort();
+  }, [token]);
+  return (
+    <div class="shell">
+      <Side />
+      <div class="body">
+        <Banners />
+        <main class="main" id="main">
+          <Router onRouteChange={() => window.scrollTo(0, 0)}>
+            {VIEWS.map(({ path, component }) => (
+              <Route key={path} path={path} component={component} />
+            ))}
+            <Route default component={Nowhere} />
+          </Router>
+        </main>
+      </div>
+    </div>
+  );
+}
+
+function Side(): JSX.Element {
+  const { path } = useLocation();
+  const { pulse } = useStore(live);
+  const parked = pulse?.parked ?? 0;
+  const isHere = (href: string): boolean =>
+    href === to.overview ? path === href || path === BASE : path === href || path.startsWith(`${href}/`);
+  const isPlan = path.startsWith(`${BASE}/graph/`);
+  return (
+    <div class="side">
+      <a class="brand" href={to.overview}>
+        <Mark />
+        <span>Drover</span>
+      </a>
+      <nav class="side-groups" aria-label="Views">
+        {PLACES.map(([title, places]) => (
+          <div key={title}>
+            <p class="nav-title">{title}</p>
+            <div class="nav">
+              {places.map(([icon, text, href]) => (
+                <a
+                  key={href}
+                  href={href}
+                  aria-current={isHere(href) || (isPlan && href === to.plans) ? "page" : undefined}
+                >
+                  <Icon name={icon} />
+                  {text}
+                  {icon === "tasks" && parked > 0 ? (
+                    <span class="tally" title="Tasks that wait for somebody's word">
+                      {parked}
+                    </span>
+                  ) : null}
+                </a>
+              ))}
+            </div>
+          </div>
+        ))}
+      </nav>
+      <Foot />
+    </div>
+  );
+}
+
+const HEALTH = { connecting: "connecting…", live: "live", lost: "connection lost" } as const;
+
+function Foot(): JSX.Element {
+  const { state, pulse } = useStore(live);
+  const me = useStore(who);
+  const { token } = useStore(session);
+  const scope = [me?.agentId, me?.projects?.join(", ")].filter((part) => part !== undefined).join(" in ");
+  return (
+    <div class="side-foot">
+      <span class="health" data-state={state}>
+        <i />
+        {HEALTH[state]}
+      </span>
+      {me === null || token === null ? null : (
+        <span class="at-rest">
+          {me.role}
+          {scope === "" ? "" : ` (${scope})`} ·{" "}
+          <button type="button" class="button is-small is-plain" onClick={logOut}>
+            Log out
+          </button>
+        </span>
+      )}
+      <span class="at-rest">
+        <a href="/docs/">The API</a> · <a href="/openapi.json">openapi.json</a>
+      </span>
+      <span class="at-rest">{pulse === null ? "" : `Drover ${pulse.version}`}</span>
+    </div>
+  );
+}
+
+function Banners(): JSX.Element {
+  const { state, pulse } = useStore(live);
+  const { mayManage } = useRights();
+  return (
+    <div role="status">
+      {state === "lost" ? (
+        <p class="banner is-bad">The connection to the server is lost. What you see may be old; trying again…</p>
+      ) : null}
+      {pulse?.paused === true ? (
+        <p class="banner">
+          The fleet is paused: what runs goes on, and nothing starts.
+          {mayManage ? (
+            <button
+              type="button"
+              class="button is-small"
+              onClick={() => doing(() => ask("resume", { body: {} }), "The fleet goes on.")}
+            >
+              Resume
+            </button>
+          ) : null}
+        </p>
+      ) : null}
+    </div>
+  );
+}
+
+function Said(): JSX.Element {
+  const lines = useStore(said);
+  return (
+    <ul class="said" aria-live="polite">
+      {lines.map(({ id, text, isBad }) => (
+        <li key={id} class={isBad ? "is-bad" : ""}>
+          <span>{text}</span>
+          <button type="button" class="button is-small is-plain" aria-label="Close" onClick={() => unsay(id)}>
+            ✕
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Nowhere(): JSX.Element {
+  return (
+    <div class="empty">
+      <h1>There is nothing here</h1>
+      <p>
+        <a href={to.overview}>Go to the overview</a>
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,96 @@
+/**
+ * Calls of the protocol from the page: as any stranger makes them, with the token of this tab.
+ *
+ * The token stays in the tab: a new tab asks for it again, and closing this one forgets it.
+ */
+import type { Answered, Asked } from "../../protocol/index.ts";
+import { type CallName, ENDPOINTS, type WireError } from "../../protocol/wire/index.ts";
+import { createStore, type Store } from "./store.ts";
+
+const KEY = "drover-token";
+
+/** What the server has said to the token of this tab: it wants one, or another one. */
+export type Session = { readonly token: string | null; readonly isRefused: boolean; readonly why: string };
+export const session: Store<Session> = createStore<Session>({
+  token: sessionStorage.getItem(KEY),
+  isRefused: false,
+  why: "",
+});
+
+export function logIn(token: string): void {
+  sessionStorage.setItem(KEY, token);
+  session.set({ token, isRefused: false, why: "" });
+}
+
+export function logOut(): void {
+  sessionStorage.removeItem(KEY);
+  session.set({ token: null, isRefused: true, why: "" });
+}
+
+/** An answer that is an error, in the server's words. */
+export class Refused extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly details: Readonly<Record<string, unknown>>;
+  constructor(status: number, { error, code, details = {} }: Partial<WireError>) {
+    super(error ?? `the server answered ${status}`);
+    this.status = status;
+    this.code = code ?? "";
+    this.details = details;
+  }
+}
+
+/** The server could not be reached at all. */
+export class Unreachable extends Error {}
+
+type Parts = {
+  readonly params?: Readonly<Record<string, unknown>>;
+  readonly query?: Readonly<Record<string, unknown>>;
+  readonly body?: unknown;
+};
+
+export function pathOf(name: CallName, { params = {}, query = {} }: Parts): string {
+  const path = ENDPOINTS[name].path.replaceAll(/\{(\w+)\}/g, (_, key: string) =>
+    encodeURIComponent(String(params[key])),
+  );
+  const search = new URLSearchParams();
+  for (const [key, value] of Object.entries(query))
+    if (value !== undefined && value !== "") search.set(key, `${value}`);
+  return search.size === 0 ? path : `${path}?${search}`;
+}
+
+export async function open(path: string, given: RequestInit = {}): Promise<Response> {
+  const { token } = session.now();
+  const headers = new Headers(given.headers);
+  if (token !== null) headers.set("authorization", `Bearer ${token}`);
+  let answer: Response;
+  try {
+    answer = await fetch(path, { ...given, headers });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new Unreachable("the server cannot be reached");
+  }
+  if (answer.ok) return answer;
+  const said = (await answer.json().catch(() => ({}))) as Partial<WireError>;
+  // An answer to a request of before says nothing about the token of now.
+  if (answer.status === 401 && token === session.now().token)
+    session.set({ token, isRefused: true, why: token === null ? "" : (said.error ?? "") });
+  throw new Refused(answer.status, said);
+}
+
+export async function ask<Name extends CallName>(
+  name: Name,
+  asked: Asked<Name>,
+  signal?: AbortSignal,
+): Promise<Answered<Name>> {
+  const parts = asked as Parts;
+  const { method } = ENDPOINTS[name];
+  const body = parts.body === undefined ? null : JSON.stringify(parts.body);
+  const answer = await open(pathOf(name, parts), {
+    method,
+    body,
+    headers: body === null ? {} : { "content-type": "application/json" },
+    ...(signal === undefined ? {} : { signal }),
+  });
+  return (await answer.json()) as Answered<Name>;
+}

@@ -1,0 +1,98 @@
+/**
+ * The events of one task, read once and then followed while somebody looks.
+ */
+import { useEffect, useState } from "preact/hooks";
+import type { EventJson } from "../../protocol/generated/index.ts";
+import { ask } from "./ask.ts";
+import { onPulse } from "./use-call.ts";
+
+/** So many are shown; a task that has more has its last ones shown. */
+const KEPT_MAX = 2000;
+/** How many pages of a long log are looked through at one time. */
+const PAGES_MAX = 60;
+
+export type TaskEvents = {
+  readonly events: readonly EventJson[];
+  readonly error: Error | null;
+  /** The log is long, and all of it has been looked through. */
+  readonly isWhole: boolean;
+};
+const NONE: TaskEvents = { events: [], error: null, isWhole: false };
+
+export function useTaskEvents(id: string, since: string | undefined): TaskEvents {
+  const [found, setFound] = useState<TaskEvents & { key: string }>({ key: "", ...NONE });
+  const key = `${id} ${since ?? ""}`;
+  useEffect(() => {
+    if (since === undefined) return;
+    const controller = new AbortController();
+    const { signal } = controller;
+    let events: readonly EventJson[] = [];
+    let after = 0;
+    let isBusy = false;
+    let isDue = false;
+    async function read(): Promise<void> {
+      for (let page = 0; page < PAGES_MAX; page++) {
+        const query = { task: id, after, limit: 1000, ...(after === 0 ? { since: since as string } : {}) };
+        const answer = await ask("events", { query }, signal);
+        events = [...events, ...answer.events].slice(-KEPT_MAX);
+        after = answer.nextAfter ?? events.at(-1)?.seq ?? after;
+        if (answer.nextAfter === undefined) return setFound({ key, events, error: null, isWhole: true });
+        setFound({ key, events, error: null, isWhole: false });
+      }
+    }
+    async function look(): Promise<void> {
+      if (isBusy) {
+        isDue = true;
+        return;
+      }
+      isBusy = true;
+      isDue = false;
+      await read().catch((error: Error) => signal.aborted || setFound({ key, events, error, isWhole: false }));
+      isBusy = false;
+      if (isDue && !signal.aborted) void look();
+    }
+    void look();
+    const stop = onPulse(() => void look());
+    return () => {
+      stop();
+      controller.abort();
+    };
+  }, [key]);
+  return found.key === key ? found : NONE;
+}
+
+export type AttemptStory = {
+  readonly number: number;
+  readonly worker: string;
+  readonly startedAt: string;
+  endedAt?: string;
+  outcome: string;
+};
+
+const ENDS: Readonly<Record<string, string>> = {
+  "task-done": "done",
+  "attempt-done": "done",
+  "task-failed": "failed",
+  "attempt-failed": "failed",
+  "attempt-lost": "lost",
+  "attempt-stopped": "stopped",
+  "task-cancelled": "cancelled",
+  "round-ended": "again",
+  "task-parked": "parked",
+  "task-skipped": "skipped",
+};
+
+/** Each attempt with when it began and how it ended. */
+export function attemptsIn(events: readonly EventJson[]): readonly AttemptStory[] {
+  const found: AttemptStory[] = [];
+  for (const { payload, at, kind } of events) {
+    if (payload.kind === "task-assigned")
+      found.push({ number: payload.attempt, worker: payload.worker, startedAt: at, outcome: "running" });
+    const last = found.at(-1);
+    const end = ENDS[kind];
+    if (last === undefined || end === undefined || last.endedAt !== undefined) continue;
+    last.endedAt = at;
+    last.outcome = end;
+  }
+  return found;
+}

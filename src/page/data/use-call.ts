@@ -1,0 +1,134 @@
+/**
+ * What a call answers, kept up to date while a component shows it.
+ *
+ * It is asked again when a pulse says that something has happened, at most so often, and not while nobody looks at the
+ * tab. What was there stays until the next answer has come, so nothing flickers.
+ */
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Answered, Asked } from "../../protocol/index.ts";
+import type { CallName } from "../../protocol/wire/index.ts";
+import { ask } from "./ask.ts";
+import { live } from "./live.ts";
+
+export type Called<Value> = {
+  readonly data: Value | null;
+  readonly error: Error | null;
+  /** Asks again now. */
+  readonly again: () => void;
+};
+type Options = {
+  /** How often at most it is asked for again. */
+  readonly everyMs?: number;
+  /** Once and no more. */
+  readonly isStill?: boolean;
+};
+
+const EVERY_MS = 1000;
+
+export function useCall<Name extends CallName>(
+  name: Name,
+  asked: Asked<Name> | null,
+  { everyMs = EVERY_MS, isStill = false }: Options = {},
+): Called<Answered<Name>> {
+  const key = asked === null ? null : JSON.stringify([name, asked]);
+  const [found, setFound] = useState<{ key: string | null; data: Answered<Name> | null; error: Error | null }>({
+    key: null,
+    data: null,
+    error: null,
+  });
+  const looking = useRef<() => void>(() => {});
+  useEffect(() => {
+    if (asked === null) return;
+    const looker = createLooker({
+      everyMs,
+      look: async (signal) => {
+        try {
+          const data = await ask(name, asked, signal);
+          setFound({ key, data, error: null });
+        } catch (error) {
+          if (signal.aborted) return;
+          setFound((last) => ({ key, data: last.key === key ? last.data : null, error: error as Error }));
+        }
+      },
+    });
+    looking.current = looker.now;
+    looker.now();
+    const stop = isStill ? () => {} : onPulse(looker.soon);
+    return () => {
+      stop();
+      looker.stop();
+    };
+  }, [key, everyMs, isStill]);
+  const isOwn = found.key === key;
+  return { data: isOwn ? found.data : null, error: isOwn ? found.error : null, again: () => looking.current() };
+}
+
+/** Calls back when something has happened, or the server is found again. Answers how to stop. */
+export function onPulse(hear: () => void): () => void {
+  let { pulse, found } = live.now();
+  const look = (): void => {
+    if (document.hidden) return;
+    const next = live.now();
+    if (next.pulse?.seq === pulse?.seq && next.found === found) return;
+    ({ pulse, found } = next);
+    hear();
+  };
+  const stop = live.listen(look);
+  document.addEventListener("visibilitychange", look);
+  return () => {
+    stop();
+    document.removeEventListener("visibilitychange", look);
+  };
+}
+
+type Looker = { now(): void; soon(): void; stop(): void };
+
+/** One look at a time, and no more often than said. */
+function createLooker(parts: { everyMs: number; look: (signal: AbortSignal) => Promise<void> }): Looker {
+  const controller = new AbortController();
+  let isBusy = false;
+  let isDue = false;
+  let lastAt = Number.NEGATIVE_INFINITY;
+  let timer = 0;
+  async function now(): Promise<void> {
+    clearTimeout(timer);
+    timer = 0;
+    if (isBusy) {
+      isDue = true;
+      return;
+    }
+    isBusy = true;
+    isDue = false;
+    lastAt = performance.now();
+    await parts.look(controller.signal);
+    isBusy = false;
+    if (isDue) soon();
+  }
+  function soon(): void {
+    if (timer !== 0 || controller.signal.aborted) return;
+    if (isBusy) {
+      isDue = true;
+      return;
+    }
+    timer = window.setTimeout(() => void now(), Math.max(0, lastAt + parts.everyMs - performance.now()));
+  }
+  return {
+    now: () => void now(),
+    soon,
+    stop: () => {
+      clearTimeout(timer);
+      controller.abort();
+    },
+  };
+}
+
+/** The time, anew every so often, by the server's clock. */
+export function useNow(everyMs = 1000): number {
+  const read = (): number => Date.now() + live.now().aheadMs;
+  const [now, setNow] = useState(read);
+  useEffect(() => {
+    const timer = window.setInterval(() => setNow(read()), everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
+  return now;
+}

@@ -1,0 +1,29 @@
+/**
+ * Who looks at the page, and which buttons that gives.
+ */
+import type { WhoAmI } from "../../protocol/generated/index.ts";
+import { createStore, type Store, useStore } from "./store.ts";
+
+export const who: Store<WhoAmI | null> = createStore<WhoAmI | null>(null);
+
+export type Rights = {
+  /** Submits, cancels and retries tasks and plans. */
+  readonly mayAct: boolean;
+  /** Answers what tasks ask: an agent would approve itself. */
+  readonly mayApprove: boolean;
+  /** Changes what is everybody's: weights, workers, gates, rules, pauses. */
+  readonly mayManage: boolean;
+  readonly who: WhoAmI | null;
+};
+
+export function useRights(): Rights {
+  const me = useStore(who);
+  const mayAct = me?.role === "admin" || me?.role === "agent";
+  const isScoped = me?.agentId !== undefined || me?.projects !== undefined;
+  return {
+    mayAct,
+    mayApprove: mayAct && me?.agentId === undefined,
+    mayManage: me?.role === "admin" && !isScoped,
+    who: me,
+  };
+}

@@ -1,0 +1,162 @@
+/**
+ * What needs a person: questions, blocked gates, budgets that run out, workers that are lost, work that can never run.
+ */
+import type { JSX } from "preact";
+import type { GateJson, ProjectView, TaskView, WorkerView } from "../../protocol/generated/index.ts";
+import { to } from "../data/links.ts";
+import { useCall, useNow } from "../data/use-call.ts";
+import { brief, clock, percent, plural, span } from "../data/words.ts";
+import { Answers, isAsking } from "../parts/approvals.tsx";
+import { Name, Panel, TaskName } from "../parts/pieces.tsx";
+
+const LISTED_MAX = 20;
+/** From here on a budget is told of, and from there on it is bad. */
+const BUDGET_WARN = 0.75;
+const BUDGET_BAD = 0.95;
+
+type Row = { readonly key: string; readonly tone: "warn" | "bad"; readonly what: string; readonly text: JSX.Element };
+type Seen = {
+  readonly gates: readonly GateJson[];
+  readonly projects: readonly ProjectView[];
+  readonly workers: readonly WorkerView[];
+};
+
+export function Attention({ gates, projects, workers }: Seen): JSX.Element {
+  const now = useNow();
+  const parked = useCall(
+    "tasks",
+    { query: { state: ["parked"], order: "newest", limit: LISTED_MAX } },
+    { everyMs: 2000 },
+  );
+  const stuck = useCall("stuck", {}, { everyMs: 5000 });
+  const asking = (parked.data?.tasks ?? []).filter(isAsking);
+  const rows = [
+    ...asking.map(questionRow),
+    ...(stuck.data?.tasks ?? []).map(stuckRow),
+    ...gates.flatMap((gate) => gateRow(gate, now)),
+    ...projects.flatMap(budgetRow),
+    ...workers.flatMap(workerRow),
+  ];
+  return (
+    <Panel
+      title="Needs a person"
+      actions={<span class="small">{rows.length === 0 ? "" : plural(rows.length, "thing")}</span>}
+      isFlush
+    >
+      {rows.length === 0 ? (
+        <p class="all-well">
+          <span class="good">✓</span> Nothing does: no question is open, no gate is blocked, no budget runs out.
+        </p>
+      ) : (
+        <ul class="attention">
+          {rows.slice(0, LISTED_MAX).map(({ key, tone, what, text }) => (
+            <li key={key}>
+              <span class={`what ${tone}`}>{what}</span>
+              {text}
+            </li>
+          ))}
+          {rows.length > LISTED_MAX ? <li class="muted">… {rows.length - LISTED_MAX} more</li> : null}
+        </ul>
+      )}
+    </Panel>
+  );
+}
+
+function questionRow(task: TaskView): Row {
+  return {
+    key: `asks ${task.taskId}`,
+    tone: "warn",
+    what: "asks",
+    text: (
+      <>
+        <span class="grow">
+          <TaskName id={task.taskId} /> <bdi>{task.approval?.question ?? "Somebody must approve it."}</bdi>
+        </span>
+        <Answers task={task} />
+      </>
+    ),
+  };
+}
+
+type Stuck = {
+  readonly taskId: string;
+  readonly why: "never-fits" | "overdue";
+  readonly waitMs: number;
+  readonly count: number;
+};
+function stuckRow({ taskId, why, waitMs, count: like }: Stuck): Row {
+  const others = like > 1 ? ` and ${plural(like - 1, "task")} like it` : "";
+  return {
+    key: `${why} ${taskId}`,
+    tone: "bad",
+    what: why === "overdue" ? "overdue" : "never fits",
+    text: (
+      <span class="grow">
+        <TaskName id={taskId} />
+        {others}: {why === "overdue" ? `waiting for ${span(waitMs)}` : "no worker here could ever run it"}
+      </span>
+    ),
+  };
+}
+
+function gateRow({ id, blockedUntil, throttles, queued }: GateJson, now: number): Row[] {
+  if (blockedUntil === undefined || Date.parse(blockedUntil) <= now) return [];
+  return [
+    {
+      key: `gate ${id}`,
+      tone: "bad",
+      what: "blocked",
+      text: (
+        <span class="grow">
+          Gate{" "}
+          <a href={to.gate(id)}>
+            <Name>{id}</Name>
+          </a>{" "}
+          opens in {clock(Date.parse(blockedUntil) - now)}: {plural(throttles, "throttle")} in a row,{" "}
+          {plural(queued, "call")} in line
+        </span>
+      ),
+    },
+  ];
+}
+
+function budgetRow({ id, budget, spent, reserved }: ProjectView): Row[] {
+  if (budget.limit === null) return [];
+  const part = (spent + reserved) / budget.limit;
+  if (part < BUDGET_WARN) return [];
+  return [
+    {
+      key: `budget ${id}`,
+      tone: part >= BUDGET_BAD ? "bad" : "warn",
+      what: "budget",
+      text: (
+        <span class="grow">
+          <a href={to.projects}>
+            <Name>{id}</Name>
+          </a>{" "}
+          has used {percent(part)} of {brief(budget.limit)} tokens in {span(budget.window)}
+        </span>
+      ),
+    },
+  ];
+}
+
+function workerRow({ id, status, note, inFlight }: WorkerView): Row[] {
+  if (status !== "unreachable" && note === undefined) return [];
+  return [
+    {
+      key: `worker ${id}`,
+      tone: status === "unreachable" ? "bad" : "warn",
+      what: status === "unreachable" ? "lost" : "worker",
+      text: (
+        <span class="grow">
+          Worker{" "}
+          <a href={to.workers}>
+            <Name>{id}</Name>
+          </a>{" "}
+          {status === "unreachable" ? `does not answer; ${plural(inFlight, "task")} on it` : (note ?? "")}
+        </span>
+      ),
+    },
+  ];
+}

@@ -1,0 +1,180 @@
+/**
+ * The graph of a plan, a batch or a tree: coloured by state, live, with the chain that takes longest marked.
+ *
+ * The layout is made anew only when tasks or edges change; a change of state only changes colours.
+ */
+import { Graph as Layered, layout } from "@dagrejs/dagre";
+import type { JSX } from "preact";
+import { useMemo, useState } from "preact/hooks";
+import { useRoute } from "preact-iso";
+import { criticalPath, type GraphKind, type GraphNode, useGraph } from "../data/graph-data.ts";
+import { to } from "../data/links.ts";
+import { useNow } from "../data/use-call.ts";
+import { plural, span } from "../data/words.ts";
+import { Empty, Failure, Name, Panel, State, View } from "../parts/pieces.tsx";
+import { PlanActs, Progress } from "./plans.tsx";
+
+const WIDTH = 168;
+const HEIGHT = 44;
+const ZOOM_MIN = 0.3;
+const ZOOM_MAX = 2;
+
+type Placed = { readonly x: number; readonly y: number };
+type Drawn = {
+  readonly width: number;
+  readonly height: number;
+  readonly places: ReadonlyMap<string, Placed>;
+  readonly edges: readonly { readonly from: string; readonly to: string; readonly path: string }[];
+};
+
+function draw(nodes: readonly GraphNode[]): Drawn {
+  const graph = new Layered();
+  graph.setGraph({ rankdir: "LR", nodesep: 14, ranksep: 46, marginx: 12, marginy: 12 });
+  graph.setDefaultEdgeLabel(() => ({}));
+  const known = new Set(nodes.map(({ id }) => id));
+  for (const { id } of nodes) graph.setNode(id, { width: WIDTH, height: HEIGHT });
+  for (const { id, after } of nodes) for (const other of after) if (known.has(other)) graph.setEdge(other, id);
+  layout(graph);
+  const { width = 0, height = 0 } = graph.graph() as { width?: number; height?: number };
+  const places = new Map(nodes.map(({ id }) => [id, graph.node(id) as unknown as Placed]));
+  const edges = graph.edges().map((edge) => {
+    const points = (graph.edge(edge) as unknown as { points: readonly Placed[] }).points;
+    return { from: edge.v, to: edge.w, path: smooth(points) };
+  });
+  return { width, height, places, edges };
+}
+
+/** Through the points, without corners. */
+function smooth(points: readonly Placed[]): string {
+  const [first, ...rest] = points;
+  if (first === undefined) return "";
+  let path = `M${first.x},${first.y}`;
+  for (const [index, point] of rest.entries()) {
+    const next = rest[index + 1];
+    if (next === undefined) path += ` L${point.x},${point.y}`;
+    else path += ` Q${point.x},${point.y} ${(point.x + next.x) / 2},${(point.y + next.y) / 2}`;
+  }
+  return path;
+}
+
+const TITLES = { plan: "Plan", group: "Batch", tree: "Tree" } as const;
+
+export default function GraphView(): JSX.Element {
+  const { params } = useRoute();
+  const kind = (params.kind ?? "plan") as GraphKind;
+  const id = params.id ?? "";
+  const { graph, error } = useGraph(kind, id);
+  const plan = graph?.plan ?? null;
+  return (
+    <View
+      title={
+        <>
+          {TITLES[kind]} <Name>{id}</Name>
+        </>
+      }
+      note={plan === null ? undefined : <State state={plan.state} />}
+      actions={plan === null ? undefined : <PlanActs plan={plan} />}
+    >
+      <Failure error={error} />
+      {plan === null ? null : (
+        <Panel>
+          <Progress plan={plan} />
+        </Panel>
+      )}
+      {graph === null ? (
+        error === null ? (
+          <p class="loading">Loading…</p>
+        ) : null
+      ) : graph.nodes.length === 0 ? (
+        <Panel>
+          <Empty hint="Ended tasks are kept for a while only.">No task of it is known any more.</Empty>
+        </Panel>
+      ) : (
+        <Drawing nodes={graph.nodes} isCut={graph.isCut} />
+      )}
+    </View>
+  );
+}
+
+function Drawing({ nodes, isCut }: { nodes: readonly GraphNode[]; isCut: boolean }): JSX.Element {
+  const now = useNow(1000);
+  const [zoom, setZoom] = useState(1);
+  const shape = JSON.stringify(nodes.map(({ id, after }) => [id, after]));
+  const drawn = useMemo(() => draw(nodes), [shape]);
+  const path = useMemo(() => criticalPath(nodes, now), [nodes]);
+  const turn = (by: number): void => setZoom(Math.min(ZOOM_MAX, Math.max(ZOOM_MIN, zoom * by)));
+  return (
+    <Panel
+      title={plural(nodes.length, "task")}
+      actions={
+        <>
+          <span class="key small" style={{ "--tone": "var(--text)" }}>
+            longest chain
+          </span>
+          <button type="button" class="button is-small" aria-label="Smaller" onClick={() => turn(1 / 1.25)}>
+            −
+          </button>
+          <button type="button" class="button is-small" aria-label="Larger" onClick={() => turn(1.25)}>
+            +
+          </button>
+        </>
+      }
+      isFlush
+    >
+      <div class="graph" tabIndex={0} role="region" aria-label="Graph">
+        <svg width={drawn.width * zoom} height={drawn.height * zoom} viewBox={`0 0 ${drawn.width} ${drawn.height}`}>
+          <title>Tasks and what they wait for</title>
+          {drawn.edges.map(({ from, to: end, path: line }) => (
+            <path
+              key={`${from} ${end}`}
+              class={path.has(from) && path.has(end) ? "edge is-critical" : "edge"}
+              d={line}
+            />
+          ))}
+          {nodes.map((node) => (
+            <Node key={node.id} node={node} at={drawn.places.get(node.id)} isCritical={path.has(node.id)} now={now} />
+          ))}
+        </svg>
+      </div>
+      {isCut ? <p class="loading">Only the first {nodes.length} tasks are drawn.</p> : null}
+    </Panel>
+  );
+}
+
+const clipped = (text: string, most: number): string => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+
+function Node({
+  node,
+  at,
+  isCritical,
+  now,
+}: {
+  node: GraphNode;
+  at: Placed | undefined;
+  isCritical: boolean;
+  now: number;
+}): JSX.Element | null {
+  if (at === undefined) return null;
+  const { id, name, state, startedAt, endedAt, note } = node;
+  const ms =
+    startedAt === undefined ? null : (endedAt === undefined ? now : Date.parse(endedAt)) - Date.parse(startedAt);
+  return (
+    <a href={to.task(id)}>
+      <g
+        class={`node is-${state}${isCritical ? " is-critical" : ""}`}
+        transform={`translate(${at.x - WIDTH / 2},${at.y - HEIGHT / 2})`}
+      >
+        <title>{`${name} (${id}): ${state}${note === undefined ? "" : `, ${note}`}`}</title>
+        <rect width={WIDTH} height={HEIGHT} rx="6" />
+        <rect class="stripe" width="4" height={HEIGHT} rx="2" />
+        <text x="14" y="18" class="node-name">
+          {clipped(name === "" ? id : name, 22)}
+        </text>
+        <text x="14" y="34" class="node-state">
+          {state}
+          {ms === null ? "" : ` · ${span(ms)}`}
+        </text>
+      </g>
+    </a>
+  );
+}

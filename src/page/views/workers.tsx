@@ -1,0 +1,173 @@
+/**
+ * Workers: what each runs, what it has left, what it offers; and sending one away in good order.
+ */
+import type { JSX } from "preact";
+import type { WorkerView } from "../../protocol/generated/index.ts";
+import { ask } from "../data/ask.ts";
+import { doing } from "../data/say.ts";
+import { useCall, useNow } from "../data/use-call.ts";
+import { useRights } from "../data/who.ts";
+import { ago, bytes, cores, count, plural } from "../data/words.ts";
+import { asked } from "../parts/dialog.tsx";
+import { Empty, Loaded, Meter, Name, Panel, Stat, State, TaskName, View } from "../parts/pieces.tsx";
+
+const SHOWN_MAX = 8;
+
+export default function Workers(): JSX.Element {
+  const workers = useCall("workers", {});
+  return (
+    <View title="Workers">
+      <Loaded from={workers}>
+        {({ workers: all }) =>
+          all.length === 0 ? (
+            <Panel>
+              <Empty
+                hint={
+                  <>
+                    Start one: <code>drover worker -- COMMAND</code>
+                  </>
+                }
+              >
+                No worker is here, so nothing can run.
+              </Empty>
+            </Panel>
+          ) : (
+            <>
+              <Sum workers={all} />
+              <div class="cards">
+                {all.map((worker) => (
+                  <Card key={worker.id} worker={worker} />
+                ))}
+              </div>
+            </>
+          )
+        }
+      </Loaded>
+    </View>
+  );
+}
+
+function Sum({ workers }: { workers: readonly WorkerView[] }): JSX.Element {
+  const sum = (of: (worker: WorkerView) => number): number => workers.reduce((all, worker) => all + of(worker), 0);
+  const lost = workers.filter(({ status }) => status === "unreachable").length;
+  const free = (of: "cpuMillicores" | "memoryBytes"): number | null =>
+    workers.some(({ free: left }) => left?.[of] === undefined) ? null : sum(({ free: left }) => left?.[of] ?? 0);
+  const [cpu, memory] = [free("cpuMillicores"), free("memoryBytes")];
+  return (
+    <dl class="stats">
+      <Stat
+        label="Workers"
+        value={count(workers.length)}
+        hint={lost === 0 ? "all are here" : <span class="bad">{lost} lost</span>}
+      />
+      <Stat
+        label="Slots in use"
+        value={count(sum(({ inFlight }) => inFlight))}
+        of={`of ${count(sum(({ slots }) => slots))}`}
+      />
+      <Stat label="Free CPU" value={cpu === null ? "any" : cores(cpu)} />
+      <Stat label="Free memory" value={memory === null ? "any" : bytes(memory)} />
+    </dl>
+  );
+}
+
+async function drain(id: string): Promise<void> {
+  const yes = await asked({
+    title: "Drain this worker?",
+    text: `${id} finishes what it runs, takes nothing more and leaves.`,
+    yes: "Drain it",
+  });
+  if (yes !== null) await doing(() => ask("drainWorker", { params: { id }, query: {} }), `${id} drains.`);
+}
+
+function Card({ worker }: { worker: WorkerView }): JSX.Element {
+  const { id, kind, status, slots, inFlight, capabilities, tasks, resources, free, note, zone, heldFor, joinedAt } =
+    worker;
+  const { mayManage } = useRights();
+  const now = useNow(5000);
+  const used = (of: "cpuMillicores" | "memoryBytes"): number => {
+    const [all = 0, left = 0] = [resources?.[of], free?.[of]];
+    return all === 0 ? 0 : (all - left) / all;
+  };
+  return (
+    <Panel
+      title={<Name>{id}</Name>}
+      actions={
+        <>
+          <State state={status} />
+          {mayManage && status !== "draining" ? (
+            <button type="button" class="button is-small" onClick={() => drain(id)}>
+              Drain
+            </button>
+          ) : null}
+        </>
+      }
+    >
+      <div class="card">
+        <dl class="facts">
+          <dt>Slots</dt>
+          <dd>
+            <Meter
+              part={slots === 0 ? 0 : inFlight / slots}
+              label={`Slots in use at ${id}`}
+              text={`${inFlight} of ${slots}`}
+            />
+          </dd>
+          {resources?.cpuMillicores === undefined ? null : (
+            <>
+              <dt>CPU</dt>
+              <dd>
+                <Meter
+                  part={used("cpuMillicores")}
+                  label={`CPU in use at ${id}`}
+                  text={`${cores(free?.cpuMillicores ?? 0)} free`}
+                />
+              </dd>
+            </>
+          )}
+          {resources?.memoryBytes === undefined ? null : (
+            <>
+              <dt>Memory</dt>
+              <dd>
+                <Meter
+                  part={used("memoryBytes")}
+                  label={`Memory in use at ${id}`}
+                  text={`${bytes(free?.memoryBytes ?? 0)} free`}
+                />
+              </dd>
+            </>
+          )}
+          <dt>Offers</dt>
+          <dd class="tags">
+            {capabilities.length === 0 ? <span class="faint">nothing special</span> : null}
+            {capabilities.slice(0, 12).map((one) => (
+              <span key={one} class="tag">
+                {one}
+              </span>
+            ))}
+          </dd>
+          <dt>Runs</dt>
+          <dd class="runs">
+            {tasks.length === 0 ? <span class="faint">nothing now</span> : null}
+            {tasks.slice(0, SHOWN_MAX).map((task) => (
+              <span key={task} class="clip">
+                <TaskName id={task} />
+              </span>
+            ))}
+            {inFlight > SHOWN_MAX ? <span class="muted">… {plural(inFlight - SHOWN_MAX, "more", "more")}</span> : null}
+          </dd>
+        </dl>
+        {note === undefined ? null : <p class="warn">{note}</p>}
+        {heldFor === undefined ? null : (
+          <p class="warn">
+            Kept free for <TaskName id={heldFor} />
+          </p>
+        )}
+        <p class="small faint">
+          {kind}
+          {zone === undefined ? "" : `, zone ${zone}`}, joined {ago(joinedAt, now)}
+        </p>
+      </div>
+    </Panel>
+  );
+}

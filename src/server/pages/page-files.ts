@@ -1,0 +1,76 @@
+/**
+ * The files of the web page, as its build left them (tools/page.ts): read when somebody first asks, and then kept.
+ *
+ * What is under `assets/` has the hash of its content in its name, so a browser may keep it for ever; the document
+ * itself is asked for each time. Every other path below `/ui/` is a place inside the page, and gets the document too,
+ * so that a link to anything can be shared.
+ */
+import { readdir, readFile } from "node:fs/promises";
+import { extname, join } from "node:path";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import { policyOf } from "./policy.ts";
+
+/** The same from sources and from compiled files. */
+const PLACE = join(import.meta.dirname, "../../../dist/page");
+export const PAGE_ROOT = "/ui/";
+const ASSETS = "assets/";
+/** Smaller ones do not get smaller. */
+const PACKED_MIN = 1024;
+
+const TYPES: Readonly<Record<string, string>> = {
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+  ".html": "text/html; charset=utf-8",
+};
+const POLICY = policyOf("script-src 'self'", "style-src 'self'", "img-src 'self' data:", "font-src 'self'");
+const ALWAYS_ASK = { "cache-control": "no-cache" };
+const KEEP = { "cache-control": "public, max-age=31536000, immutable" };
+
+export type PageFile = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+  /** The same, packed by gzip, where that is worth it. */
+  readonly packed?: Buffer;
+};
+
+const UNBUILT: PageFile = {
+  status: 503,
+  headers: { "content-type": "text/plain; charset=utf-8" },
+  body: Buffer.from("The page is not built. In a clone, npm ci or npm start builds it; or run npm run build:page.\n"),
+};
+
+type Files = ReadonlyMap<string, PageFile>;
+let files: Promise<Files> | null = null;
+
+/** The file at a path below /ui/; null where an asset is asked for that there is not. */
+export async function pageFile(path: string): Promise<PageFile | null> {
+  files ??= load();
+  const found = await files;
+  // A page that is built while the server runs is found by the next who asks.
+  if (found.size === 0) files = null;
+  if (path.startsWith(ASSETS)) return found.get(path) ?? null;
+  return found.get("index.html") ?? UNBUILT;
+}
+
+async function load(): Promise<Files> {
+  const names = await readdir(PLACE, { recursive: true }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return [];
+    throw error;
+  });
+  const wanted = names.filter((name) => TYPES[extname(name)] !== undefined);
+  return new Map(
+    await Promise.all(wanted.map(async (name) => [name.replaceAll("\\", "/"), await read(name)] as const)),
+  );
+}
+
+async function read(name: string): Promise<PageFile> {
+  const body = await readFile(join(PLACE, name));
+  const kind = extname(name);
+  const kept = kind === ".html" ? { ...ALWAYS_ASK, "content-security-policy": POLICY } : KEEP;
+  const headers = { "content-type": TYPES[kind] as string, vary: "accept-encoding", ...kept };
+  const packed = body.length < PACKED_MIN ? {} : { packed: await promisify(gzip)(body) };
+  return { status: 200, headers, body, ...packed };
+}

@@ -1,0 +1,224 @@
+/**
+ * The web page as people use it, in a real browser against a real server.
+ */
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, test } from "node:test";
+import type { Page } from "playwright-core";
+import { noBrowser, openTab } from "../kits/browser.ts";
+import { openServer, type TestServer } from "../kits/test-server.ts";
+import { inbox } from "../kits/waits.ts";
+
+const tokenOf = (name: string): string => `token-of-${name}-0123456789`;
+const tokens = [
+  { role: "admin", token: tokenOf("admin") },
+  { role: "viewer", token: tokenOf("viewer") },
+  { role: "agent", token: tokenOf("ann"), agentId: "ann", project: "site" },
+];
+const home = mkdtempSync(join(tmpdir(), "drover-page-"));
+after(() => rmSync(home, { recursive: true, force: true }));
+
+const submit = async (at: TestServer, id: string, more: object = {}): Promise<void> => {
+  const { status, text } = await at.ask("submit", {
+    body: { id, agentId: "ann", project: "site", action: "x", ...more },
+  });
+  assert.equal(status, 202, text);
+};
+const seeText = (page: Page, text: string | RegExp): Promise<void> => page.getByText(text).first().waitFor();
+const rowNames = async (page: Page): Promise<string[]> =>
+  (await page.locator(".row a").allTextContents()).map((name) => name.trim());
+
+describe("the web page", { skip: noBrowser }, () => {
+  test("somebody submits a task, sees it wait and why, sees it run, and cancels it", async () => {
+    await using at = await openServer();
+    await using tab = await openTab(at.url, "/", { expected: /status of 400/ });
+    const { page } = tab;
+    assert.match(page.url(), /\/ui\/$/, "the root leads to the page");
+    await page.getByRole("link", { name: "Tasks" }).click();
+    await page.getByRole("button", { name: "Submit a task" }).click();
+    await seeText(page, "Who submits: the unit of fairness inside a project.");
+    await page.locator("input[name=agentId]").fill("ann");
+    await page.locator("input[name=action]").fill("think");
+    await page.locator("input[name=id]").fill("first");
+    await page.locator("textarea[name=more]").fill('{"capabilities": "git"}');
+    await page.getByRole("button", { name: "Submit", exact: true }).click();
+    await seeText(page, /capabilities .*must be a list/);
+    await page.locator("textarea[name=more]").fill('{"capabilities": ["git"]}');
+    await page.getByRole("button", { name: "Submit", exact: true }).click();
+    await page.getByRole("heading", { name: "first" }).waitFor();
+    await seeText(page, /no worker is known; start one/);
+    const started = inbox<AbortSignal>("the start of the task");
+    await at.drover.worker({ id: "w", capabilities: ["git"] }, (_, { signal }) => {
+      started.put(signal);
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    });
+    const signal = await started.next();
+    await seeText(page, "The task is running already, attempt 1 on worker w");
+    await page.locator(".story").getByText("attempt 1 has begun").waitFor();
+    await page.getByRole("slider", { name: "Moment" }).fill("0");
+    await page.locator(".why").getByText("no-workers").waitFor();
+    await page.getByRole("button", { name: "Cancel", exact: true }).click();
+    await page.getByRole("textbox").fill("enough");
+    await page.getByRole("button", { name: "Cancel it" }).click();
+    await page.locator(".badge.is-cancelled").first().waitFor();
+    await seeText(page, "enough");
+    assert.ok(signal.aborted, "what ran was stopped");
+    await page.getByRole("button", { name: "Retry" }).click();
+    await page.locator(".view-head .badge.is-running").waitFor();
+  });
+
+  test("filters stand in the address, and many are cancelled and run again at once", async () => {
+    await using at = await openServer();
+    for (const id of ["a1", "a2", "a3"]) await submit(at, id, { labels: { team: "red" } });
+    await submit(at, "b1", { project: "shop", agentId: "ben" });
+    await submit(at, "c1", { needs: ["a1"] });
+    await using tab = await openTab(at.url, "/ui/tasks?state=queued");
+    const { page } = tab;
+    await seeText(page, "4 tasks match");
+    assert.deepEqual(await rowNames(page), ["b1", "a3", "a2", "a1"]);
+    await page.getByLabel("Search").fill("RED");
+    await seeText(page, "3 tasks match");
+    assert.match(page.url(), /state=queued&q=RED$/);
+    await page.getByRole("link", { name: "Clear" }).click();
+    await page.getByLabel("Project").selectOption("shop");
+    await seeText(page, "1 task match");
+    await page.goBack();
+    await page.goto(`${at.url}/ui/tasks?state=queued&label=team%3Dred`);
+    await seeText(page, "3 tasks match");
+    for (const id of ["a1", "a2"]) await page.getByLabel(`Select ${id}`).check();
+    await page.getByRole("button", { name: "Cancel 2" }).click();
+    await page.getByRole("button", { name: "Cancel it" }).click();
+    await seeText(page, "2 tasks are cancelled.");
+    assert.deepEqual(
+      ["a1", "a2", "a3", "c1"].map((id) => at.drover.state.tasks.get(id as never)?.phase),
+      ["cancelled", "cancelled", "queued", "skipped"],
+    );
+    await page.goto(`${at.url}/ui/tasks?state=cancelled`);
+    await seeText(page, "2 tasks match");
+    for (const id of ["a1", "a2"]) await page.getByLabel(`Select ${id}`).check();
+    await page.getByRole("button", { name: "Retry 2" }).click();
+    await seeText(page, "2 tasks are running again.");
+    assert.equal(at.drover.state.queued, 4);
+  });
+
+  test("a plan is drawn with its longest chain, paused and resumed; what it asks is answered", async () => {
+    await using at = await openServer();
+    const tasks = {
+      spec: { action: "x" },
+      code: { action: "x", needs: "spec" },
+      docs: { action: "x", needs: "spec" },
+      ship: { action: "x", needs: ["code", "docs"], approval: { question: "Ship it?" } },
+    };
+    await at.drover.plans.put("day", { tasks });
+    await using tab = await openTab(at.url, "/ui/plans");
+    const { page } = tab;
+    await page.getByRole("button", { name: "Pause" }).click();
+    await seeText(page, "day is paused: what runs may end.");
+    await page.getByRole("link", { name: "day" }).click();
+    await page.locator(".view-head .badge.is-paused").waitFor();
+    assert.equal(await page.locator(".node").count(), 4);
+    assert.equal(await page.locator(".edge").count(), 4);
+    assert.equal(await page.locator(".edge.is-critical").count(), 2);
+    await at.drover.worker({}, () => null);
+    await page.getByRole("button", { name: "Resume" }).click();
+    await page.locator(".node.is-parked").waitFor();
+    assert.equal(await page.locator(".node.is-done").count(), 3, "states are live");
+    await page.getByRole("link", { name: "Overview" }).click();
+    await seeText(page, "Ship it?");
+    await page.getByRole("button", { name: "Approve" }).click();
+    await page.getByRole("textbox").fill("go");
+    await page.getByRole("button", { name: "Approve" }).last().click();
+    await seeText(page, /is approved\./);
+    await seeText(page, "Nothing does: no question is open");
+    const { tasks: rows } = await at.drover.plans.get("day");
+    const ship = rows.find(({ name }) => name === "ship");
+    await at.drover.ended(ship?.taskId ?? "");
+    assert.equal((await at.drover.task(ship?.taskId ?? "")).approval?.note, "go");
+  });
+
+  test("a weight is changed with a preview of what it does to all", async () => {
+    await using at = await openServer({ settings: { projects: { site: { weight: 1 }, shop: { weight: 1 } } } });
+    await submit(at, "a");
+    await submit(at, "b", { project: "shop" });
+    await using tab = await openTab(at.url, "/ui/projects");
+    const { page } = tab;
+    await page.getByRole("button", { name: "Weight" }).first().click();
+    await page.locator("input[name=weight]").fill("3");
+    const preview = page.locator(".preview .meter-text");
+    assert.deepEqual(await preview.allTextContents(), ["75 %", "25 %"]);
+    await page.getByRole("button", { name: "Change it" }).click();
+    await seeText(page, "site has weight 3.");
+    assert.equal((await at.drover.projects()).find(({ id }) => id === "site")?.weight, 3);
+  });
+
+  test("a server that goes away is said to be away, and the page goes on when it is back", async () => {
+    const open = { data: join(home, "restart") };
+    const first = await openServer({ open });
+    const { port } = first.server;
+    await submit(first, "before");
+    await using tab = await openTab(first.url, "/ui/tasks", { expected: /Failed to load resource|ERR_/ });
+    const { page } = tab;
+    await seeText(page, "1 task");
+    await first.server.close();
+    await seeText(page, "The connection to the server is lost.");
+    await using second = await openServer({ open, settings: { server: { port } } });
+    await page.getByText("The connection to the server is lost.").waitFor({ state: "detached" });
+    await submit(second, "after");
+    await page.getByRole("link", { name: "after" }).waitFor();
+  });
+
+  test("a token is asked for; a wrong one is refused; a viewer sees no buttons; an agent sees its own", async () => {
+    await using at = await openServer({ settings: { server: { tokens } } });
+    const admin = { token: tokenOf("admin") };
+    for (const [id, agentId] of [
+      ["mine", "ann"],
+      ["theirs", "ben"],
+    ] as const)
+      await at.ask("submit", { body: { id, agentId, project: "site", action: "x" } }, admin);
+    await using tab = await openTab(at.url, "/ui/tasks", { expected: /status of 40[14]/ });
+    const { page } = tab;
+    await page.getByLabel("Token").fill("wrong-token-0123456789");
+    await page.getByRole("button", { name: "Log in" }).click();
+    await seeText(page, "this server does not know that token");
+    await page.getByLabel("Token").fill(tokenOf("viewer"));
+    await page.getByRole("button", { name: "Log in" }).click();
+    await page.getByRole("link", { name: "theirs" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Submit a task" }).count(), 0);
+    assert.equal(await page.getByRole("checkbox").count(), 0);
+    await page.getByRole("link", { name: "theirs" }).click();
+    await page.getByRole("heading", { name: "theirs" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Cancel" }).count(), 0);
+    await page.getByRole("button", { name: "Log out" }).click();
+    await page.getByLabel("Token").fill(tokenOf("ann"));
+    await page.getByRole("button", { name: "Log in" }).click();
+    await page.getByRole("link", { name: "Tasks" }).click();
+    await page.getByRole("link", { name: "mine" }).waitFor();
+    assert.deepEqual(await rowNames(page), ["mine"]);
+    await page.getByRole("link", { name: "mine" }).click();
+    await page.locator(".story").getByText("submitted by ann").waitFor();
+  });
+
+  test("names with markup and right-to-left letters are text, everywhere", async () => {
+    await using at = await openServer();
+    const evil = '<img/src=x/onerror="alert(1)">';
+    const hebrew = "שלום-עולם";
+    await submit(at, evil, { action: "<b>bold</b>", project: hebrew, labels: { team: "<i>x</i>" } });
+    await submit(at, hebrew, { approval: { question: "<script>alert(1)</script>?" } });
+    await using tab = await openTab(at.url, "/ui/tasks");
+    const { page } = tab;
+    let hasAsked = false;
+    page.on("dialog", (dialog) => {
+      hasAsked = true;
+      void dialog.dismiss();
+    });
+    await page.getByRole("link", { name: evil }).click();
+    await page.getByRole("heading", { name: evil }).waitFor();
+    await seeText(page, "<b>bold</b>");
+    await page.goto(`${at.url}/ui/`);
+    await seeText(page, "<script>alert(1)</script>?");
+    assert.equal(await page.locator("main img, main b:not(.meter-bar b)").count(), 0);
+    assert.equal(hasAsked, false);
+  });
+});

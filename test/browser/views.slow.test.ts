@@ -1,0 +1,159 @@
+/**
+ * Every view of the web page: readable for everybody, on a phone and on a desk, by day and by night; light to load, and
+ * smooth with very many tasks.
+ */
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { gzipSync } from "node:zlib";
+import axe from "axe-core";
+import type { Page } from "playwright-core";
+import { noBrowser, openTab, overflowOf, PHONE } from "../kits/browser.ts";
+import { openServer, type TestServer } from "../kits/test-server.ts";
+
+const BUILT = join(import.meta.dirname, "../../dist/page");
+const FIRST_VIEW_KB = 200;
+const FRAME_MS_MAX = 200;
+const MANY = 100_000;
+const LONG = "a-name-that-is-very-long-".repeat(9);
+
+const VIEWS: readonly (readonly [path: string, ready: string])[] = [
+  ["/ui/", ".attention li"],
+  ["/ui/tasks", ".row"],
+  ["/ui/tasks/done", ".story li"],
+  ["/ui/tasks/stuck", ".conditions li"],
+  ["/ui/plans", ".table"],
+  ["/ui/graph/plan/day", ".node"],
+  ["/ui/graph/tree/tree", ".node"],
+  ["/ui/timeline", ".bar"],
+  ["/ui/projects", ".table"],
+  ["/ui/workers", ".card"],
+  ["/ui/gates", ".gate-windows"],
+  ["/ui/gates/llm", ".table"],
+  ["/ui/usage", ".table"],
+  ["/ui/events", ".table"],
+  ["/ui/config", ".table td"],
+];
+
+let at: TestServer;
+const submit = (id: string, more: object = {}) =>
+  at.ask("submit", { body: { id, agentId: "ann", project: "site", action: "x", ...more } });
+
+/** A little of everything. */
+before(async () => {
+  if (noBrowser !== false) return;
+  const projects = { site: { budget: { limit: 1_000_000 } }, [LONG]: {} };
+  at = await openServer({ settings: { projects, gates: { llm: { requests: 5 } }, scheduler: { resultTtl: "1h" } } });
+  const resources = { cpuMillicores: 4000, memoryBytes: 1e9 };
+  await at.drover.worker({ id: "w", slots: 2, capabilities: ["git", LONG], resources }, (task, { usage }) => {
+    usage({ inputTokens: 1000, outputTokens: 10, cost: 0.5 });
+    if (task.taskId === "bad") throw Object.assign(new Error(LONG), { permanent: true });
+    return task.taskId === "slow" ? new Promise(() => {}) : { ok: true };
+  });
+  await submit("done", { params: { text: LONG }, labels: { team: LONG } });
+  await submit("bad", { project: LONG, agentId: LONG, action: LONG });
+  await submit(LONG);
+  await submit("tree");
+  for (const id of ["one", "two"]) await submit(id, { parent: "tree" });
+  await Promise.all(["done", "bad", LONG, "one", "two"].map((id) => at.drover.ended(id)));
+  await submit("slow");
+  await submit("stuck", { capabilities: ["gpu"] });
+  await submit("asks", { approval: { question: LONG } });
+  await at.drover.plans.put("day", { tasks: { a: { action: "x" }, b: { action: "x", needs: "a" } } });
+  await at.drover.permits.ask({ gate: "llm", id: "p", project: "site" });
+  await at.drover.permits.settle("p", { rateLimited: { retryAfterMs: 3_600_000 } });
+  await at.drover.permits.ask({ gate: "llm", id: "waits", project: "site" });
+});
+after(() => at?.server.close());
+
+type Finding = {
+  readonly id: string;
+  readonly impact?: string | null;
+  readonly nodes: readonly { readonly html: string }[];
+};
+
+/** What would keep somebody from reading or using the view that is open. */
+async function seriousIn(page: Page, path: string, options: object = {}): Promise<string[]> {
+  const run = `axe.run(document, ${JSON.stringify({ resultTypes: ["violations"], ...options })})`;
+  const found = (await page.evaluate(`${run}.then(({ violations }) => violations)`)) as readonly Finding[];
+  const serious = found.filter(({ impact }) => impact === "serious" || impact === "critical");
+  return serious.map(({ id, nodes }) => `${path}: ${id}: ${nodes[0]?.html}`);
+}
+
+describe("every view", { skip: noBrowser }, () => {
+  test("on a phone it fits its window", async () => {
+    await using tab = await openTab(at.url, "/ui/", { viewport: PHONE, colorScheme: "dark" });
+    for (const [path, ready] of VIEWS) {
+      await tab.page.goto(`${at.url}${path}`);
+      await tab.page.locator(ready).first().waitFor();
+      assert.ok((await overflowOf(tab.page)) <= 0, `${path} is wider than its window`);
+    }
+  });
+
+  test("on a desk it fits its window, and can be read and used by all, by day and by night", async () => {
+    await using tab = await openTab(at.url, "/ui/", { colorScheme: "light" });
+    const { page } = tab;
+    for (const [path, ready] of VIEWS) {
+      await page.emulateMedia({ colorScheme: "light" });
+      await page.goto(`${at.url}${path}`);
+      await page.locator(ready).first().waitFor();
+      assert.ok((await overflowOf(page)) <= 0, `${path} is wider than its window`);
+      await page.evaluate(axe.source);
+      assert.deepEqual(await seriousIn(page, path), []);
+      await page.emulateMedia({ colorScheme: "dark" });
+      assert.deepEqual(await seriousIn(page, `${path} at night`, { runOnly: ["color-contrast"] }), []);
+    }
+  });
+
+  test("the first view is light, and nothing of the page comes from elsewhere", async () => {
+    await using tab = await openTab(at.url, "/ui/");
+    const { page } = tab;
+    await page.locator(".stats").waitFor();
+    const loaded = (await page.evaluate(
+      "performance.getEntriesByType('resource').map(({ name }) => new URL(name).pathname)",
+    )) as string[];
+    const scripts = loaded.filter((path) => path.endsWith(".js"));
+    assert.ok(scripts.length > 0);
+    const sizes = scripts.map((path) => gzipSync(readFileSync(join(BUILT, path.slice("/ui/".length)))).length);
+    const kb = sizes.reduce((sum, size) => sum + size, 0) / 1024;
+    assert.ok(kb <= FIRST_VIEW_KB, `${kb.toFixed(0)} KB of JavaScript`);
+    const all = globSync("assets/*.js", { cwd: BUILT }).map((name) => readFileSync(join(BUILT, name), "utf8"));
+    assert.ok(
+      !all.some((text) => /https?:\/\/(?!www\.w3\.org|github\.com\/preactjs)[a-z]+\.[a-z]/.test(text)),
+      "nothing leads elsewhere",
+    );
+  });
+
+  test(`${MANY} tasks are scrolled through without long frames`, async () => {
+    await using many = await openServer({ settings: { scheduler: { maxBatch: 10_000, maxPerAgent: MANY } } });
+    for (let from = 0; from < MANY; from += 10_000)
+      await many.drover.submitBatch({
+        agentId: "ann",
+        tasks: Array.from({ length: 10_000 }, (_, index) => ({ id: `t${from + index}`, action: "x" })),
+      });
+    await using tab = await openTab(many.url, "/ui/tasks");
+    const { page } = tab;
+    await page.locator(".row").first().waitFor();
+    const frames = (await page.evaluate(SCROLL)) as number[];
+    // Other work on this machine may hold up one frame; were the page itself slow, many would be.
+    const slow = frames.toSorted((left, right) => left - right)[Math.floor(frames.length * 0.95)] ?? 0;
+    assert.ok(slow < FRAME_MS_MAX, `one frame in twenty took ${slow} ms`);
+    assert.ok((await page.locator(".row").count()) < 100, "only what is in sight is in the document");
+  });
+});
+
+/** Scrolls on and on for as long as there is more, up to 3000 rows; answers how long each frame took. */
+const SCROLL = `new Promise((resolve) => {
+  const box = document.querySelector(".rows");
+  const frames = [];
+  let last = performance.now();
+  const step = (now) => {
+    frames.push(now - last);
+    last = now;
+    box.scrollTop += 400;
+    if (box.scrollTop < 3000 * 36) requestAnimationFrame(step);
+    else resolve(frames);
+  };
+  requestAnimationFrame(step);
+})`;
