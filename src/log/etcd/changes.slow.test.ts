@@ -32,7 +32,7 @@ describe("one key as it changes", { skip: etcdMissing }, () => {
   }
   function follow(key: string, by: EtcdClient = client) {
     const end = new AbortController();
-    const changes = changesOf({ client: by, key, clock: realClock, signal: end.signal });
+    const changes = changesOf({ client: by, key, clock: realClock, signal: end.signal, steadily: (work) => work() });
     const next = async (): Promise<string | null | undefined> => {
       const { value, done } = await within("a change", changes.next());
       return done === true ? undefined : ((value as KeyValue | null)?.value.toString() ?? null);

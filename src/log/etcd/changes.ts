@@ -22,17 +22,16 @@ export type ChangesInput = {
   readonly key: string;
   readonly clock: Clock;
   readonly signal: AbortSignal;
+  /** Asks again where no member answers, for as long as the signal lets it. */
+  readonly steadily: <Answer>(work: () => Promise<Answer>) => Promise<Answer>;
 };
 
-/**
- * Until the signal ends it: the value as it is, null if there is none, and then each newer one. Rejects with an
- * `EtcdFault` when no member answers: the caller waits and begins again.
- */
+/** Until the signal ends it: the value as it is, null if there is none, and then each newer one. */
 export async function* changesOf(input: ChangesInput): AsyncGenerator<KeyValue | null, void> {
-  const { client, key, signal } = input;
+  const { client, key, signal, steadily } = input;
   let told: KeyValue | null | undefined;
   while (!signal.aborted) {
-    const { found, revision } = await client.range({ key }, { signal });
+    const { found, revision } = await steadily(() => client.range({ key }, { signal }));
     const first = found[0] ?? null;
     if (told === undefined || revisionOf(told) !== revisionOf(first)) yield first;
     told = yield* watchedFrom(input, first, revision + 1);
@@ -118,7 +117,7 @@ async function compareReads({ client, key, clock, signal }: ChangesInput, box: B
 }
 
 /** False, at once, if the signal ended it. */
-export function paused(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
+function paused(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
   if (signal.aborted) return Promise.resolve(false);
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const end = (): void => resolve(false);

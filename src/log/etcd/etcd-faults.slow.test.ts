@@ -126,7 +126,7 @@ describe("the journal on three members of etcd", { skip: etcdMissing }, () => {
     const next = followed.next();
     await Promise.all(gone.map((member) => member.kill()));
     await assert.rejects(ann.head(), failsWith("unreachable"));
-    assert.match(await notices.next(), /cannot be reached.*waiting for it/);
+    assert.match(await notices.next(), /waiting for the journal since \d+ s: .*cannot be reached/);
     const entry = sealed(head, 1, { batchId: "without" });
     const answer = await ann.append(entry).catch((error: LogFailure) => ({ type: error.code }));
     assert.match(answer.type, /unknown|unreachable/);

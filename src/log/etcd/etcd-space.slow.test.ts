@@ -82,7 +82,7 @@ describe("room in etcd", { skip: etcdMissing }, () => {
     await using journal = await openEtcdJournal({ url: etcd.url("full"), onNotice: (line) => notices.push(line) });
     const head = await fillUp(journal);
     const taking = journal.acquireLead("ann", seconds(2));
-    await until("a line about it", () => notices.some((line) => /no room left.*waiting for it/.test(line)));
+    await until("a line about it", () => notices.some((line) => /waiting for the journal .*no room left/.test(line)));
     await journal.prune(head.seq);
     await etcd.ctl("defrag");
     await etcd.ctl("alarm", "disarm");

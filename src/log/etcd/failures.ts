@@ -5,11 +5,7 @@ import { closedFailure, LogFailure } from "../log.ts";
 import type { EtcdAddress } from "./address.ts";
 import { CODE, EtcdFault, isFull, isTokenFault, isWrongPassword } from "./fault.ts";
 
-/** What passes by itself or when somebody makes room: the caller asks again. */
-export const isPassing = (error: unknown): error is LogFailure =>
-  error instanceof LogFailure && (error.code === "unreachable" || error.code === "journal-full");
-
-export function failureOf(error: unknown, { shown, credentials, prefix }: EtcdAddress): unknown {
+function failureOf(error: unknown, { shown, credentials, prefix }: EtcdAddress): unknown {
   if (!(error instanceof EtcdFault)) return error;
   if (error.type !== "answered")
     return new LogFailure("unreachable", `the journal at ${shown} cannot be reached: ${error.message}`);

@@ -9,19 +9,19 @@ import { invariant, type Seq } from "../../core/base/index.ts";
 import { type Clock, realClock } from "../../std/index.ts";
 import type { Journal, JournalHealth, JournalOptions, SealedBatch } from "../journal/journal.ts";
 import type { Lease } from "../journal/lease.ts";
+import { type Patience, untilAnswered } from "../journal/patience.ts";
 import { closedFailure, type Lead } from "../log.ts";
 import { type AddressOptions, type EtcdAddress, readAddress } from "./address.ts";
 import { createAppender, type StoredHead, storedHead } from "./appending.ts";
 import { changesOf } from "./changes.ts";
 import { createClient, type EtcdClient } from "./client.ts";
-import { failureOf, isPassing, saying } from "./failures.ts";
+import { saying } from "./failures.ts";
 import { createForgetting } from "./forgetting.ts";
 import { healthOf } from "./health.ts";
 import { isFree, takeLead } from "./lead.ts";
 import { createNodes } from "./nodes.ts";
-import { createPatience, type Patience } from "./patience.ts";
 import { pruneBefore } from "./pruning.ts";
-import { baseOf, readBehind } from "./reading.ts";
+import { baseOf, firstPage, readSome } from "./reading.ts";
 import { createKeys, foreign, type Keys } from "./records.ts";
 
 export type EtcdJournalOptions = JournalOptions & AddressOptions & { readonly url: string };
@@ -31,7 +31,7 @@ type Session = {
   readonly client: EtcdClient;
   readonly keys: Keys;
   readonly clock: Clock;
-  readonly patience: () => Patience;
+  readonly patience: Patience;
   readonly closing: AbortController;
 };
 
@@ -42,8 +42,7 @@ export async function openEtcdJournal(options: EtcdJournalOptions): Promise<Jour
   const client = createClient(address);
   const keys = createKeys(address.prefix);
   const closing = new AbortController();
-  const patience = (): Patience => createPatience(clock, onNotice);
-  const session = { address, client, keys, clock, patience, closing };
+  const session = { address, client, keys, clock, patience: { clock, onNotice }, closing };
   try {
     await saying(address, closing.signal, () => checkKeys(session));
   } catch (error) {
@@ -73,11 +72,13 @@ function createHandle(session: Session): Journal {
   const ask = <Answer>(work: () => Promise<Answer>): Promise<Answer> => saying(address, closing.signal, work);
 
   async function* read(after: Seq): AsyncGenerator<SealedBatch> {
-    const batches = readBehind(session, after, (await ask(() => headIn(session))).head);
-    for (;;) {
-      const step = await ask(() => batches.next());
-      if (step.done === true) return;
-      yield step.value;
+    const { head } = await ask(() => headIn(session));
+    const pages = firstPage();
+    for (let reached = after; reached < head.seq; ) {
+      for (const entry of await ask(() => readSome(session, reached, head, pages))) {
+        reached = entry.lastSeq;
+        yield entry;
+      }
     }
   }
 
@@ -118,27 +119,38 @@ async function describe({ address, client, keys }: Session): Promise<JournalHeal
   return { kind: "etcd", address: address.shown, head, base, ...health };
 }
 
+/** Asks again until there is an answer. When it is to end, it rejects, with whatever. */
+const steadilyIn =
+  ({ address, closing, patience }: Session, ends: AbortSignal) =>
+  <Answer>(work: () => Promise<Answer>): Promise<Answer> => {
+    const asking = (): Promise<Answer> =>
+      saying(address, closing.signal, work).catch((error: unknown) => {
+        ends.throwIfAborted();
+        throw error;
+      });
+    return untilAnswered(asking, patience, ends);
+  };
+
 /** The head as it changes, and what lies behind the last batch that was told, until the signal ends it. */
 async function* follow(session: Session, after: Seq, signal: AbortSignal): AsyncGenerator<SealedBatch> {
-  const { client, keys, clock, address, closing } = session;
+  const { client, keys, clock, closing } = session;
   const ends = AbortSignal.any([signal, closing.signal]);
-  const patience = session.patience();
+  const steadily = steadilyIn(session, ends);
   let reached = after;
-  while (!ends.aborted) {
-    try {
-      for await (const found of changesOf({ client, key: keys.head, clock, signal: ends })) {
-        for await (const entry of readBehind(session, reached, storedHead(found).head, ends)) {
+  try {
+    for await (const found of changesOf({ client, key: keys.head, clock, signal: ends, steadily })) {
+      const { head } = storedHead(found);
+      const pages = firstPage();
+      while (reached < head.seq && !ends.aborted) {
+        const entries = await steadily(() => readSome(session, reached, head, pages, { signal: ends }));
+        for (const entry of entries) {
           reached = entry.lastSeq;
           yield entry;
         }
-        patience.isBack();
       }
-    } catch (error) {
-      if (ends.aborted) break;
-      const failure = failureOf(error, address);
-      if (!isPassing(failure)) throw failure;
-      await patience.wait(failure, ends);
     }
+  } catch (error) {
+    if (!ends.aborted) throw error;
   }
   if (!signal.aborted) throw closedFailure();
 }
@@ -146,22 +158,17 @@ async function* follow(session: Session, after: Seq, signal: AbortSignal): Async
 type LeadWanted = { readonly node: string; readonly ttlMs: number; readonly signal?: AbortSignal };
 
 async function waitForLead(session: Session, { node, ttlMs, signal }: LeadWanted): Promise<Lease> {
-  const { client, keys, clock, address, closing } = session;
+  const { client, keys, clock, closing } = session;
   const ends = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]);
-  const patience = session.patience();
-  while (!ends.aborted) {
-    try {
-      for await (const found of changesOf({ client, key: keys.lead, clock, signal: ends })) {
-        patience.isBack();
-        const lease = isFree(found, node) ? await takeLead({ client, keys, clock, node, ttlMs }) : null;
-        if (lease !== null) return lease;
-      }
-    } catch (error) {
-      if (ends.aborted) break;
-      const failure = failureOf(error, address);
-      if (!isPassing(failure)) throw failure;
-      await patience.wait(failure, ends);
+  const steadily = steadilyIn(session, ends);
+  try {
+    for await (const found of changesOf({ client, key: keys.lead, clock, signal: ends, steadily })) {
+      if (!isFree(found, node)) continue;
+      const lease = await steadily(() => takeLead({ client, keys, clock, node, ttlMs }));
+      if (lease !== null) return lease;
     }
+  } catch (error) {
+    if (!ends.aborted) throw error;
   }
   signal?.throwIfAborted();
   throw closedFailure();

@@ -11,7 +11,7 @@ import type { SealedBatch } from "../journal/journal.ts";
 import { prunedJournal } from "../journal/memory-journal.ts";
 import { type Anchor, corruptAt, type Head } from "../log.ts";
 import type { KeyValue } from "./answers.ts";
-import type { EtcdClient } from "./client.ts";
+import type { EtcdClient, Limits } from "./client.ts";
 import { firstPartOf, type Keys } from "./records.ts";
 
 const PAGE_FIRST = 16;
@@ -20,32 +20,38 @@ const PAGE_MAX = 256;
 const PAGE_BYTES: number = 1024 * 1024;
 
 export type Source = { readonly client: EtcdClient; readonly keys: Keys };
-type Pages = { limit: number };
+/** How many batches the next page asks for. */
+export type Pages = { limit: number };
+export const firstPage = (): Pages => ({ limit: PAGE_FIRST });
 
-export async function* readBehind(
+/** The next batches behind `reached`, which is before the head: at least one. */
+export async function readSome(
   source: Source,
-  after: Seq,
+  reached: Seq,
   head: Head,
-  signal?: AbortSignal,
-): AsyncGenerator<SealedBatch> {
-  const pages: Pages = { limit: PAGE_FIRST };
-  let reached = after;
-  while (reached < head.seq) {
-    const page = await readPage(source, reached, head, { pages, ...(signal === undefined ? {} : { signal }) });
-    for (const found of page) {
-      const entry = await readEntry(source, found);
-      if (entry.firstSeq > reached + 1) break;
-      if (entry.lastSeq <= reached) throw corruptAt(entry.firstSeq, "its batch in the journal ends before it begins");
-      reached = entry.lastSeq;
-      yield entry;
-    }
+  pages: Pages,
+  limits?: Limits,
+): Promise<SealedBatch[]> {
+  const entries: SealedBatch[] = [];
+  let next = reached + 1;
+  for (const found of await readPage(source, reached, head, pages, limits)) {
+    const entry = await readEntry(source, found);
+    // Pruned between the two: the next page says so.
+    if (entry.firstSeq > next) break;
+    next = entry.lastSeq + 1;
+    entries.push(entry);
   }
+  return entries;
 }
 
-type PageInput = { readonly pages: Pages; readonly signal?: AbortSignal };
-
 /** The batches behind `reached`: at least one, the first of which holds the next event. */
-async function readPage({ client, keys }: Source, reached: Seq, head: Head, { pages, ...limits }: PageInput) {
+async function readPage(
+  { client, keys }: Source,
+  reached: Seq,
+  head: Head,
+  pages: Pages,
+  limits?: Limits,
+): Promise<readonly KeyValue[]> {
   const span = keys.batches(reached + 1, head.seq + 1);
   const { found } = await client.range({ ...span, limit: pages.limit }, limits);
   const bytes = found.reduce((sum, { value }) => sum + value.length, 0);
