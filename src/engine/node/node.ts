@@ -78,11 +78,15 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
   let wish = newWish();
 
   async function run(): Promise<void> {
-    for (let rest = REST_MS; !closing.signal.aborted; ) {
+    for (let rest = REST_MS, hadLead = false; !closing.signal.aborted; ) {
       try {
         if (!lives.isLiving()) await lives.follow();
+        // One that has just lost the lead does not fight for it.
+        if (hadLead) await Promise.race([pause(rest), whenClosing]);
         const lead = await elected();
-        if (lead !== null && (await serve(lead))) rest = REST_MS;
+        if (lead === null) return;
+        hadLead = true;
+        if (await serve(lead)) rest = REST_MS;
       } catch (error) {
         const stop = stopOf(error);
         await lives.drop(stop);

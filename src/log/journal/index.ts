@@ -21,4 +21,4 @@ export {
   type MemoryJournal,
   type MemoryJournalStore,
 } from "./memory-journal.ts";
-export { type MemorySharedLog, openMemorySharedLog } from "./memory-shared-log.ts";
+export { type MemorySharedLog, openMemorySharedLog, takeInto } from "./memory-shared-log.ts";

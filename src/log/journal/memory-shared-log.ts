@@ -35,17 +35,7 @@ export async function openMemorySharedLog({
   const onTaken = new Set<() => void>();
 
   function take(entry: SealedBatch): void {
-    const { head } = store;
-    if (entry.lastSeq <= head.seq) return;
-    invariant(
-      entry.firstSeq === head.seq + 1 && toHex(entry.priorHash) === head.hash,
-      `what the journal has behind event ${head.seq} is not linked to it`,
-    );
-    const { firstSeq, lastSeq, batchId, payloads } = entry;
-    const row = sealBatch({ ...entry, count: lastSeq - firstSeq + 1 });
-    const hash = toHex(row.postHash);
-    invariant(hash === toHex(entry.postHash), `the batch at event ${firstSeq} is not what it says`);
-    keep(store, { row, payloads, head: { seq: lastSeq, hash, epoch: Math.max(entry.epoch, head.epoch), batchId } });
+    takeInto(store, entry);
     for (const wake of [...onTaken]) wake();
   }
 
@@ -124,4 +114,17 @@ export async function openMemorySharedLog({
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+/** Takes a batch of the journal behind the end of a replica, which may have it already. */
+export function takeInto(store: MemoryStore, entry: SealedBatch): void {
+  const { head } = store;
+  const { firstSeq, lastSeq, batchId, payloads } = entry;
+  if (lastSeq <= head.seq) return;
+  const isLinked = firstSeq === head.seq + 1 && toHex(entry.priorHash) === head.hash;
+  invariant(isLinked, `what the journal has behind event ${head.seq} is not linked to it`);
+  const row = sealBatch({ ...entry, count: lastSeq - firstSeq + 1 });
+  const hash = toHex(row.postHash);
+  invariant(hash === toHex(entry.postHash), `the batch at event ${firstSeq} is not what it says`);
+  keep(store, { row, payloads, head: { seq: lastSeq, hash, epoch: Math.max(entry.epoch, head.epoch), batchId } });
 }
