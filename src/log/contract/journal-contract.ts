@@ -27,7 +27,7 @@ type JournalStories = Readonly<Record<string, (subject: JournalSubject) => Promi
 const TTL = seconds(1);
 
 export function journalContract(name: string, open: () => Promise<JournalSubject>): void {
-  const stories = { ...appending, ...following, ...leading, ...nodesAndEnds };
+  const stories = { ...appending, ...following, ...beginning, ...leading, ...nodesAndEnds };
   describe(`${name} keeps the promises of a journal`, () => {
     for (const [claim, story] of Object.entries(stories))
       test(claim, async () => {
@@ -224,6 +224,20 @@ const following: JournalStories = {
     await ann.prune(seq(9));
     assert.equal((await bob.append(sealed(await bob.head(), 1))).type, "appended");
     assert.deepEqual((await bob.describe()).base, { seq: 9, hash: head.hash });
+  },
+};
+
+const beginning: JournalStories = {
+  "an empty journal may begin behind an event, under any epoch; one that is not stays as it is": async ({ handle }) => {
+    const [ann, bob] = [await handle(), await handle()];
+    const { epoch } = await ann.acquireLead("ann", TTL);
+    const base = { seq: seq(7), hash: "ab".repeat(32) };
+    assert.deepEqual(await ann.begin(base), base);
+    assert.deepEqual(await bob.head(), { ...base, epoch, batchId: "" });
+    await assert.rejects(collect(bob.read(seq(6))), failsWith("pruned", 7));
+    assert.equal((await appendSizes(bob, [2])).seq, 9);
+    assert.deepEqual(await bob.begin({ seq: seq(3), hash: "cd".repeat(32) }), base);
+    assert.deepEqual(each(await collect(ann.read(seq(7))), "firstSeq"), [8]);
   },
 };
 

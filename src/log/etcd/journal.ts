@@ -20,7 +20,7 @@ import { createForgetting } from "./forgetting.ts";
 import { healthOf } from "./health.ts";
 import { isFree, takeLead } from "./lead.ts";
 import { createNodes } from "./nodes.ts";
-import { pruneBefore } from "./pruning.ts";
+import { beginBehind, pruneBefore } from "./pruning.ts";
 import { baseOf, firstPage, readSome } from "./reading.ts";
 import { createKeys, foreign, type Keys } from "./records.ts";
 
@@ -107,6 +107,7 @@ function createHandle(session: Session): Journal {
     acquireLead,
     announce: (told) => ask(() => announce(told)),
     nodes: () => ask(nodes),
+    begin: (base) => ask(() => beginBehind(session, base)),
     prune: (before) => ask(() => pruneBefore(session, before)),
     close,
     [Symbol.asyncDispose]: close,

@@ -7,9 +7,10 @@
  */
 import { type Seq, seq } from "../../core/base/index.ts";
 import type { Anchor } from "../log.ts";
-import { storedHead } from "./appending.ts";
+import { compareHead, storedHead } from "./appending.ts";
 import { CODE, EtcdFault } from "./fault.ts";
 import { baseOf, readEntry, type Source } from "./reading.ts";
+import { writeHead } from "./records.ts";
 
 export async function pruneBefore({ client, keys }: Source, before: Seq): Promise<Anchor> {
   const { head } = storedHead(await client.get(keys.head));
@@ -20,6 +21,16 @@ export async function pruneBefore({ client, keys }: Source, before: Seq): Promis
   });
   await client.compact(revision).catch(unlessDenied);
   return baseOf({ client, keys }, head);
+}
+
+/** Lets a journal in which nothing was ever appended begin behind this event; answers where it begins. */
+export async function beginBehind({ client, keys }: Source, { seq: at, hash }: Anchor): Promise<Anchor> {
+  const stored = storedHead(await client.get(keys.head));
+  if (stored.head.seq === 0) {
+    const value = writeHead({ ...stored.head, seq: at, hash });
+    await client.txn({ compare: [compareHead(keys, stored)], success: [{ put: keys.head, value }] });
+  }
+  return baseOf({ client, keys }, storedHead(await client.get(keys.head)).head);
 }
 
 /** The first event of the batch that holds the one behind `before`; where that is not there yet, its own number. */

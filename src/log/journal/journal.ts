@@ -120,6 +120,11 @@ export interface Journal extends AsyncDisposable {
   /** Tells of this node; forgotten `NODE_KEPT_MS` after the last word. */
   announce(node: NodeAnnouncement): Promise<void>;
   nodes(): Promise<NodesSeen>;
+  /**
+   * Lets a journal that is empty begin behind an event, for a log whose beginning was pruned. Answers where it begins:
+   * elsewhere, if it was not empty.
+   */
+  begin(base: Anchor): Promise<Anchor>;
   /** Drops whole batches that end at or before `before`; the head stays. Answers where it begins now. */
   prune(before: Seq): Promise<Anchor>;
   /** Gives up the lead, ends what is under way with `closed`, lets go of everything. May be called twice. */

@@ -162,6 +162,7 @@ export function createMemoryJournal(options: MemoryJournalOptions = {}): MemoryJ
     acquireLead,
     announce: (told) => ask(() => void store.nodes.set(told.node, { told, at: store.clock.elapsed() })),
     nodes: () => ask(() => nodesOf(store)),
+    begin: (base) => ask(() => begin(store, base)),
     prune: (before) => ask(() => prune(store, before)),
     close,
     [Symbol.asyncDispose]: close,
@@ -227,6 +228,14 @@ function nodesOf({ nodes, lead, clock }: MemoryJournalStore): NodesSeen {
     lead: leads ? { node: lead.node, epoch: lead.epoch } : null,
     nodes: seen.filter(({ ageMs }) => ageMs <= NODE_KEPT_MS).sort((left, right) => (left.node < right.node ? -1 : 1)),
   };
+}
+
+function begin(store: MemoryJournalStore, { seq: at, hash }: Anchor): Anchor {
+  if (store.head.seq > 0) return store.base;
+  store.head = { ...store.head, seq: at, hash };
+  store.base = { seq: at, hash };
+  changed(store);
+  return store.base;
 }
 
 function prune(store: MemoryJournalStore, before: Seq): Anchor {

@@ -6,7 +6,8 @@
  * for, and one says when it is over.
  */
 import { type Clock, ringAfter } from "../../std/index.ts";
-import { LogFailure } from "../log.ts";
+import { type Head, LogFailure } from "../log.ts";
+import type { Journal, SealedBatch } from "./journal.ts";
 
 const PAUSE_MS_MIN = 50;
 const PAUSE_MS_MAX = 2000;
@@ -61,4 +62,14 @@ function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
     signal.addEventListener("abort", done);
     if (signal.aborted) done();
   });
+}
+
+/** An append as work that is asked for again: whether it was stored is known in the end. */
+export async function knownAnswer(
+  journal: Journal,
+  entry: SealedBatch,
+): Promise<{ readonly type: "appended" | "conflict"; readonly head: Head }> {
+  const answer = await journal.append(entry);
+  if (answer.type !== "unknown") return answer;
+  throw new LogFailure("unreachable", `it is not known whether event ${entry.firstSeq} was stored: ${answer.cause}`);
 }

@@ -99,6 +99,7 @@ function createHandle(session: Session): Journal {
     acquireLead,
     announce: (told) => announce(session, told),
     nodes: async () => nodesOf(await urgent.query<NodeRow>(sql.nodes, [NODE_KEPT_MS])),
+    begin: (base) => begin(session, base),
     prune: (before) => prune(session, before),
     close,
     [Symbol.asyncDispose]: close,
@@ -243,6 +244,11 @@ function nodesOf(rows: readonly NodeRow[]): NodesSeen {
   const [first] = rows;
   const nodes = rows.flatMap(({ told, age }) => (told === null ? [] : [{ ...told, ageMs: Math.max(0, age ?? 0) }]));
   return { lead: first?.leads === true ? { node: first.lead, epoch: Number(first.epoch) } : null, nodes };
+}
+
+async function begin({ writing, sql }: Session, { seq: at, hash }: Anchor): Promise<Anchor> {
+  await writing.query(sql.begin, [at, Buffer.from(hash, "hex")]);
+  return baseIn(writing.query, sql);
 }
 
 async function prune({ writing, sql }: Session, before: Seq): Promise<Anchor> {

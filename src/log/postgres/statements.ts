@@ -43,6 +43,10 @@ const batches = (schema: string, sync: string) => ({
         ) next
       ) sized WHERE before < $3
     ) page ON true ORDER BY page.last_seq`,
+  /** seq, hash: only where nothing was ever appended */
+  begin: `
+    WITH begun AS (UPDATE ${schema}.head SET seq = $1, hash = $2 WHERE id = 1 AND seq = 0 RETURNING seq, hash)
+    UPDATE ${schema}.base SET seq = begun.seq, hash = begun.hash FROM begun WHERE id = 1`,
   /** before, rows: drops the first few batches that end there, and moves the base behind them */
   prune: `
     WITH old AS (

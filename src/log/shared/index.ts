@@ -8,4 +8,5 @@ export {
   openLogByUrl,
   placeOf,
 } from "./by-url.ts";
+export { type CopyOptions, type CopyProgress, type CopyReport, copyLog } from "./copy.ts";
 export { openSharedLog, type SharedLog, type SharedLogOptions } from "./shared-log.ts";

@@ -16,10 +16,10 @@ import { type Seq, seq } from "../../core/base/index.ts";
 import { type Clock, realClock } from "../../std/index.ts";
 import { checkAppend, unpackRow } from "../format/batch-row.ts";
 import { fromHex } from "../format/chain.ts";
-import type { Journal, SealedBatch } from "../journal/journal.ts";
-import { type Patience, untilAnswered } from "../journal/patience.ts";
-import type { AppendResult, Batch, Head, Lead, Log, ReadBatch } from "../log.ts";
-import { closedFailure, LogFailure } from "../log.ts";
+import type { Journal } from "../journal/journal.ts";
+import { knownAnswer, type Patience, untilAnswered } from "../journal/patience.ts";
+import type { AppendResult, Batch, Lead, Log, ReadBatch } from "../log.ts";
+import { closedFailure } from "../log.ts";
 import type { HashedBatch } from "../sqlite/sealed-batches.ts";
 import { createSqliteLog, packedForThread } from "../sqlite/sqlite-log.ts";
 import { type StoreThread, startStoreThread } from "../sqlite/thread-client.ts";
@@ -228,13 +228,4 @@ function createAppending(parts: Parts, following: Following, closing: AbortSigna
       await last;
     },
   };
-}
-
-async function knownAnswer(
-  journal: Journal,
-  entry: SealedBatch,
-): Promise<{ readonly type: "appended" | "conflict"; readonly head: Head }> {
-  const answer = await journal.append(entry);
-  if (answer.type !== "unknown") return answer;
-  throw new LogFailure("unreachable", `it is not known whether event ${entry.firstSeq} was stored: ${answer.cause}`);
 }

@@ -1,0 +1,225 @@
+/**
+ * Moving a history from one log to another: a data directory, or a journal, to either.
+ *
+ * Batches go over as they are, in their sequence. Each is checked on the way: its link to the one before, every event,
+ * and every payload against the hash in its event. Whatever the other side has already must be the beginning of the
+ * same history; then the copy goes on behind it, so one that was broken off is simply begun again. A directory whose
+ * beginning was pruned can go into a journal, which then begins there too, and stays the replica of its node; elsewhere
+ * what lies before would be missing, so that is refused.
+ */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { type Seq, seq } from "../../core/base/index.ts";
+import { type Clock, DATABASE_FILE, realClock } from "../../std/index.ts";
+import { unpackRow } from "../format/batch-row.ts";
+import { seqAt, toHex } from "../format/chain.ts";
+import { factsOf } from "../format/codec.ts";
+import { collectPayloads } from "../format/payload-blocks.ts";
+import { payloadProblem } from "../integrity/kept-list.ts";
+import type { Journal, SealedBatch } from "../journal/journal.ts";
+import { knownAnswer, untilAnswered } from "../journal/patience.ts";
+import { type Anchor, corruptAt, LogFailure } from "../log.ts";
+import { isDataLocked } from "../sqlite/data-lock.ts";
+import { type HashedBatch, hashesOf } from "../sqlite/sealed-batches.ts";
+import { createSqliteLog } from "../sqlite/sqlite-log.ts";
+import { type StoreThread, startStoreThread } from "../sqlite/thread-client.ts";
+import { openJournal, placeOf } from "./by-url.ts";
+
+export type CopyProgress = { readonly seq: Seq; readonly of: Seq; readonly bytes: number };
+export type CopyOptions = {
+  readonly clock?: Clock;
+  readonly onNotice?: (line: string) => void;
+  readonly onProgress?: (progress: CopyProgress) => void;
+  readonly signal?: AbortSignal;
+};
+export type CopyReport = {
+  /** Where both end now. */
+  readonly head: Anchor;
+  /** How many events and bytes went over this time. */
+  readonly events: number;
+  readonly bytes: number;
+};
+
+/** Batches that are stored in one transaction take about so much. */
+const GROUP_BYTES = 4 * 1024 * 1024;
+
+type Place = AsyncDisposable & {
+  /** For people. */
+  readonly name: string;
+  readonly base: Anchor;
+  readonly head: Anchor;
+};
+type Source = Place & { read(after: Seq): AsyncIterable<SealedBatch> };
+type Target = Place & {
+  /** Lets it begin behind an event, if it can and is empty. */
+  begin(base: Anchor): Promise<boolean>;
+  put(batch: HashedBatch): Promise<void>;
+  /** Waits until all is stored, and checks what can be checked of the whole. */
+  finish(head: Anchor): Promise<void>;
+};
+
+/** Copies everything that `to` does not have yet. Each is a URL as `placeOf` reads it. */
+export async function copyLog(from: string, to: string, options: CopyOptions = {}): Promise<CopyReport> {
+  await using source = await openSource(from, options);
+  await using target = await openTarget(to, source, options);
+  const start = await meetingPoint(source, target);
+  let at = start;
+  let bytes = 0;
+  for await (const entry of source.read(start.seq)) {
+    options.signal?.throwIfAborted();
+    if (entry.firstSeq !== at.seq + 1 || toHex(entry.priorHash) !== at.hash) throw divergedFrom(source, target, at.seq);
+    await target.put({ ...entry, hashes: checkedHashes(entry) });
+    at = { seq: entry.lastSeq, hash: toHex(entry.postHash) };
+    bytes += entry.bytes.length + entry.payloads.length;
+    options.onProgress?.({ seq: at.seq, of: source.head.seq, bytes });
+  }
+  if (at.seq !== source.head.seq || at.hash !== source.head.hash)
+    throw corruptAt(at.seq, `${source.name} ends there, though its head is at ${source.head.seq}`);
+  await target.finish(at);
+  return { head: at, events: at.seq - start.seq, bytes };
+}
+
+/** The last event that both have: the copy goes on behind it. */
+async function meetingPoint(source: Source, target: Target): Promise<Anchor> {
+  const { base, head } = source;
+  if (target.head.seq === 0 && base.seq > 0 && !(await target.begin(base))) throw prunedIn(source);
+  const start = target.head.seq === 0 ? base : target.head;
+  if (start.seq > head.seq || (start.seq === head.seq && start.hash !== head.hash))
+    throw divergedFrom(source, target, start.seq);
+  if (start.seq < base.seq)
+    throw new LogFailure("pruned", `${source.name} begins behind event ${base.seq}, ${target.name} ends before it`);
+  return start;
+}
+
+const prunedIn = ({ name, base }: Source): LogFailure =>
+  new LogFailure(
+    "pruned",
+    `events up to ${base.seq} of ${name} were pruned, and a copy must begin with the first. Nothing was written. ` +
+      "Copy from a node's data directory into a journal, or copy a directory as files.",
+    base.seq,
+  );
+
+const divergedFrom = (source: Source, target: Target, at: Seq): LogFailure =>
+  new LogFailure(
+    "diverged",
+    `${target.name} has another history than ${source.name}, as event ${at} shows. Nothing more was written. ` +
+      "Copy into an empty log.",
+    at,
+  );
+
+/** The hashes of its events; throws if an event or a payload is not what was written. */
+function checkedHashes(entry: SealedBatch): Uint8Array {
+  const hashes = hashesOf(entry);
+  const payloads = collectPayloads([{ firstSeq: entry.firstSeq, bytes: entry.payloads }]);
+  const { records } = unpackRow({ ...entry, hashes }, seq(entry.firstSeq - 1), payloads);
+  for (const [index, { bytes, payload = null }] of records.entries()) {
+    const at = seqAt(entry.firstSeq, index);
+    const problem = payloadProblem(at, factsOf(bytes, at).payloadHash, payload);
+    if (problem !== null) throw corruptAt(at, problem);
+  }
+  return hashes;
+}
+
+async function openSource(url: string, options: CopyOptions): Promise<Source> {
+  const place = placeOf(url);
+  if (place.kind === "memory") throw inMemory();
+  if (place.kind !== "sqlite") {
+    const journal = await openJournal(url, options);
+    const { base, head, address } = await described(journal, options);
+    return { name: address, base, head, read: (after) => journal.read(after), [Symbol.asyncDispose]: journal.close };
+  }
+  const { directory } = place;
+  if (isDataLocked(directory))
+    throw new LogFailure("locked", `a server runs on ${directory}; stop it before its log is copied`);
+  const thread = await startStoreThread({ directory, readOnly: true, maxBytes: null });
+  const { base, head } = await thread.ask("state", undefined);
+  const read = (after: Seq) => storedBehind(thread, after);
+  return { name: directory, base, head, read, [Symbol.asyncDispose]: () => thread.close() };
+}
+
+/** The rows of a directory with all that lies beside them. */
+async function* storedBehind(thread: StoreThread, after: Seq): AsyncGenerator<SealedBatch> {
+  for (let cursor: { after: Seq; prior: Uint8Array | null } = { after, prior: null }; ; ) {
+    const { rows, blocks, break: broken } = await thread.ask("page", { cursor, payloads: true });
+    for (const { hashes: _, ...row } of rows) {
+      const own = blocks.filter(({ firstSeq }) => firstSeq >= row.firstSeq && firstSeq <= row.lastSeq);
+      yield { ...row, payloads: Buffer.concat(own.map(({ bytes }) => bytes)) };
+    }
+    if (broken !== null) throw new LogFailure("corrupt", broken.message, broken.seq);
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    cursor = { after: last.lastSeq, prior: last.postHash };
+  }
+}
+
+async function openTarget(url: string, source: Source, options: CopyOptions): Promise<Target> {
+  const place = placeOf(url);
+  if (place.kind === "memory") throw inMemory();
+  // A directory that is opened is made.
+  const isNew = place.kind === "sqlite" && !existsSync(join(place.directory, DATABASE_FILE));
+  if (isNew && source.base.seq > 0) throw prunedIn(source);
+  return place.kind === "sqlite" ? directoryTarget(place.directory) : journalTarget(url, options);
+}
+
+async function journalTarget(url: string, options: CopyOptions): Promise<Target> {
+  const { clock = realClock, onNotice = () => {}, signal = new AbortController().signal } = options;
+  const journal = await openJournal(url, options);
+  const { base, head, address } = await described(journal, options);
+  const patience = { clock, onNotice };
+  return {
+    name: address,
+    base,
+    head,
+    begin: async (wanted) => (await untilAnswered(() => journal.begin(wanted), patience, signal)).hash === wanted.hash,
+    put: async ({ hashes: _, ...entry }) => {
+      const answer = await untilAnswered(() => knownAnswer(journal, entry), patience, signal);
+      if (answer.type === "conflict")
+        throw new LogFailure(
+          "diverged",
+          `somebody else writes to ${address}: stop its nodes before a log is copied there`,
+        );
+    },
+    finish: async () => {},
+    [Symbol.asyncDispose]: () => journal.close(),
+  };
+}
+
+async function directoryTarget(directory: string): Promise<Target> {
+  const thread = await startStoreThread({ directory, readOnly: false, maxBytes: null });
+  const { base, head } = await thread.ask("state", undefined);
+  const waiting: HashedBatch[] = [];
+  let bytes = 0;
+  async function store(): Promise<void> {
+    await thread.ask(
+      "store",
+      waiting.splice(0).map((batch) => ({ ...batch, sign: null })),
+    );
+    bytes = 0;
+  }
+  return {
+    name: directory,
+    base,
+    head,
+    begin: async () => false,
+    put: async (batch) => {
+      waiting.push(batch);
+      bytes += batch.bytes.length + batch.payloads.length;
+      if (bytes >= GROUP_BYTES) await store();
+    },
+    finish: async (expect) => {
+      await store();
+      const log = createSqliteLog({ directory, readOnly: false, thread });
+      const { problems } = await log.verify({ expect });
+      if (problems[0] !== undefined) throw corruptAt(problems[0].seq, problems[0].message);
+    },
+    [Symbol.asyncDispose]: () => thread.close(),
+  };
+}
+
+async function described(journal: Journal, options: CopyOptions) {
+  const { clock = realClock, onNotice = () => {}, signal = new AbortController().signal } = options;
+  return untilAnswered(() => journal.describe(), { clock, onNotice }, signal);
+}
+
+const inMemory = (): LogFailure =>
+  new LogFailure("refused", "a log in memory cannot be copied: it ends with its process");
