@@ -19,9 +19,11 @@ import type { Lead } from "../../log/index.ts";
 import type { NodeSeen } from "../../log/journal/index.ts";
 import { ringAfter } from "../../std/index.ts";
 import { DroverError } from "../base/drover-error.ts";
+import type { Drover } from "../drover-api.ts";
 import { type Life, stopActing } from "../life.ts";
 import { stopOf } from "../writer/group-commit.ts";
 import { type ClusterView, startAnnouncing } from "./announcing.ts";
+import { currentDrover } from "./current-drover.ts";
 import { type AppliedHead, createLives, type LivesOptions, type NodeFacts, type NodeLife } from "./lives.ts";
 
 /** How a node is opened. */
@@ -36,6 +38,8 @@ export type NodeOptions = Omit<LivesOptions, "self" | "onApplied"> & {
 /** One node of a cluster. */
 export type DroverNode = AsyncDisposable & {
   readonly id: string;
+  /** All lives as one: each call goes to the one that is there. It is closed with the node. */
+  readonly drover: Drover;
   /** The present life; one that has ended, until the next has begun. */
   life(): NodeLife;
   /** Calls the listener with the present life, and with each that begins; answers how to stop. */
@@ -139,8 +143,9 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
       lost.then(({ message }) => new DroverError("deposed", `${message}; try again`)),
       wish.made.promise,
     ]);
-    if (ends === null) await quiesce(life, () => pause(HAND_OVER_MS));
-    await lives.drop(ends ?? again(`node ${id} has handed over the lead`));
+    const reason = ends ?? again(`node ${id} has handed over the lead`);
+    if (ends === null) await quiesce(life, reason, () => pause(HAND_OVER_MS));
+    await lives.drop(reason);
     if (ends !== null && ends.code !== "deposed") throw ends;
   }
 
@@ -190,18 +195,17 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
     return closed;
   }
 
+  const source = { life: lives.present, onLife: lives.onLife, failed: failed.promise, close };
   return {
+    ...source,
     id,
-    life: lives.present,
-    onLife: lives.onLife,
+    drover: currentDrover(source),
     applied: lives.applied,
     reached: lives.reached,
     ageMs: () => (lives.present().leads() ? 0 : announcing.ageMs()),
     leaderUrl: () => leaderUrl(lives.present().drover.state),
     cluster: announcing.view,
     handOver,
-    failed: failed.promise,
-    close,
     [Symbol.asyncDispose]: close,
   };
 }
@@ -233,11 +237,11 @@ async function wonUnless(
 }
 
 /** Nothing more is begun; what is under way is stopped or made durable, as far as the time allows. */
-async function quiesce(life: Life, late: () => Promise<void>): Promise<void> {
+async function quiesce(life: Life, reason: DroverError, late: () => Promise<void>): Promise<void> {
   stopActing(life);
   await Promise.race([life.workers.leaveAll(), late()]);
   life.rejections.flush();
-  await Promise.race([life.writer.close(), late()]);
+  await Promise.race([life.writer.close(reason), late()]);
 }
 
 function leaderUrl({ cluster }: State): string | null {

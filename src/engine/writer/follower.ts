@@ -89,8 +89,8 @@ export function startFollower({ state, follow, clock, hooks }: FollowerOptions):
     poke: () => {},
     stopAdmitting: () => {},
     stop,
-    async close() {
-      stop(closed());
+    async close(reason = closed()) {
+      stop(reason);
       await done;
     },
   };

@@ -63,8 +63,8 @@ export type Writer = {
   stopAdmitting(): void;
   /** Takes no more, at once: whoever waits is rejected with this, and what was not committed is worth nothing. */
   stop(error: DroverError): void;
-  /** Waits for what is gathered, then takes no more. */
-  close(): Promise<void>;
+  /** Waits for what is gathered, then takes no more: whoever waits for anything else is rejected with the reason. */
+  close(reason?: DroverError): Promise<void>;
 };
 
 /** What makes more to do: refused while too much waits for the disk, and once the end is near. */
@@ -226,11 +226,11 @@ export function startWriter(options: WriterOptions): Writer {
     return accepted(decided);
   }
 
-  async function close(): Promise<void> {
+  async function close(reason: DroverError = closed()): Promise<void> {
     if (phase.stopped !== null) return;
     void commits.flush();
     await commits.settled().catch(() => {});
-    stop(closed());
+    stop(reason);
   }
 
   poke();
