@@ -30,6 +30,12 @@ export const storedHead = (found: KeyValue | null | undefined): StoredHead =>
 export const compareHead = ({ head }: Keys, { value }: StoredHead): Compare =>
   value === null ? { key: head, modRevision: 0 } : { key: head, value };
 
+/** Whatever is written, the head is there first: keys without it are taken for somebody else's. */
+export async function makeHead({ client, keys }: { readonly client: EtcdClient; readonly keys: Keys }): Promise<void> {
+  const success = [{ put: keys.head, value: writeHead(EMPTY) }];
+  await client.txn({ compare: [{ key: keys.head, modRevision: 0 }], success });
+}
+
 export type Appender = { append(entry: SealedBatch): Promise<AppendResult> };
 
 export function createAppender(client: EtcdClient, keys: Keys, forgetting: Forgetting): Appender {
@@ -51,7 +57,10 @@ export function createAppender(client: EtcdClient, keys: Keys, forgetting: Forge
         stored = storedHead(await client.get(keys.head));
         continue;
       }
-      if (!areFurtherStored) await putParts(entry, further);
+      if (!areFurtherStored && further.length > 0) {
+        if (stored.value === null) await makeHead({ client, keys });
+        await putParts(entry, further);
+      }
       areFurtherStored = true;
       known = null;
       const { succeeded, ranges, revision } = await client.txn({

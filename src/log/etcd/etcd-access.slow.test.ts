@@ -13,10 +13,12 @@ import { answering } from "../../../test/kits/loopback.ts";
 import { seconds, seq } from "../../core/base/index.ts";
 import { appendSizes, sealed } from "../contract/journal-contract.ts";
 import { collect } from "../contract/vocabulary.ts";
+import type { Journal } from "../journal/journal.ts";
 import { LogFailure, type LogFailureCode } from "../log.ts";
 import { type EtcdJournalOptions, openEtcdJournal } from "./journal.ts";
 
 const SECRET = "correct horse";
+const ANN = { node: "ann", url: "http://ann:1", seq: seq(0), hash: "0".repeat(64), epoch: 0, stored: seq(0) };
 
 /** Opening it fails so; what is opened by mistake is closed. */
 async function refuses(options: EtcdJournalOptions, code: LogFailureCode, says: RegExp): Promise<void> {
@@ -98,6 +100,25 @@ describe("what is in etcd already", { skip: etcdMissing }, () => {
     await etcd.ctl("put", "/fo", "x");
     await etcd.ctl("put", "/foo0", "x");
     await works({ url: etcd.url("foo") });
+  });
+
+  test("what a node writes first is known as Drover's by the next, whatever it is", async () => {
+    const first: { name: string; write: (journal: Journal) => Promise<unknown> }[] = [
+      { name: "word", write: (journal) => journal.announce(ANN) },
+      { name: "lead", write: (journal) => journal.acquireLead("ann", seconds(2)) },
+      { name: "large", write: (journal) => appendSizes(journal, [1], { payloadBytes: 8_000_000 }) },
+    ];
+    for (const { name, write } of first) {
+      await using ann = await openEtcdJournal({ url: etcd.url(name) });
+      let isWritten = false;
+      const writing = write(ann).finally(() => {
+        isWritten = true;
+      });
+      // There is no moment at which others would be refused, while it is under way neither.
+      while (!isWritten) await (await openEtcdJournal({ url: etcd.url(name) })).close();
+      await writing;
+      await (await openEtcdJournal({ url: etcd.url(name) })).close();
+    }
   });
 
   test("a head that is no longer ours while we work is refused too", async () => {

@@ -37,6 +37,8 @@ const TEXT_MAX = 200;
 
 export function createWire(tls: TlsTexts | null): Wire {
   const agent = tls === null ? new HttpAgent({ keepAlive: true }) : new HttpsAgent({ keepAlive: true, ...tls });
+  /** Whether it is this scheme that is spoken there. */
+  let isUnderstood = false;
   const begin = (ask: Ask): ClientRequest => {
     const { endpoint, path, token, signal } = ask;
     const { host, port } = endpoint;
@@ -48,7 +50,13 @@ export function createWire(tls: TlsTexts | null): Wire {
     return tls === null ? httpRequest(options) : httpsRequest(options);
   };
   return {
-    ask: async (ask) => parsed(await exchanged(begin(ask), ask, readWhole)),
+    ask: async (ask) => {
+      const answer = await exchanged(begin(ask), ask, readWhole).catch((error: unknown) => {
+        throw isUnderstood ? error : withHint(error, tls !== null);
+      });
+      isUnderstood = true;
+      return parsed(answer);
+    },
     stream: (ask) => exchanged(begin(ask), ask, async (answer) => linesOf(answer)),
     close: () => agent.destroy(),
   };
@@ -70,7 +78,7 @@ function exchanged<Read>(
       isSent = true;
     });
   });
-  request.on("error", (error) => reject(connectionFault(error, isSent, request.protocol === "https:")));
+  request.on("error", (error) => reject(connectionFault(error, isSent)));
   request.once("response", (answer) => {
     answer.on("error", (error) => reject(new EtcdFault("lost", errorText(error))));
     read(answer).then(resolve, reject);
@@ -130,14 +138,8 @@ function jsonOf(text: string): unknown {
 }
 
 /** Why there is no connection, in words. A scheme or a certificate that is wrong stays so until a person acts. */
-function connectionFault(error: Error, isSent: boolean, isTls: boolean): EtcdFault {
+function connectionFault(error: Error, isSent: boolean): EtcdFault {
   const { code = "" } = error as NodeJS.ErrnoException;
-  // A member that got the wrong scheme says nothing at all.
-  if (code === "ECONNRESET")
-    return new EtcdFault(
-      isSent ? "lost" : "unsent",
-      `it hung up; if it ${isTls ? "does not speak TLS, leave out tls, ca, cert, key" : "speaks TLS, give tls=true"}`,
-    );
   if (code === "EPROTO" || code === "ERR_SSL_WRONG_VERSION_NUMBER")
     return new EtcdFault("answered", "it does not speak TLS: leave tls, ca, cert and key out, or check the port");
   if (/ALERT_(CERTIFICATE_REQUIRED|BAD_CERTIFICATE|UNKNOWN_CA)/.test(code))
@@ -150,7 +152,16 @@ function connectionFault(error: Error, isSent: boolean, isTls: boolean): EtcdFau
   return new EtcdFault(isSent ? "lost" : "unsent", TEXTS[code] ?? errorText(error));
 }
 
+/** A member that gets the wrong scheme hangs up and says nothing. */
+function withHint(error: unknown, isTls: boolean): unknown {
+  if (!(error instanceof EtcdFault) || error.message !== HUNG_UP) return error;
+  const hint = isTls ? "does not speak TLS, leave out tls, ca, cert and key" : "speaks TLS, give tls=true";
+  return new EtcdFault(error.type, `${HUNG_UP}; if it ${hint}`);
+}
+
+const HUNG_UP = "it hung up";
 const TEXTS: Readonly<Record<string, string>> = {
+  ECONNRESET: HUNG_UP,
   ECONNREFUSED: "nothing listens there",
   ENOTFOUND: "there is no such host",
 };

@@ -52,12 +52,12 @@ export async function openEtcdJournal(options: EtcdJournalOptions): Promise<Jour
   return createHandle(session);
 }
 
-/** Keys without a head of ours are somebody else's. */
+/** Keys without a head of ours are somebody else's. Looked at in one transaction: another node may begin just now. */
 async function checkKeys({ client, keys }: Session): Promise<void> {
-  const stored = await headIn({ client, keys });
-  if (stored.value !== null) return;
-  const { found } = await client.range({ ...keys.all, limit: 1, keysOnly: true });
-  if (found.length > 0) throw foreign(keys.all.key);
+  const ranges = [{ range: { key: keys.head } }, { range: { ...keys.all, limit: 1, keysOnly: true } }];
+  const answer = await client.txn({ compare: [], success: ranges });
+  const [[head] = [], found = []] = answer.ranges;
+  if (storedHead(head).value === null && found.length > 0) throw foreign(keys.all.key);
 }
 
 const headIn = async ({ client, keys }: Pick<Session, "client" | "keys">): Promise<StoredHead> =>

@@ -9,6 +9,7 @@ import { isSha256, seq } from "../../core/base/index.ts";
 import type { Clock } from "../../std/index.ts";
 import { NODE_KEPT_MS, type NodeAnnouncement, type NodeSeen, type NodesSeen } from "../journal/journal.ts";
 import type { KeyValue } from "./answers.ts";
+import { makeHead } from "./appending.ts";
 import type { EtcdClient } from "./client.ts";
 import type { Forgetting } from "./forgetting.ts";
 import { isCount, type Keys, readLead, recordIn } from "./records.ts";
@@ -30,10 +31,13 @@ export type Nodes = {
 
 export function createNodes({ client, keys, clock, forgetting }: NodesInput): Nodes {
   let lease: string | null = null;
+  let isHeadMade = false;
   /** By key: the revision of the last word, and when this handle first saw it. */
   let seen = new Map<string, { readonly revision: number; readonly since: number }>();
 
   async function announce(told: NodeAnnouncement): Promise<void> {
+    if (!isHeadMade) await makeHead({ client, keys });
+    isHeadMade = true;
     if (lease === null || !(await client.keepAlive(lease))) lease = await client.grantLease(NODE_KEPT_MS / SECOND_MS);
     forgetting.wrote(await client.put(keys.node(told.node), Buffer.from(JSON.stringify(told), "utf8"), lease));
   }
