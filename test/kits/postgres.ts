@@ -43,7 +43,11 @@ export type PostgresServer = AsyncDisposable & {
   start(settings?: Readonly<Record<string, string>>): Promise<void>;
 };
 
-export async function startPostgres(settings: Readonly<Record<string, string>> = {}): Promise<PostgresServer> {
+/** With `standbyOf`, one that copies all that server writes, as `standby1`, until `SELECT pg_promote()`. */
+export async function startPostgres(
+  settings: Readonly<Record<string, string>> = {},
+  standbyOf?: PostgresServer,
+): Promise<PostgresServer> {
   const directory = mkdtempSync(join(tmpdir(), "drover-postgres-"));
   const owner = ownerOf();
   const data = join(directory, "data");
@@ -53,7 +57,9 @@ export async function startPostgres(settings: Readonly<Record<string, string>> =
   if (owner !== null) for (const path of [directory, data, secret]) chownSync(path, owner.uid, owner.gid);
   const run = { ...(owner ?? {}), cwd: directory };
   const init = ["-D", data, "-U", USER, "-A", "scram-sha-256", "--pwfile", secret, "-E", "UTF8", "--no-sync"];
-  await promisify(execFile)(join(bin, "initdb"), [...init, "--locale=C"], run);
+  const from = `host=127.0.0.1 port=${standbyOf?.port} user=${USER} password='${PASSWORD}' application_name=standby1`;
+  if (standbyOf === undefined) await promisify(execFile)(join(bin, "initdb"), [...init, "--locale=C"], run);
+  else await promisify(execFile)(join(bin, "pg_basebackup"), ["-D", data, "-d", from, "-R", "-c", "fast"], run);
   const port = await freePort();
   let child: ChildProcess | null = null;
   const isRunning = (): boolean => child !== null && child.exitCode === null && child.signalCode === null;

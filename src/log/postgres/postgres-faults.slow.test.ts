@@ -261,6 +261,32 @@ function settingsAndPoolers(server: PostgresServer): void {
     await server.start();
   });
 
+  test("behind a failover to a promoted standby nothing that was acknowledged is missing", async (context) => {
+    await using first = await startPostgres();
+    await using second = await startPostgres({}, first);
+    const both = first.url().replace("/postgres", `,127.0.0.1:${second.port}/postgres`);
+    const journal = await openFor(context, both);
+    assert.match((await journal.describe()).warnings.join("\n"), /its standbys are asynchronous: a failover may lose/);
+    await first.sql("ALTER SYSTEM SET synchronous_standby_names = 'standby1'");
+    await first.sql("SELECT pg_reload_conf()");
+    await until("the standby in step", async () => (await journal.describe()).warnings.length === 0);
+    assert.deepEqual(
+      (await journal.describe()).members.map(({ name, isUp }) => [name, isUp]),
+      [["standby1", true]],
+    );
+    const lead = await journal.acquireLead("ann", TTL);
+    const head = await appendSizes(journal, [2, 3], { epoch: lead.epoch });
+    await first.kill();
+    await assert.rejects(journal.head(), failsWith("unreachable"));
+    await second.sql("ALTER SYSTEM SET synchronous_standby_names = ''");
+    await second.sql("SELECT pg_promote()");
+    const next = await within("the lead", journal.acquireLead("ann", TTL));
+    assert.deepEqual(await journal.head(), { ...head, epoch: next.epoch });
+    assert.equal((await appendSizes(journal, [1], { epoch: next.epoch })).seq, 6);
+    assert.deepEqual(each(await collect(journal.read(seq(0))), "firstSeq"), [1, 3, 6]);
+    await journal.close();
+  });
+
   const skip = poolerMissing();
   test("behind a pooler that lends connections for a transaction all works, and batches are found", {
     skip,
