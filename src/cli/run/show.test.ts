@@ -106,6 +106,16 @@ describe("the live picture", () => {
     assert.deepEqual(screen().slice(3), ["note: look here", "t2 | a  line"]);
   });
 
+  test("has a bar beside the counts where there is room: what has ended, of all", () => {
+    const { screen, happen, runState } = stage(4, { width: 80 });
+    assert.equal(screen().at(-1), `${" ".repeat(20)}0 running, 4 waiting`);
+    for (const id of ["t0", "t1", "t2"]) happen(started(id));
+    happen({ kind: "done", id: "t0", at: T0 + 1 });
+    happen({ kind: "failed", id: "t1", at: T0 + 1, why: "no" });
+    assert.equal(screen().at(-1), `  ████████          1 running, 1 done, 1 failed, 1 waiting`);
+    assert.equal(runState.isAllOver(), false);
+  });
+
   test("shows children below the task that submitted them, also while it waits for them", () => {
     const { runState, screen, tick, happen } = stage(2);
     happen(started("t1"));

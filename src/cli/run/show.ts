@@ -10,7 +10,8 @@
 import { type Clock, ringEvery } from "../../std/index.ts";
 import type { Output } from "../shell/output.ts";
 import type { Terminal } from "../shell/terminal.ts";
-import { clip, type Paint, padEnd, padStart, plain, plainLines, shortPath } from "../shell/text.ts";
+import { clip, type Paint, padStart, plain, plainLines, shortPath } from "../shell/text.ts";
+import { barOf, cell, fitted } from "../show/box.ts";
 import { span } from "../show/time.ts";
 import { countWords, indented, jsonOf, lineOf, nameWidth, roundText } from "./lines.ts";
 import type { RunObserver } from "./session.ts";
@@ -39,6 +40,9 @@ type ShowParts = {
 const REDRAW_MS = 500;
 const ROWS_MAX = 8;
 const TIME_WIDTH = 6;
+/** How far the plan is stands beside the counts where there is room for both. */
+const BAR_FROM = 60;
+const BAR_WIDTH = 16;
 
 export function createShow(parts: ShowParts): Show {
   const { terminal, output, name, where } = parts;
@@ -160,11 +164,12 @@ export function pictureOf(parts: PictureParts): string[] {
   const column = nameWidth([...runState.rows.slice(0, counts.all).map(({ name }) => name), ...shown.map(nameOf)]);
   const more = all.slice(ROWS_MAX).filter(({ row }) => row.state === "running").length;
   const text = `${countsText(counts)}${more > 0 ? ` (${more} of the running not shown)` : ""}`;
-  return [
-    ...shown.map(({ row, name }) => runningLine(row, name, column, parts)),
-    paint("dim", clip(`  ${text}`, width - 1)),
-  ];
+  const lines = shown.map(({ row, name }) => runningLine(row, name, column, parts));
+  if (width < BAR_FROM) return [...lines, paint("dim", clip(`  ${text}`, width - 1))];
+  const bar = barOf(endedOf(counts) / Math.max(1, counts.all), BAR_WIDTH);
+  return [...lines, fitted(["  ", [bar, "green"], ["  ", null], [text, "dim"]], width - 1, paint).trimEnd()];
 }
+const endedOf = ({ done, failed, skipped, cancelled }: Counts): number => done + failed + skipped + cancelled;
 const nameOf = ({ name }: { readonly name: string }): string => name;
 
 function runningLine(
@@ -173,7 +178,7 @@ function runningLine(
   nameWidth: number,
   { now, width, paint, lastLine }: PictureParts,
 ): string {
-  const name = padEnd(clip(plain(shown), nameWidth), nameWidth);
+  const name = cell(shown, nameWidth);
   const seconds = Math.max(0, Math.floor((now - (row.startedAt ?? now)) / 1000));
   const isAwaiting = row.state === "awaiting";
   const time = padStart(isAwaiting ? "" : seconds === 0 ? "0s" : span(seconds * 1000), TIME_WIDTH);
