@@ -16,6 +16,7 @@ const BENCHMARKS: Record<string, string> = {
   engine: "submit → assign → finish, durable, embedded, next to the peers",
   http: "the service: submits next to a bare server, submit → start, a thousand pull workers",
   wire: "server, workers and submitter in processes of their own, next to the peers in the same arrangement",
+  viewers: "what twenty viewers cost the server, and drover top the machine it runs on",
   "cli-start": "short commands next to a Node that does nothing",
   gate: "acquire + release in process, next to Bottleneck and p-queue",
   peers: "BullMQ, pg-boss and graphile-worker alone: no-op jobs, durable",
