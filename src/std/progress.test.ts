@@ -49,6 +49,7 @@ test("rates below ten keep a digit, and long times have two units", () => {
   const facts = (done: number, total: number, ms: number): string => progressFacts({ done, total, unit: "runs", ms });
   assert.equal(facts(5, 1000, 2000), "0%, 5 of 1,000 runs, 2.5/s, 6m 38s left");
   assert.equal(facts(1, 10_000, 1000), "0%, 1 of 10,000 runs, 1/s, 2h 46m left");
+  assert.equal(facts(1, 5, 40_000), "20%, 1 of 5 runs, 1.5/min, 2m 40s left");
   assert.equal(facts(10, 10, 1000), "100%, 10 of 10 runs, 10/s");
   assert.equal(facts(0, 0, 0), "100%, 0 of 0 runs");
 });

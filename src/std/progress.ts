@@ -68,9 +68,15 @@ export function progressFacts({ done, total, unit, ms }: Facts): string {
   const rate = ms <= 0 ? 0 : (done * 1000) / ms;
   const percent = total === 0 ? 100 : Math.floor((Math.min(done, total) * 100) / total);
   const parts = [`${percent}%`, `${grouped(done)} of ${grouped(total)} ${unit}`];
-  if (rate > 0) parts.push(`${grouped(rate < 10 ? Math.round(rate * 10) / 10 : Math.round(rate))}/s`);
+  if (rate > 0) parts.push(rateText(rate));
   if (rate > 0 && done < total) parts.push(`${spanText((total - done) / rate)} left`);
   return parts.join(", ");
+}
+
+/** What is slower than one a second is counted by the minute. */
+function rateText(rate: number): string {
+  const rounded = (value: number): string => grouped(value < 10 ? Math.round(value * 10) / 10 : Math.round(value));
+  return rate < 1 ? `${rounded(rate * 60)}/min` : `${rounded(rate)}/s`;
 }
 
 const grouped = (count: number): string => String(count).replaceAll(/\B(?<!\.\d*)(?=(\d{3})+(?!\d))/g, ",");

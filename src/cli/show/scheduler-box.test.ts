@@ -3,10 +3,10 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { LineEntry, PriorityName } from "../../protocol/index.ts";
+import type { LineEntry, LinePart, PriorityName } from "../../protocol/index.ts";
 import { widthOf } from "../shell/text.ts";
 import { barOf } from "./box.ts";
-import { grouped, type SchedulerBox, schedulerBox, seconds } from "./scheduler-box.ts";
+import { grouped, lineBox, type SchedulerBox, schedulerBox, seconds } from "./scheduler-box.ts";
 
 const paint = (_: unknown, text: string): string => text;
 const entry = (id: string, ms: number, rank: PriorityName = "normal"): LineEntry => ({
@@ -54,6 +54,18 @@ test("it is the box that was asked for", () => {
     "│ Stats: 1,234 completed | 12 rate limited | avg wait 0.4s, avg run 2.3s │",
     "└────────────────────────────────────────────────────────────────────────┘",
   ]);
+});
+
+test("calls are shown where there are any, else tasks", () => {
+  const part = (inFlight: number, completed: number): LinePart => ({
+    ...{ inFlight, maxInFlight: 5, queued: 0, completed, avgWaitMs: 0, avgRunMs: 0, running: [], next: [] },
+  });
+  const shown = (tasks: LinePart, calls: LinePart): number =>
+    lineBox({ seq: 1, paused: false, waiting: 0, rateLimited: 0, isRateLimited: false, tasks, calls }).completed;
+  assert.equal(shown(part(3, 100), part(1, 200)), 200);
+  assert.equal(shown(part(3, 100), part(0, 200)), 100, "calls were made, and none is now");
+  assert.equal(shown(part(0, 100), part(0, 200)), 200);
+  assert.equal(shown(part(0, 100), part(0, 0)), 100);
 });
 
 test("what does not fit ends in how many more there are, also of those that were not read", () => {

@@ -46,7 +46,7 @@ const ID_LEAST = 8;
 /** As wide as `waiting 12.3s` and a little more, so that numbers do not jump. */
 const TIME_WIDTH = 15;
 
-/** The calls of the gates where there are any, else the tasks. */
+/** The calls of the gates where any are out or wait, else the tasks. */
 export const lineBox = (line: LineView): SchedulerBox => ({
   title: "Scheduler",
   rateLimited: line.rateLimited,
@@ -55,7 +55,11 @@ export const lineBox = (line: LineView): SchedulerBox => ({
   ...(hasCalls(line) ? line.calls : line.tasks),
 });
 
-export const hasCalls = ({ calls }: LineView): boolean => calls.inFlight + calls.queued + calls.completed > 0;
+/** Where neither calls nor tasks are under way, what was done last of either is all the same: calls. */
+export function hasCalls({ calls, tasks }: LineView): boolean {
+  const isIdle = tasks.inFlight + tasks.queued === 0;
+  return calls.inFlight + calls.queued > 0 || (isIdle && calls.completed > 0);
+}
 
 /** How many lines a box would have that shows all there is. */
 export function wholeHeight({ inFlight, queued, running, next }: SchedulerBox): number {

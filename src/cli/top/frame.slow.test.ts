@@ -51,7 +51,7 @@ function pictureWith(name = "", calls = false): Picture {
   return {
     at: NOW - 500,
     line: {
-      ...{ paused: false, waiting: 7, rateLimited: 12, isRateLimited: calls, tasks },
+      ...{ seq: 91, paused: false, waiting: 7, rateLimited: 12, isRateLimited: calls, tasks },
       calls: calls ? { ...totals, ...some, inFlight: 4, maxInFlight: 4, queued: 3, completed: 99 } : NO_CALLS,
     },
     tasks: running.map(({ id, project, worker }, at) => ({

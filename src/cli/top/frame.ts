@@ -3,7 +3,7 @@
  *
  * It reads no clock and asks no server, so that a stored frame says whether it still looks as it did.
  */
-import type { EventJson, LineEntry } from "../../protocol/index.ts";
+import type { LineEntry } from "../../protocol/index.ts";
 import { clip, type Paint, plain, widthOf } from "../shell/text.ts";
 import { type BoxLine, barOf, boxOf, cell, fitted } from "../show/box.ts";
 import { gateState, gateTint, percent } from "../show/fleet-view.ts";
@@ -182,26 +182,13 @@ const limited = (rows: readonly BoxLine[], room: number): readonly BoxLine[] =>
 
 function eventLines({ picture, view, size, paint }: FrameParts, height: number): string[] {
   if (picture.eventsRefused !== null) return [plain(picture.eventsRefused)];
+  if (picture.events === null) return ["…"];
   const all = filtered(picture.events, view.filter, ({ kind, task, payload }) =>
     [kind, task, JSON.stringify(payload)].join(" "),
   );
   if (all.length === 0)
-    return [
-      view.filter === "" ? "Nothing has happened since this began." : `Nothing here has "${plain(view.filter)}".`,
-    ];
-  const lines = all
-    .slice(-height)
-    .flatMap((event, at, shown) => [
-      ...(view.filter === "" ? gapBefore(event, shown[at - 1], paint) : []),
-      eventLine(event, { paint, width: size.columns - 4 }),
-    ]);
-  return lines.slice(-height);
-}
-
-/** More happened than is read: what is left out is said. */
-function gapBefore({ seq }: EventJson, before: EventJson | undefined, paint: Paint): string[] {
-  const gap = before === undefined ? 0 : seq - before.seq - 1;
-  return gap > 0 ? [paint("dim", `         … ${grouped(gap)} more`)] : [];
+    return [view.filter === "" ? "Nothing has happened yet." : `Nothing here has "${plain(view.filter)}".`];
+  return all.slice(-height).map((event) => eventLine(event, { paint, width: size.columns - 4 }));
 }
 
 // ------------------------------------------------------------------ the bar and the keys

@@ -1,13 +1,14 @@
 /**
  * Looking at a server again and again: at most once a second, and seldom while nothing happens.
  *
- * The stream of events says that something has happened, and brings what the tab of events shows. A fleet that moves
- * ten thousand tasks says so ten thousand times: after the first few of a second the stream is let go, and taken up
- * again at the end of the log with the next look. So a screen costs the same for any fleet, here and on the server.
- * A server that is gone is tried again until it is back; what was seen last stays.
+ * Each look says which event was the last. While that moves there will be something new in a second; while it stays,
+ * the stream of events says when something happens, and is let go with the first word. A fleet that moves ten thousand
+ * tasks is not followed event by event: a screen costs the same for any fleet, here and on the server. Events are read
+ * for the tab that shows them, the last page of them. A server that is gone is tried again until it is back; what was
+ * seen last stays.
  */
 import { type Client, ClientError } from "../../client/index.ts";
-import type { EventJson, GateJson, ProjectView, TaskView, WorkerView } from "../../protocol/index.ts";
+import type { GateJson, ProjectView, TaskView, WorkerView } from "../../protocol/index.ts";
 import type { Picture, Tab } from "./picture.ts";
 
 export type LookParts = {
@@ -26,9 +27,8 @@ const LOOK_MS = 1000;
 /** What may change without an event, such as a window that slides. */
 const IDLE_MS = 5000;
 /** Lists that cost the server more than the first few of a line. */
-const LISTS_MS = 2000;
-const EVENTS_A_LOOK = 40;
-const EVENTS_KEPT = 500;
+const LISTS_MS = 3000;
+const EVENTS_A_LOOK = 50;
 const TASKS_SHOWN = 200;
 
 type Lists = Pick<Picture, "tasks" | "projects" | "workers" | "gates">;
@@ -37,7 +37,7 @@ const NOTHING: Lists = { tasks: null, projects: null, workers: null, gates: null
 /** One look, with what this tab shows. */
 export async function lookOnce(client: Client, wanted: Wanted, now: () => number): Promise<Picture> {
   const [line, lists] = await Promise.all([lineOf(client, wanted, {}), listsOf(client, wanted, {})]);
-  return { ...NOTHING, ...lists, at: now(), line, events: [], eventsRefused: null, lost: null };
+  return { ...NOTHING, ...lists, at: now(), line, events: null, eventsRefused: null, lost: null };
 }
 
 /** Each look is a try of its own. */
@@ -72,22 +72,21 @@ export type Looking = {
 /** Goes on from a first picture until the signal fires. */
 export function keepLooking(first: Picture, parts: LookParts): Looking {
   const { client, now, rest, wanted, onPicture, signal } = parts;
-  let picture = first;
-  let wake = new AbortController();
-  const stream = createStream(client, signal, () => wake.abort());
   const listsAt = { tab: wanted().tab, at: Number.NEGATIVE_INFINITY };
+  let picture = first;
+  let pokes = new AbortController();
 
   async function look(): Promise<void> {
     const asked = wanted();
     const areDue = asked.tab !== listsAt.tab || now() - listsAt.at >= LISTS_MS;
     try {
-      const [line, lists] = await Promise.all([
-        lineOf(client, asked, { signal }),
+      const line = await lineOf(client, asked, { signal });
+      const [lists, events] = await Promise.all([
         areDue ? listsOf(client, asked, { signal }) : {},
+        asked.tab === "events" ? eventsUpTo(client, line.seq, signal) : {},
       ]);
       if (areDue) Object.assign(listsAt, { tab: asked.tab, at: now() });
-      stream.takeUp();
-      picture = { ...picture, ...lists, ...stream.seen(), at: now(), line, lost: null };
+      picture = { ...picture, ...lists, ...events, at: now(), line, lost: null };
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof ClientError)) throw error;
@@ -97,80 +96,55 @@ export function keepLooking(first: Picture, parts: LookParts): Looking {
 
   async function run(): Promise<void> {
     while (!signal.aborted) {
+      const before = picture.line.seq;
       await look();
-      if (signal.aborted) break;
+      if (signal.aborted) return;
       onPicture(picture);
-      // Whatever happens, no sooner than this; a key may ask for it.
-      wake = new AbortController();
       const poked = AbortSignal.any([signal, pokes.signal]);
+      // Whatever happens, no sooner than this; only a key may ask for it.
       await rest(LOOK_MS, poked);
-      if (!stream.hasNews() && !poked.aborted && picture.lost === null)
-        await rest(IDLE_MS - LOOK_MS, AbortSignal.any([poked, wake.signal]));
+      if (picture.line.seq === before && picture.lost === null && !poked.aborted)
+        await somethingHappens(client, before, (until) => rest(IDLE_MS - LOOK_MS, until), poked);
       if (pokes.signal.aborted) pokes = new AbortController();
     }
-    await stream.ended();
   }
-  let pokes = new AbortController();
   return { poke: () => pokes.abort(), ended: run() };
 }
 
-// ------------------------------------------------------------------ the stream of events
+/** Resolves with the first event behind this one, or when the rest is over. */
+async function somethingHappens(
+  client: Client,
+  after: number,
+  rest: (until: AbortSignal) => Promise<void>,
+  outer: AbortSignal,
+): Promise<void> {
+  const over = new AbortController();
+  const signal = AbortSignal.any([outer, over.signal]);
+  const heard = (async () => {
+    for await (const _ of client.events({ after, signal, reconnects: 0 })) return;
+    // A stream that ends by itself says nothing: the rest does.
+    await rest(signal);
+  })().catch((error: unknown) => {
+    if (!signal.aborted && !(error instanceof ClientError)) throw error;
+    return rest(signal);
+  });
+  await Promise.race([heard, rest(signal)]);
+  over.abort();
+  await heard;
+}
 
-type Stream = {
-  /** Whether something has happened since the last look. */
-  hasNews(): boolean;
-  /** Begins, or goes on where it was let go. */
-  takeUp(): void;
-  seen(): Pick<Picture, "events" | "eventsRefused">;
-  ended(): Promise<void>;
-};
-
-function createStream(client: Client, signal: AbortSignal, onNews: () => void): Stream {
-  const kept: EventJson[] = [];
-  let reading: Promise<void> | null = null;
-  let refused: string | null = null;
-  let isNew = false;
-  let count = 0;
-
-  async function read(): Promise<void> {
-    const cut = new AbortController();
-    try {
-      const { seq } = await client.ready({ retries: 0, signal });
-      // The first time also what has happened just before.
-      const after = Math.max(0, kept.length === 0 ? seq - EVENTS_A_LOOK : seq);
-      for await (const event of client.events({
-        after,
-        signal: AbortSignal.any([signal, cut.signal]),
-        reconnects: 0,
-      })) {
-        kept.push(event);
-        if (kept.length > EVENTS_KEPT) kept.shift();
-        isNew = true;
-        onNews();
-        count += 1;
-        if (count > EVENTS_A_LOOK) break;
-      }
-    } catch (error) {
-      if (signal.aborted) return;
-      if (!(error instanceof ClientError)) throw error;
-      // Who may not read the log is told so; what else is wrong is for the look to say.
-      if (error.status === 401 || error.status === 403) refused = error.message;
-    } finally {
-      cut.abort();
-    }
+/** The last few; who may not read the log is told so. */
+async function eventsUpTo(
+  client: Client,
+  seq: number,
+  signal: AbortSignal,
+): Promise<Pick<Picture, "events" | "eventsRefused">> {
+  try {
+    const after = Math.max(0, seq - EVENTS_A_LOOK);
+    const { events } = await client.eventPage({ after, limit: EVENTS_A_LOOK }, { retries: 0, signal });
+    return { events, eventsRefused: null };
+  } catch (error) {
+    if (!(error instanceof ClientError) || (error.status !== 401 && error.status !== 403)) throw error;
+    return { events: [], eventsRefused: error.message };
   }
-
-  return {
-    hasNews: () => isNew || refused !== null,
-    takeUp() {
-      isNew = false;
-      count = 0;
-      if (refused !== null || signal.aborted) return;
-      reading ??= read().finally(() => {
-        reading = null;
-      });
-    },
-    seen: () => ({ events: [...kept], eventsRefused: refused }),
-    ended: async () => void (await reading),
-  };
 }

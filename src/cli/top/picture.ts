@@ -16,7 +16,7 @@ export type Picture = {
   readonly workers: readonly WorkerView[] | null;
   readonly gates: readonly GateJson[] | null;
   /** The last ones, the newest last. */
-  readonly events: readonly EventJson[];
+  readonly events: readonly EventJson[] | null;
   /** Why there are no events, where they may not be read. */
   readonly eventsRefused: string | null;
   /** What is wrong with the connection; null: nothing. */

@@ -2,10 +2,14 @@
  * `drover top` as a person has it: a real server, a screen, keys; and as a script has it, in a pipe.
  */
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { type Served, served } from "../../../test/kits/cli/served.ts";
-import { type TestScreen, testScreen } from "../../../test/kits/cli/test-screen.ts";
+import { createSeen, type TestScreen, testScreen } from "../../../test/kits/cli/test-screen.ts";
 import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
+import { isMissing } from "../../../test/kits/optional-tool.ts";
 import type { LineView } from "../../protocol/index.ts";
 import { runCommandLine } from "../command-line.ts";
 import { verbFetch } from "../shell/terminal.ts";
@@ -158,4 +162,27 @@ describe("drover top", { concurrency: false }, () => {
     await ended;
     assert.doesNotMatch(screen.bytes().replaceAll("\u001b", "ESC"), /ESC\[\d+m/);
   });
+});
+
+/** It gives a command a terminal of its own, and is on every Debian. */
+const skip = isMissing("script", "bsdutils");
+
+test("in a real terminal it draws, hears a key, and leaves with its exit code", { skip }, async () => {
+  await using server = await served(["--no-worker"]);
+  await server.drover(["submit", "build", "--id", "first", "--agent", "ann"]);
+  const words = [process.execPath, join(import.meta.dirname, "../main.ts"), "top", "--url", server.url];
+  const child = spawn("script", ["-qfec", `stty rows 24 cols 80; exec ${words.join(" ")}`, "/dev/null"]);
+  const seen = createSeen();
+  let isLeaving = false;
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    if (!isLeaving) seen.write(text);
+    if (isLeaving || !seen.lines().some((line) => line.includes("first     Queued"))) return;
+    isLeaving = true;
+    child.stdin.write("q");
+  });
+  const [code] = (await once(child, "exit")) as [number];
+  assert.equal(code, 0);
+  assert.equal(seen.lines()[1], `┌─ Scheduler ${"─".repeat(66)}┐`);
+  assert.match(seen.lines()[4] ?? "", /^│ \[NORM\] first {5}Queued {4}waiting \d+\.\ds {2,}ann +│$/);
+  assert.match(seen.lines()[23] ?? "", /\? help/);
 });

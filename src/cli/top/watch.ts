@@ -19,6 +19,9 @@ type Parts = Pick<LookParts, "rest" | "signal">;
 
 /** Times are shown to the tenth of a second; once a second is enough to see them run. */
 const DRAW_MS = 1000;
+/** While pictures come once a second they are all that is drawn. */
+const AFTER_PICTURE_MS = 1500;
+const SOON_MS = 100;
 const LOG_LINES = 200;
 /** The bar, the keys and the edges of a box. */
 const AROUND = 4;
@@ -39,7 +42,9 @@ export async function watch(call: Call<unknown>, screen: Screen, { rest, signal:
     const { rows, columns } = shown.size();
     return { tab: view.tab, rows, isWide: columns >= WIDE };
   };
-  const draw = (): void => {
+  let dueAt = 0;
+  const draw = (restMs = DRAW_MS): void => {
+    dueAt = now() + restMs;
     const { paint } = call.output;
     shown.draw(frameOf({ picture, view, size: shown.size(), now: now(), url: client.url, paint }));
   };
@@ -63,7 +68,7 @@ export async function watch(call: Call<unknown>, screen: Screen, { rest, signal:
     exit = EXIT.interrupted;
     over.abort();
   };
-  const shown = await openScreen(screen, { onKey, onResize: draw, onInterrupt });
+  const shown = await openScreen(screen, { onKey, onResize: () => draw(), onInterrupt });
   const looking = keepLooking(picture, {
     client,
     now,
@@ -72,14 +77,14 @@ export async function watch(call: Call<unknown>, screen: Screen, { rest, signal:
     signal,
     onPicture: (next) => {
       picture = next;
-      draw();
+      draw(AFTER_PICTURE_MS);
     },
   });
   try {
     draw();
     while (!signal.aborted) {
-      await rest(DRAW_MS, signal);
-      if (!signal.aborted) draw();
+      await rest(Math.max(SOON_MS, dueAt - now()), signal);
+      if (!signal.aborted && now() >= dueAt) draw();
     }
     await looking.ended;
   } finally {

@@ -38,6 +38,7 @@ export function lineView(state: State, now: Instant, limit: number): LineView {
     isRateLimited ||= blockedUntil !== null || held === "requests" || held?.startsWith("tokens-") === true;
   }
   return {
+    seq: state.seq,
     paused: state.paused,
     waiting: state.waiting,
     rateLimited,

@@ -15,6 +15,8 @@ export type LineQuery = {
 
 /** What runs and what starts next. */
 export type LineView = {
+  /** The number of the last event: nothing has happened while it stays the same. */
+  readonly seq: number;
   /** Whether it is paused. */
   readonly paused: boolean;
   /** How many wait for something other than their turn. */

@@ -247,6 +247,7 @@ const linePart = (): s.Schema<wire.LinePart> =>
     next: s.described(s.list(lineEntry), "Those that wait for their turn, as it would come if nothing else happened."),
   });
 export const lineView: s.Schema<wire.LineView> = s.namedAnswer("Line", {
+  seq: s.described(count(), "The number of the last event: nothing has happened while it stays the same."),
   paused: s.flag(),
   waiting: count(),
   rateLimited: s.described(count(), "Calls that met a window or a block when they asked, and 429s reported."),

@@ -60,7 +60,7 @@ export function testScreen(columns: number, rows: number): TestScreen {
 }
 
 /** Lines and a cursor. */
-function createSeen(): { write(text: string): void; lines(): readonly string[] } {
+export function createSeen(): { write(text: string): void; lines(): readonly string[] } {
   let lines: string[] = [""];
   let [row, column] = [0, 0];
   const put = (text: string): void => {
