@@ -24,7 +24,8 @@ export type JournalSubject = {
 };
 type JournalStories = Readonly<Record<string, (subject: JournalSubject) => Promise<void>>>;
 
-const TTL = seconds(1);
+/** Long enough that a machine with other work renews it in time. */
+const TTL = seconds(3);
 
 export function journalContract(name: string, open: () => Promise<JournalSubject>): void {
   const stories = { ...appending, ...following, ...beginning, ...leading, ...nodesAndEnds };

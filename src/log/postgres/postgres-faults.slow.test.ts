@@ -294,7 +294,7 @@ function settingsAndPoolers(server: PostgresServer): void {
     await using pooler = await startPooler(server);
     const url = `postgres://drover@127.0.0.1:${pooler.port}/postgres?schema=pooled`;
     const [ann, bob, third] = [await openFor(context, url), await openFor(context, url), await openFor(context, url)];
-    const lead = await ann.acquireLead("ann", TTL);
+    const lead = await ann.acquireLead("ann", seconds(30));
     const end = new AbortController();
     const followers = [bob, third].map((journal) => journal.follow(seq(0), end.signal)[Symbol.asyncIterator]());
     for (let count = 1; count <= 10; count++) {
