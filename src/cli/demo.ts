@@ -25,12 +25,12 @@ const CONFIG = {
   scheduler: { maxInFlight: 24, resultTtl: "30m", fairness: { halfLife: "2m" } },
   projects: {
     "web-shop": { weight: 5, provider: CLAUDE },
-    research: { weight: 3, budget: { limit: 900_000, window: "1h" } },
+    research: { weight: 3, budget: { limit: 2_400_000, window: "1h" } },
     docs: { weight: 2 },
     "night-jobs": { weight: 1, maxConcurrent: 3 },
   },
   gates: {
-    [CLAUDE]: { maxConcurrent: 8, requests: 240, tokens: { perMinute: 900_000 } },
+    [CLAUDE]: { maxConcurrent: 8, requests: 240, tokens: { perMinute: 2_000_000 } },
     [GPT]: { maxConcurrent: 4, requests: 60 },
     [BATCH]: { maxConcurrent: 2, requests: 20 },
   },
@@ -102,14 +102,14 @@ function pastHour(now: number): Sample[] {
   let [submitted, done, failed, starts] = [0, 0, 0, 0];
   return Array.from({ length: SAMPLES }, (_, index) => {
     const wave = 1 + 0.5 * Math.sin(index / 28) + 0.25 * Math.sin(index / 7);
-    const ended = between(8, 18) * wave;
+    const ended = between(12, 22) * wave;
     submitted += Math.round(ended + 1);
     done += Math.round(ended);
     failed += dice() < 0.25 ? 1 : 0;
     starts += Math.round(ended * 1.05);
     const inFlight = Math.min(24, Math.round(14 * wave + between(0, 4)));
     const queued = Math.max(0, Math.round(34 * wave + between(-6, 6)));
-    const p50 = Math.round(700 * wave ** 3 + between(0, 250));
+    const p50 = Math.round(2600 * wave ** 2 + between(0, 600));
     return {
       at: new Date(now - (SAMPLES - index) * SAMPLE_MS).toISOString(),
       waiting: between(4, 12),
@@ -121,7 +121,7 @@ function pastHour(now: number): Sample[] {
       failed,
       starts,
       waitP50Ms: p50,
-      waitP95Ms: p50 * 4 + between(0, 900),
+      waitP95Ms: p50 * 8 + between(0, 4000),
       projects: Object.entries(CONFIG.projects).map(([id, { weight }], place) => {
         const target = weight / 11;
         const share = Math.max(0, target * (1 + 0.18 * Math.sin(index / 15 + place)));
@@ -159,7 +159,8 @@ async function work(task: AssignedTask, { signal, withPermit, usage }: TaskConte
     sum.cost += inputTokens * 3e-6 + outputTokens * 15e-6;
     usage(sum);
   }
-  if (dice() < 0.06)
+  // The steps of the plan go well, so that it comes to its question.
+  if (known !== undefined && dice() < 0.06)
     throw new Error(oneOf(["2 tests fail in cart.test.ts", "the branch has conflicts", "lint: 4 errors"]));
   return { ok: true, summary: `${task.action} took ${sum.outputTokens} tokens` };
 }

@@ -71,7 +71,11 @@ export async function open(path: string, given: RequestInit = {}): Promise<Respo
     throw new Unreachable("the server cannot be reached");
   }
   if (answer.ok) return answer;
-  const said = (await answer.json().catch(() => ({}))) as Partial<WireError>;
+  const said = (await answer.json().catch((error: unknown) => {
+    // Whoever asked has left in the middle of the answer: it says nothing.
+    if (given.signal?.aborted === true) throw error;
+    return {};
+  })) as Partial<WireError>;
   // An answer to a request of before says nothing about the token of now.
   if (answer.status === 401 && token === session.now().token)
     session.set({ token, isRefused: true, why: token === null ? "" : (said.error ?? "") });

@@ -14,9 +14,10 @@ function becauseOf({ reason, rank }: Of<"task-assigned">): string {
   const why = {
     "least-loaded": () =>
       `the least loaded, with ${plural((reason as { queueDepth?: number }).queueDepth ?? 0, "task")}`,
-    "best-fit": () => "the best fit",
+    "resource-fit": () => "the best fit",
     "round-robin": () => "next in the round",
     random: () => "drawn by its hash",
+    "only-worker-available": () => "the only worker with room",
     affinity: () => `it knows the work: ${(reason as { reason?: string }).reason ?? ""}`,
   } as Readonly<Record<string, () => string>>;
   const numbers = `level ${count(rank.level)}, priority ${rank.priority}, score ${Number(rank.score.toFixed(1))}`;
@@ -39,6 +40,7 @@ const TOLD: { readonly [Kind in Payload["kind"]]?: Teller<Kind> } = {
   "attempt-started": ({ attempt }) => `attempt ${attempt} has begun`,
   "attempt-usage": ({ attempt, inputTokens, outputTokens }) =>
     `attempt ${attempt} used ${count(inputTokens)} tokens in, ${count(outputTokens)} out`,
+  "attempt-used": ({ attempt, tokens: used }) => `attempt ${attempt} has used ${count(used)} tokens so far`,
   "attempt-stopping": ({ attempt, cause }) => `attempt ${attempt} is told to stop: ${cause}`,
   "attempt-stopped": ({ attempt, tokens: used }) => `attempt ${attempt} has stopped${tokens(used)}`,
   "attempt-failed": ({ attempt, error, tokens: used, restUntil }, at) =>

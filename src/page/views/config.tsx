@@ -11,11 +11,10 @@ import { span } from "../data/words.ts";
 import { asked } from "../parts/dialog.tsx";
 import { Loaded, Panel, TableBox, View } from "../parts/pieces.tsx";
 
-type Knob = { readonly description: string; readonly isSpan: boolean; readonly default: unknown };
+type Knob = { readonly description: string; readonly isSpan: boolean; readonly default: string | null };
 type Shown = {
   readonly properties?: Readonly<Record<string, Shown>>;
   readonly description?: string;
-  readonly default?: unknown;
   readonly anyOf?: readonly { readonly pattern?: string }[];
 };
 
@@ -25,7 +24,9 @@ function knobsIn(schema: Shown, path = ""): [string, Knob][] {
     const at = path === "" ? name : `${path}.${name}`;
     if (field.properties !== undefined) return knobsIn(field, at);
     const isSpan = field.anyOf?.some(({ pattern }) => pattern?.includes("(ms|s|m|h|d)")) === true;
-    return [[at, { description: field.description ?? "", isSpan, default: field.default }] as [string, Knob]];
+    // The default is the last sentence.
+    const [, meaning = "", standard] = /^(.*?)(?: ?Default: (.*)\.)?$/s.exec(field.description ?? "") ?? [];
+    return [[at, { description: meaning, isSpan, default: standard ?? null }] as [string, Knob]];
   });
 }
 
@@ -42,17 +43,12 @@ const inMs = (value: unknown): number => {
   return Number(digits) * ({ ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }[unit] ?? 1);
 };
 const words = (value: unknown, isSpan: boolean): string =>
-  isSpan && typeof value === "number"
-    ? span(value)
-    : isSpan
-      ? span(inMs(value))
-      : typeof value === "string"
-        ? value
-        : JSON.stringify(value);
-const isSame = (value: unknown, knob: Knob): boolean =>
-  knob.isSpan
-    ? value === (typeof knob.default === "number" ? knob.default : inMs(knob.default))
-    : JSON.stringify(value) === JSON.stringify(knob.default);
+  isSpan && typeof value === "number" ? span(value) : typeof value === "string" ? value : wide(JSON.stringify(value));
+/** Lines may break behind a comma. */
+const wide = (json: string): string => json.replaceAll(",", ", ").replaceAll(":", ": ");
+const isSame = (value: unknown, { isSpan, default: standard }: Knob): boolean =>
+  standard === null ||
+  (isSpan ? value === inMs(standard) : standard === (typeof value === "string" ? value : JSON.stringify(value)));
 
 export default function Config(): JSX.Element {
   const config = useCall("config", {}, { everyMs: 5000 });
@@ -112,7 +108,7 @@ export default function Config(): JSX.Element {
                       <tr key={path}>
                         <td class="mono nowrap">{path}</td>
                         <td class={isDefault ? "loose" : "loose changed"}>{words(value, knob.isSpan)}</td>
-                        <td class="loose faint">{isDefault ? "the same" : words(knob.default, knob.isSpan)}</td>
+                        <td class="loose faint">{isDefault ? "same" : (knob.default ?? "")}</td>
                         <td class="muted">{knob.description}</td>
                       </tr>
                     );

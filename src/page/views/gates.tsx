@@ -5,7 +5,7 @@ import type { JSX } from "preact";
 import type { GateJson } from "../../protocol/generated/index.ts";
 import { to } from "../data/links.ts";
 import { useCall, useNow } from "../data/use-call.ts";
-import { count } from "../data/words.ts";
+import { plural } from "../data/words.ts";
 import { Empty, Loaded, Name, Panel, View } from "../parts/pieces.tsx";
 import { GateState, Windows } from "./gate-windows.tsx";
 
@@ -47,7 +47,8 @@ function GateCard({ gate }: { gate: GateJson }): JSX.Element {
     >
       <Windows gate={gate} />
       <p class="small muted gate-foot">
-        {count(gate.queued)} wait{gate.held === null ? "" : ` · held by ${gate.held}`}
+        {plural(gate.queued, "call")} in line
+        {gate.held === null || gate.held === "blocked" ? "" : ` · held by ${gate.held}`}
       </p>
     </Panel>
   );

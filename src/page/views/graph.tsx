@@ -5,7 +5,7 @@
  */
 import { Graph as Layered, layout } from "@dagrejs/dagre";
 import type { JSX } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useRoute } from "preact-iso";
 import { criticalPath, type GraphKind, type GraphNode, useGraph } from "../data/graph-data.ts";
 import { to } from "../data/links.ts";
@@ -18,6 +18,7 @@ const WIDTH = 168;
 const HEIGHT = 44;
 const ZOOM_MIN = 0.3;
 const ZOOM_MAX = 2;
+const FIT_MIN = 0.7;
 
 type Placed = { readonly x: number; readonly y: number };
 type Drawn = {
@@ -37,24 +38,18 @@ function draw(nodes: readonly GraphNode[]): Drawn {
   layout(graph);
   const { width = 0, height = 0 } = graph.graph() as { width?: number; height?: number };
   const places = new Map(nodes.map(({ id }) => [id, graph.node(id) as unknown as Placed]));
-  const edges = graph.edges().map((edge) => {
-    const points = (graph.edge(edge) as unknown as { points: readonly Placed[] }).points;
-    return { from: edge.v, to: edge.w, path: smooth(points) };
+  const edges = graph.edges().map(({ v: from, w: to }) => {
+    const ends = [from, to].map((id) => places.get(id) as Placed) as [Placed, Placed];
+    return { from, to, path: curve(...ends) };
   });
   return { width, height, places, edges };
 }
 
-/** Through the points, without corners. */
-function smooth(points: readonly Placed[]): string {
-  const [first, ...rest] = points;
-  if (first === undefined) return "";
-  let path = `M${first.x},${first.y}`;
-  for (const [index, point] of rest.entries()) {
-    const next = rest[index + 1];
-    if (next === undefined) path += ` L${point.x},${point.y}`;
-    else path += ` Q${point.x},${point.y} ${(point.x + next.x) / 2},${(point.y + next.y) / 2}`;
-  }
-  return path;
+/** From the end of one node to the beginning of another. */
+function curve(from: Placed, to: Placed): string {
+  const [x1, x2] = [from.x + WIDTH / 2, to.x - WIDTH / 2];
+  const bend = Math.max(20, (x2 - x1) / 2);
+  return `M${x1},${from.y} C${x1 + bend},${from.y} ${x2 - bend},${to.y} ${x2},${to.y}`;
 }
 
 const TITLES = { plan: "Plan", group: "Batch", tree: "Tree" } as const;
@@ -98,9 +93,12 @@ export default function GraphView(): JSX.Element {
 
 function Drawing({ nodes, isCut }: { nodes: readonly GraphNode[]; isCut: boolean }): JSX.Element {
   const now = useNow(1000);
+  const box = useRef<HTMLDivElement>(null);
   const [zoom, setZoom] = useState(1);
   const shape = JSON.stringify(nodes.map(({ id, after }) => [id, after]));
   const drawn = useMemo(() => draw(nodes), [shape]);
+  // All of it is in sight at first, if that leaves it readable.
+  useEffect(() => setZoom(Math.min(1, Math.max(FIT_MIN, (box.current?.clientWidth ?? 0) / drawn.width))), [shape]);
   const path = useMemo(() => criticalPath(nodes, now), [nodes]);
   const turn = (by: number): void => setZoom(Math.min(ZOOM_MAX, Math.max(ZOOM_MIN, zoom * by)));
   return (
@@ -121,7 +119,7 @@ function Drawing({ nodes, isCut }: { nodes: readonly GraphNode[]; isCut: boolean
       }
       isFlush
     >
-      <div class="graph" tabIndex={0} role="region" aria-label="Graph">
+      <div class="graph" ref={box} tabIndex={0} role="region" aria-label="Graph">
         <svg width={drawn.width * zoom} height={drawn.height * zoom} viewBox={`0 0 ${drawn.width} ${drawn.height}`}>
           <title>Tasks and what they wait for</title>
           {drawn.edges.map(({ from, to: end, path: line }) => (

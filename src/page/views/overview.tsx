@@ -32,10 +32,10 @@ export function Overview(): JSX.Element {
         projects={projects.data?.projects ?? []}
         workers={workers.data?.workers ?? []}
       />
-      <div class="grid">
+      <div class="grid is-narrow">
         <Charts history={history} />
       </div>
-      <div class="grid">
+      <div class="grid is-narrow">
         <Shares from={projects} />
         <Gates from={gates} />
         <Workers from={workers} />
@@ -65,8 +65,8 @@ function Numbers({ samples, maxInFlight }: { samples: readonly Sample[]; maxInFl
         value={orDash(pulse?.inFlight, count)}
         of={maxInFlight === null ? undefined : `of ${count(maxInFlight)}`}
       />
-      <Stat label="Queued" value={orDash(pulse?.queued, count)} hint="their turn has not come" />
-      <Stat label="Waiting" value={orDash(pulse?.waiting, count)} hint="for others, or an instant" />
+      <Stat label="Queued" value={orDash(pulse?.queued, count)} hint="for their turn" />
+      <Stat label="Waiting" value={orDash(pulse?.waiting, count)} hint="for other tasks" />
       <Stat label="Parked" value={orDash(pulse?.parked, count)} hint="for somebody's word" />
       <Stat
         label="Done per second"
@@ -190,10 +190,7 @@ const more = (all: number, href: string): JSX.Element | null =>
 
 function Shares({ from }: { from: Called<{ readonly projects: readonly ProjectView[] }> }): JSX.Element {
   return (
-    <Panel
-      title={<a href={to.projects}>Shares against weights</a>}
-      actions={<span class="small">the mark is the target</span>}
-    >
+    <Panel title={<a href={to.projects}>Shares against weights</a>} actions={<span class="small">mark: target</span>}>
       <Loaded from={from}>
         {({ projects }) => {
           if (projects.length === 0) return <Empty hint="The first task makes one.">No project yet.</Empty>;

@@ -10,7 +10,7 @@ import { to } from "../data/links.ts";
 import { doing } from "../data/say.ts";
 import { type Called, useCall } from "../data/use-call.ts";
 import { useRights } from "../data/who.ts";
-import { brief, count, money, percent, span, tokensOf } from "../data/words.ts";
+import { brief, count, percent, tokensOf } from "../data/words.ts";
 import type { Line } from "../parts/chart.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { later } from "../parts/later.tsx";
@@ -57,14 +57,12 @@ function Table({ all, onEdit }: { all: readonly ProjectView[]; onEdit: (id: stri
         <thead>
           <tr>
             <th>Project</th>
-            <th>State</th>
             <th class="number">Weight</th>
             <th>Share against target</th>
             <th class="number">Runs</th>
             <th class="number">Waits</th>
             <th>Budget</th>
             <th class="number">Tokens</th>
-            <th class="number">Cost</th>
             <th>
               <span class="for-readers">Actions</span>
             </th>
@@ -92,13 +90,11 @@ function ProjectRow({ project, onEdit }: { project: ProjectView; onEdit: ((id: s
     );
   return (
     <tr>
-      <td>
+      <td class="name">
         <a href={to.tasks({ project: id })}>
           <Name>{id}</Name>
         </a>
-      </td>
-      <td>
-        <State state={status} />
+        {isPaused ? <State state="paused" /> : null}
       </td>
       <td class="number">{weight}</td>
       <td>
@@ -116,12 +112,11 @@ function ProjectRow({ project, onEdit }: { project: ProjectView; onEdit: ((id: s
             part={part}
             tone={budgetTone(part)}
             label={`Budget of ${id}`}
-            text={`${brief(spent + reserved)} of ${brief(budget.limit)}, ${span(budget.window)}`}
+            text={`${brief(spent + reserved)} of ${brief(budget.limit)}`}
           />
         )}
       </td>
       <td class="number">{usage === undefined ? "" : brief(tokensOf(usage))}</td>
-      <td class="number">{usage?.cost === undefined ? "" : money(usage.cost)}</td>
       <td>
         {onEdit === null ? null : (
           <span class="actions plan-acts">
