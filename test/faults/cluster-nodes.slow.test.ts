@@ -1,6 +1,6 @@
 /**
- * Three nodes as processes over three members of etcd: the leader is killed, then the next is stopped for longer than
- * its lease. Nothing that was acknowledged is lost, no two lead under one epoch, and all end with the same hash.
+ * Three nodes as processes over each engine of a cluster: the leader is killed, the next is stopped for longer than its
+ * lease. Nothing that was acknowledged is lost, no two lead under one epoch, and all end with the same hash.
  */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
@@ -10,10 +10,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { DatabaseSync } from "node:sqlite";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { openDrover } from "../../src/engine/index.ts";
 import { openJournal, openSharedLog } from "../../src/log/shared/index.ts";
 import { etcdMissing, startEtcd } from "../kits/etcd.ts";
+import { postgresMissing, startPostgres } from "../kits/postgres.ts";
 import { within } from "../kits/waits.ts";
 
 const CHILD = join(import.meta.dirname, "../kits/faults/cluster-node.ts");
@@ -66,13 +67,35 @@ const moreDone = (hearing: Hearing, count: number): Promise<Said> => {
   return hearing.until(`${count} tasks more`, hearing.all.length, ({ word }) => word === "D" && --left === 0);
 };
 
-test("the leader is killed, the next is stopped and continued: nothing is lost or doubled", {
-  skip: etcdMissing,
-}, async (context) => {
-  await using etcd = await startEtcd({ members: 3 });
+const ENGINES: readonly { name: string; missing: string | false; start: () => Promise<Engine> }[] = [
+  {
+    name: "three members of etcd",
+    missing: etcdMissing,
+    start: async () => {
+      const etcd = await startEtcd({ members: 3 });
+      return { url: etcd.url("cell"), [Symbol.asyncDispose]: () => etcd[Symbol.asyncDispose]() };
+    },
+  },
+  {
+    name: "PostgreSQL",
+    missing: postgresMissing,
+    start: async () => {
+      const postgres = await startPostgres();
+      return { url: postgres.url(), [Symbol.asyncDispose]: () => postgres[Symbol.asyncDispose]() };
+    },
+  },
+];
+type Engine = AsyncDisposable & { readonly url: string };
+
+for (const { name, missing, start } of ENGINES)
+  test(`over ${name}: the leader is killed, the next is stopped and continued`, { skip: missing }, async (context) => {
+    await using engine = await start();
+    await story(context, engine);
+  });
+
+async function story(context: TestContext, { url }: Engine): Promise<void> {
   const root = mkdtempSync(join(tmpdir(), "drover-cluster-"));
   const hearing = createHearing();
-  const url = etcd.url("cell");
   const nodes = new Map(["a", "b", "c"].map((id) => [id, startNode(hearing, url, join(root, id), id)]));
   context.after(() => {
     for (const { child } of nodes.values()) child.kill("SIGKILL");
@@ -113,7 +136,7 @@ test("the leader is killed, the next is stopped and continued: nothing is lost o
     await (await openSharedLog({ journal: await openJournal(url), directory })).close();
   assertOneHistory(directories);
   await assertKept(directories[0] as string, promises);
-});
+}
 
 type Row = { readonly first_seq: number; readonly epoch: number; readonly batch_id: string; readonly hash: string };
 
