@@ -67,6 +67,8 @@ export type LifeOptions = {
   readonly onWarning: (message: string) => void;
   /** The data directory, for what is no part of the log. */
   readonly data?: string;
+  /** A secret that all nodes of a cluster have, for the tokens of attempts. Absent: one of the data directory. */
+  readonly attemptSecret?: string;
   readonly artifactExists?: ArtifactExists;
   readonly fileMedium?: FileMedium;
   /** Called with each commit, when all who wait for it have heard of it. */
@@ -148,7 +150,7 @@ export async function startLife(options: LifeOptions): Promise<Life> {
   const permits = createRemotePermits(writer, steady);
   const callbacks = createCallbacks({ writer, bodies, task: (id) => tasks.task(id) });
   const files = openFiles(options, { state, bodies, clock: steady, settled: writer.settled, onWarning });
-  const tokens = createAttemptTokens(state, options.data);
+  const tokens = createAttemptTokens(state, options.data, options.attemptSecret);
   const inputs = createInputs({ writer, log, bodies });
   const forWorkers = { writer, clock: steady, newId, bodies, inputs, files, tokens };
   const workers = createLocalWorkers({ ...forWorkers, permits: localPermits, tasks: () => tasks });

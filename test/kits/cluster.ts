@@ -54,6 +54,7 @@ export async function createCluster(
       clock,
       config: () => readOwn(config),
       leaseMs: LEASE_MS,
+      attemptSecret: "of all nodes",
       advertise: () => `http://${id}.test`,
       publicKey: Buffer.from(id).toString("base64"),
       newId: () => `${id}-${++names}`,

@@ -180,6 +180,8 @@ test("C17 the next leader has every worker's attempt, gives each a full lease, a
   // Silent for longer than a lease in all, and never for one that the new leader would have heard.
   await clock.advance(LEASE_MS + 6000);
   assert.equal(roles(nodes), "follower leader");
+  const token = drover(b).attemptTokens.of("t", 1) ?? "";
+  assert.equal(drover(a).attemptTokens.read(token)?.task, "t", "a token of one leader is good for the next");
   const [worker] = await drover(b).workers();
   assert.equal(worker?.status, "busy");
   const results = [{ taskId: "t", attempt: 1, outcome: "done" as const, result: 7 }];

@@ -35,8 +35,9 @@ export type AttemptTokens = {
   read(token: string): TokenHolder | null;
 };
 
-export function createAttemptTokens(state: State, data: string | undefined): AttemptTokens {
-  const key = (data === undefined ? randomBytes(KEY_BYTES) : keyIn(data)).toString("hex");
+/** `shared`: a secret that all nodes of a cluster have, so that a token outlives the leader that made it. */
+export function createAttemptTokens(state: State, data: string | undefined, shared?: string): AttemptTokens {
+  const key = shared ?? (data === undefined ? randomBytes(KEY_BYTES) : keyIn(data)).toString("hex");
   // Every assignment has a token, and an HMAC would take four times as long. Of SHA-512/256 half of the state stays
   // unsaid, so who knows the code of one text cannot go on from it to that of a longer one.
   const codeOf = ({ id, seq }: Task, attempt: number): string =>
