@@ -173,10 +173,11 @@ describe("users", { skip: etcdMissing }, () => {
 });
 
 describe("certificates and schemes", { skip: etcdMissing || opensslMissing }, () => {
-  const directory = mkdtempSync(join(tmpdir(), "drover-tls-"));
+  let directory: string;
   let made: Certificates;
   let etcd: EtcdCluster;
   before(async () => {
+    directory = mkdtempSync(join(tmpdir(), "drover-tls-"));
     made = makeCertificates(directory);
     const { ca, server, client } = made;
     etcd = await startEtcd({
