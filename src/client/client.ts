@@ -12,6 +12,7 @@
 import type * as calls from "../protocol/calls/index.ts";
 import type * as wire from "../protocol/index.ts";
 import { isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
+import { kindInWords } from "../std/plain-json.ts";
 import { ClientError } from "./client-error.ts";
 import {
   type AfterLoss,
@@ -400,6 +401,9 @@ function taskMethods(ask: Ask, ended: WaitForEnd): Pick<Client, keyof calls.Task
     id: string,
     { withinMs, ...options }: WaitOptions = {},
   ): Promise<wire.TaskView<Params, Result>> {
+    // Beside others it would be refused for all of them.
+    if (typeof id !== "string")
+      throw new ClientError("bad_request", `id is ${kindInWords(id)}, and must be the id of a task`);
     const { found: task, isOver } = await ended(id, withinMs, options).catch(orForgotten);
     if (isOver) return task as wire.TaskView<Params, Result>;
     throw new ClientError("timeout", `task ${id} is ${task.state} after ${withinMs} ms`, {

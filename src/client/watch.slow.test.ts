@@ -34,10 +34,17 @@ const failed = (promise: Promise<unknown>): Promise<ClientError> =>
     (error: ClientError) => error,
   );
 
-async function story(told: (story: Story) => Promise<void>, first: readonly Step[] = []): Promise<void> {
+type Refuses = (heard: Heard) => Step | undefined;
+async function story(
+  told: (story: Story) => Promise<void>,
+  first: readonly Step[] = [],
+  refuses: Refuses = () => undefined,
+): Promise<void> {
   const all: Held[] = [];
   const knows = { waitAny: true };
   const hold: Step = (response, heard) => {
+    const refusal = refuses(heard);
+    if (refusal !== undefined) return refusal(response, heard);
     if (isAny(heard) && !knows.waitAny) return answers(404, { error: "nothing is there", code: "x" })(response, heard);
     if (heard.url.endsWith("timeoutMs=0")) return answers(200, { state: "running" })(response, heard);
     all.push({ ids: idsOf(heard), response, heard });
@@ -275,6 +282,59 @@ test("an id that no task can have is refused by itself, as it is alone", () =>
     assert.equal((await failed(bad)).message, "id is wrong");
     end("good");
     await good;
+  }));
+
+const refusesWhole =
+  (status: number, isRefused: (ids: readonly string[]) => boolean): Refuses =>
+  (heard) =>
+    isRefused(idsOf(heard)) ? answers(status, { error: `no: ${heard.url}`, code: "bad_request" }) : undefined;
+
+test("among many, an id that no task can have is found and refused, and the others wait on together", () =>
+  story(
+    async (told) => {
+      const { client, held, end, heard } = told;
+      await met(told);
+      const ids = names(100);
+      const waits = ids.map((id) => client.wait(id));
+      const bad = client.wait("b d");
+      assert.equal((await failed(bad)).message, "no: /tasks/b%20d/wait?timeoutMs=30000");
+      await until("all others wait", () => held().flatMap((one) => one.ids).length === 100);
+      assert.ok(heard.length < 20, `${heard.length} requests`);
+      waits.push(client.wait("late"));
+      await until("it is asked for", () => held().some((one) => one.ids.includes("late")));
+      end(...ids, "late");
+      assert.equal((await Promise.all(waits)).length, 101);
+    },
+    [],
+    refusesWhole(400, (ids) => ids.includes("b d")),
+  ));
+
+test("a request that names too many is made again for fewer, and so are the next", () =>
+  story(
+    async (told) => {
+      const { client, held, end, heard } = told;
+      await met(told);
+      for (const ids of [names(400), names(400)]) {
+        const waits = ids.map((id) => client.wait(id));
+        await until("all wait", () => held().flatMap((one) => one.ids).length === 400);
+        assert.deepEqual(
+          held().map((one) => one.ids.length),
+          [100, 100, 100, 100],
+        );
+        end(...ids);
+        assert.equal((await Promise.all(waits)).length, 400);
+      }
+      assert.equal(heard.filter((one) => idsOf(one).length > 130).length, 3, "400, and 200 twice");
+    },
+    [],
+    refusesWhole(413, (ids) => ids.length > 130),
+  ));
+
+test("an id that is no text is refused at once, and not sent with others", () =>
+  story(async ({ client, heard }) => {
+    const refused = await failed(client.wait(undefined as unknown as string));
+    assert.deepEqual([refused.code, refused.message], ["bad_request", "id is nothing, and must be the id of a task"]);
+    assert.equal(heard.length, 0);
   }));
 
 test("a client that is closed waits on for what it was asked, and takes no more", () =>

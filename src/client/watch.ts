@@ -5,7 +5,8 @@
  * at once for what is left and what has come meanwhile. A task that is waited for alone is asked for as it always was.
  * Few requests are out at a time: where there are too many, the one with the fewest tasks is given up, and its tasks go
  * with the new ones. Each wait ends by itself: with its task, with its own refusal, or when its caller gives it up; its
- * rests and repeats are its own (exchange.ts). A server that does not know `waitAny` is asked for each task.
+ * rests and repeats are its own (exchange.ts). A request that is refused for one of its tasks goes again as two halves,
+ * and one that is too large for fewer. A server that does not know `waitAny` is asked for each task.
  */
 import type { TaskView, WaitAnyAnswer, WaitAnyItem } from "../protocol/index.ts";
 import { BULK_MAX, ENDPOINTS, isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
@@ -26,11 +27,10 @@ export type Watch = (watched: Watched) => Promise<Waited<TaskView>>;
 /** A timer takes no more. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 const OUT_MAX = 8;
-/** A request with more tasks is not given up for others. */
-const MERGED_MAX = BULK_MAX / 2;
-/** What is refused as a whole for the form of the whole; alone each may be right. */
+/** What is refused as a whole; a part of it may be right. */
 const FOR_THE_WHOLE: ReadonlySet<number> = new Set([400, 404, 405, 413, 415]);
-const UNKNOWN: ReadonlySet<number> = new Set([404, 405]);
+const UNKNOWN: ReadonlySet<number> = new Set([404, 405, 415]);
+const TOO_LARGE = 413;
 
 type Waiting = {
   readonly id: string;
@@ -40,7 +40,6 @@ type Waiting = {
   out: Out | null;
   /** Whether a request has been answered since it was last asked for anew. */
   isHeard: boolean;
-  isAlone: boolean;
 };
 type Out = { readonly waits: Map<string, Set<Waiting>>; readonly controller: AbortController };
 
@@ -48,7 +47,8 @@ export function createWatch(wiring: Wiring): Watch {
   const waiting = new Set<Waiting>();
   const all = new Set<Out>();
   let isDue = false;
-  let isKnown = true;
+  /** How many tasks a request may name, as far as the server has said. */
+  let idsMax = BULK_MAX;
 
   /** In a turn of its own, so that all that is asked for in this one goes with it. */
   function goSoon(): void {
@@ -61,29 +61,24 @@ export function createWatch(wiring: Wiring): Watch {
   }
 
   function go(): void {
-    if (isKnown && all.size >= OUT_MAX) giveUpSmallest();
-    const out = takeNext();
-    all.add(out);
-    void send(out).finally(() => all.delete(out));
+    if (all.size >= OUT_MAX) giveUpSmallest();
+    void send(take(waiting, idsMax));
   }
 
-  function takeNext(): Out {
+  function take(waits: Iterable<Waiting>, max: number): Out {
     const out: Out = { waits: new Map(), controller: new AbortController() };
-    const [first] = waiting;
-    const max = isKnown && first?.isAlone === false ? BULK_MAX : 1;
-    for (const wait of waiting) {
+    for (const wait of waits) {
       if (out.waits.size >= max) break;
-      if (wait.isAlone && out.waits.size > 0) continue;
-      waiting.delete(wait);
-      wait.out = out;
+      leave(wait).out = out;
       out.waits.set(wait.id, (out.waits.get(wait.id) ?? new Set()).add(wait));
     }
     return out;
   }
 
+  /** One that is more than half full stays: with every other that is given up there are fewer left to ask for. */
   function giveUpSmallest(): void {
     const [smallest] = [...all].sort((left, right) => left.waits.size - right.waits.size);
-    if (smallest === undefined || smallest.waits.size > MERGED_MAX) return;
+    if (smallest === undefined || smallest.waits.size > idsMax / 2) return;
     putBack(smallest);
     all.delete(smallest);
     smallest.controller.abort();
@@ -99,27 +94,31 @@ export function createWatch(wiring: Wiring): Watch {
   }
 
   async function send(out: Out): Promise<void> {
+    all.add(out);
     try {
       for (const answer of await ask(wiring, [...out.waits.keys()], out.controller.signal)) settle(out, answer);
       for (const same of out.waits.values()) for (const wait of same) wait.isHeard = true;
-      putBack(out);
     } catch (error) {
       fail(out, error);
     }
+    all.delete(out);
+    putBack(out);
     goSoon();
   }
 
-  function fail(out: Out, error: unknown): void {
+  function fail({ waits }: Out, error: unknown): void {
     const { status = 0, retryable = false } = error as Partial<ClientError>;
-    const isWhole = out.waits.size > 1 && FOR_THE_WHOLE.has(status);
-    if (isWhole && UNKNOWN.has(status)) isKnown = false;
-    for (const same of out.waits.values())
-      for (const wait of same) {
-        if (isWhole) wait.isAlone = true;
-        else if (retryable && wait.isHeard) wait.isHeard = false;
-        else leave(wait).reject(error);
-      }
-    putBack(out);
+    const each = (): Waiting[] => [...waits.values()].flatMap((same) => [...same]);
+    if (waits.size > 1 && FOR_THE_WHOLE.has(status)) {
+      const half = Math.ceil(waits.size / 2);
+      if (UNKNOWN.has(status)) idsMax = 1;
+      else if (status === TOO_LARGE) idsMax = Math.min(idsMax, half);
+      else for (const max of [half, half]) void send(take(each(), max));
+      return;
+    }
+    for (const wait of each())
+      if (retryable && wait.isHeard) wait.isHeard = false;
+      else leave(wait).reject(error);
   }
 
   function leave(wait: Waiting): Waiting {
@@ -150,7 +149,7 @@ export function createWatch(wiring: Wiring): Watch {
   async function join(id: string, signal: AbortSignal | undefined, withinMs: number): Promise<TaskView | null> {
     signal?.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<TaskView | null>();
-    const wait: Waiting = { id, resolve, reject, out: null, isHeard: false, isAlone: false };
+    const wait: Waiting = { id, resolve, reject, out: null, isHeard: false };
     const part = (): void => {
       const { out } = wait;
       leave(wait);
