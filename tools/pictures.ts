@@ -1,7 +1,8 @@
 /**
  * The pictures of the web page in docs/images: every view of the demo fleet, by day and by night.
  *
- *     npm run pictures            takes two minutes; look at each before you commit it
+ *     npm run pictures                 takes three minutes; look at each before you commit it
+ *     npm run pictures -- overview     only these
  *
  * The demo runs in a process of its own until its lanes and charts are full. It draws its chances from a fixed seed,
  * but time is real, so two runs differ in details.
@@ -31,7 +32,7 @@ async function viewsOf(url: string): Promise<readonly (readonly [name: string, p
     ["why", "/ui/tasks/train-ranker"],
     ["plans", "/ui/plans"],
     ["graph", "/ui/graph/plan/release-2.4"],
-    ["timeline", "/ui/timeline"],
+    ["timeline", "/ui/timeline?minutes=1"],
     ["projects", "/ui/projects"],
     ["workers", "/ui/workers"],
     ["gates", "/ui/gates"],
@@ -45,7 +46,9 @@ async function viewsOf(url: string): Promise<readonly (readonly [name: string, p
 async function take(browser: Browser, url: string, colorScheme: "light" | "dark"): Promise<void> {
   const context = await browser.newContext({ viewport: VIEWPORT, colorScheme, reducedMotion: "reduce" });
   const page = await context.newPage();
+  const wanted = process.argv.slice(2);
   for (const [name, path] of await viewsOf(url)) {
+    if (wanted.length > 0 && !wanted.includes(name)) continue;
     await page.goto(`${url}${path}`);
     await rest(SETTLED_MS);
     await page.screenshot({ path: join(PLACE, `${name}-${colorScheme}.png`) });

@@ -89,15 +89,22 @@ const rest = (ms: number, signal: AbortSignal): Promise<void> =>
     signal.addEventListener("abort", over);
   });
 
-/** A new token starts the stream anew. */
+/**
+ * A new token starts the stream anew. A tab that nobody sees has none: a browser has six connections to a server for
+ * all of its tabs, and each stream takes one.
+ */
 export function keepLive(): () => void {
-  let stop = startLive();
-  const stopHearing = session.listen(() => {
+  let stop = (): void => {};
+  const again = (): void => {
     stop();
-    if (!session.now().isRefused) stop = startLive();
-  });
+    stop = session.now().isRefused || document.hidden ? () => {} : startLive();
+  };
+  again();
+  const stopHearing = session.listen(again);
+  document.addEventListener("visibilitychange", again);
   return () => {
     stop();
     stopHearing();
+    document.removeEventListener("visibilitychange", again);
   };
 }

@@ -198,7 +198,7 @@ function Shares({ from }: { from: Called<{ readonly projects: readonly ProjectVi
           return (
             <>
               <ul class="lines">
-                {order.slice(0, LISTED_MAX).map(({ id, share, target, inFlight, queued, status }) => (
+                {order.slice(0, LISTED_MAX).map(({ id, share, target, queued, status }) => (
                   <li key={id}>
                     <span class="clip" title={id}>
                       <Name>{id}</Name>
@@ -211,9 +211,7 @@ function Shares({ from }: { from: Called<{ readonly projects: readonly ProjectVi
                       text={percent(share)}
                       tone={share > target * 1.25 + 0.02 ? "warn" : "info"}
                     />
-                    <span class="small muted right nowrap">
-                      {count(inFlight)} run, {count(queued)} wait
-                    </span>
+                    <span class="small muted right nowrap">{count(queued)} wait</span>
                   </li>
                 ))}
               </ul>

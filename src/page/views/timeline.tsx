@@ -2,7 +2,7 @@
  * The timeline: workers as lanes, attempts as bars.
  */
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useLocation } from "preact-iso";
 import { type Bar, useBars } from "../data/attempt-bars.ts";
 import { to } from "../data/links.ts";
 import { useNow } from "../data/use-call.ts";
@@ -34,7 +34,9 @@ function rowsOf(bars: readonly Bar[], now: number): readonly (readonly Bar[])[] 
 }
 
 export default function Timeline(): JSX.Element {
-  const [zoom, setZoom] = useState<Zoom>("5");
+  const { query, route } = useLocation();
+  const zoom = ZOOMS.find(([minutes]) => minutes === query.minutes)?.[0] ?? "5";
+  const setZoom = (minutes: Zoom): void => route(`${to.timeline}?minutes=${minutes}`, true);
   const { bars, isCut, error, isRead } = useBars(Number(zoom));
   const now = useNow(500);
   const lengthMs = Number(zoom) * 60_000;

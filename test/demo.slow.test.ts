@@ -1,0 +1,44 @@
+/**
+ * `npm run demo` as people use it: it serves a lively fleet, and ends when it is told to.
+ */
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { resolve } from "node:path";
+import { createInterface } from "node:readline";
+import { test } from "node:test";
+import type { Pulse } from "../src/protocol/index.ts";
+import { clientOf } from "./kits/test-server.ts";
+import { until } from "./kits/waits.ts";
+
+test("the demo serves a fleet that works, asks, is blocked and has an hour behind it; Ctrl-C ends it", async () => {
+  const demo = spawn(process.execPath, [resolve("src/cli/demo.ts"), "--port", "0"], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  try {
+    const [line] = (await once(createInterface(demo.stdout), "line")) as [string];
+    const url = /(http:\/\/\S+)\/ui\//.exec(line)?.[1] ?? "";
+    const at = clientOf(url);
+    let pulse: Pulse | null = null;
+    await until(
+      "a task that is done",
+      async () => ((await at.ask("stats", {})).json.metrics.tasksCompleted ?? 0) > 0,
+      async () => {
+        pulse = (await at.ask("pulse", {})).json;
+      },
+    );
+    assert.ok(pulse !== null && (pulse as Pulse).inFlight > 0 && (pulse as Pulse).parked > 0);
+    const { gates } = (await at.ask("gates", {})).json;
+    assert.ok(gates.some(({ blockedUntil }) => blockedUntil !== undefined));
+    assert.deepEqual(
+      (await at.ask("stuck", {})).json.tasks.map(({ taskId, why }) => `${taskId} ${why}`),
+      ["train-ranker never-fits"],
+    );
+    assert.equal((await at.ask("plan", { params: { id: "release-2.4" }, query: {} })).json.total, 12);
+    assert.ok((await at.ask("history", { query: {} })).json.samples.length > 300);
+  } finally {
+    demo.kill("SIGINT");
+  }
+  const [code] = await once(demo, "exit");
+  assert.equal(code, 0);
+});
