@@ -51,9 +51,14 @@ type GroupCommit = {
   stop(error: DroverError): void;
 };
 
-/** A batch that gathers: its awaited events, its bytes, the number and the time of its last event. */
-type Batch = { readonly awaited: Applied[]; readonly bytes: Gathering; last: number; at: number };
-type Waiter = PromiseWithResolvers<void> & { seq: number };
+/** A batch that gathers: its awaited events, its bytes, the number and the time of its last event, and who waits for it. */
+type Batch = {
+  readonly awaited: Applied[];
+  readonly bytes: Gathering;
+  last: number;
+  at: number;
+  waiter: PromiseWithResolvers<void> | null;
+};
 
 export function createGroupCommit(deps: {
   readonly state: State;
@@ -71,11 +76,10 @@ export function createGroupCommit(deps: {
 }): GroupCommit {
   const { state, log, epoch, newId, signing, batchMax = BATCH_EVENTS_MAX, onCommitted } = deps;
   const { mayRepeat = async (tries) => tries < REPEATS_MAX } = deps;
-  const waiters: Waiter[] = [];
-  /** Callers that wait for the batch that is on its way, and those that wait for the one that is gathering. */
-  const waiting: { sent: Waiter | null; gathering: Waiter | null } = { sent: null, gathering: null };
   /** Batches in the sequence in which they go to the log; the last one is gathering. */
   const batches: Batch[] = [];
+  /** The one on its way. */
+  let sent: Batch | null = null;
   const spares: Gathering[] = [];
   let committed: number = state.seq;
   /** The number of the last event of what lies in one batch. */
@@ -104,6 +108,7 @@ export function createGroupCommit(deps: {
     bytes: spares.pop() ?? createGathering(),
     last: state.seq,
     at: 0,
+    waiter: null,
   });
 
   async function flush(): Promise<void> {
@@ -111,11 +116,8 @@ export function createGroupCommit(deps: {
     isAppending = true;
     try {
       while (batches.length > 0 && stopped === null) {
-        const { awaited, bytes, last, at } = batches.shift() as Batch;
-        if (batches.length === 0) {
-          waiting.sent = waiting.gathering;
-          waiting.gathering = null;
-        }
+        sent = batches.shift() as Batch;
+        const { awaited, bytes, last, at } = sent;
         const startedAt = performance.now();
         const head = await appendForSure(bytes, signing.dueWith(at));
         // It was stopped meanwhile: whoever waited has been told so, and nothing may follow from it.
@@ -123,7 +125,8 @@ export function createGroupCommit(deps: {
         if (spares.length < SPARES_MAX) spares.push(emptied(bytes));
         committed = last;
         onCommitted(awaited, { head, appendMs: performance.now() - startedAt });
-        release();
+        sent.waiter?.resolve();
+        sent = null;
       }
     } catch (error) {
       deps.onFailed(stopOf(error));
@@ -148,31 +151,20 @@ export function createGroupCommit(deps: {
     }
   }
 
-  function release(): void {
-    let done = 0;
-    while (done < waiters.length && (waiters[done] as Waiter).seq <= committed) (waiters[done++] as Waiter).resolve();
-    waiters.splice(0, done);
-    // Who comes later must not share what is answered already. Several batches may wait, so either may be.
-    for (const which of ["sent", "gathering"] as const)
-      if ((waiting[which]?.seq ?? Number.POSITIVE_INFINITY) <= committed) waiting[which] = null;
-  }
-
   function settled(): Promise<void> {
-    const { seq: seen } = state;
     if (stopped !== null) return Promise.reject(stopped);
-    if (seen <= committed) return Promise.resolve();
-    const which = batches.length === 0 ? "sent" : "gathering";
-    const waiter = waiting[which] ?? { seq: seen, ...Promise.withResolvers<void>() };
-    if (waiting[which] === null) waiters.push(waiter);
-    waiting[which] = waiter;
-    waiter.seq = seen;
-    return waiter.promise;
+    if (state.seq <= committed) return Promise.resolve();
+    // The last event lies in the last batch, however many are before it.
+    const batch = (batches.at(-1) ?? sent) as Batch;
+    batch.waiter ??= Promise.withResolvers<void>();
+    return batch.waiter.promise;
   }
 
   function stop(error: DroverError): void {
     stopped = error;
     signing.stop();
-    for (const waiter of waiters.splice(0)) waiter.reject(error);
+    sent?.waiter?.reject(error);
+    for (const { waiter } of batches.splice(0)) waiter?.reject(error);
   }
 
   return { committed: () => committed, begin, add, flush, settled, stop };

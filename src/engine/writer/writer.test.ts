@@ -225,6 +225,28 @@ test("where several batches wait, who comes after the first of them is answered 
   await late;
 });
 
+test("each is answered when its own batch is stored, though more wait behind it all the time", async () => {
+  const { hand, writer, settle } = writerOn({ batchMax: 1 });
+  await writer.run(submit("t"));
+  hand.hold();
+  const asked: Promise<unknown>[] = [];
+  const ask = (id: string): void => void asked.push(writer.run(submit(id)));
+  for (const id of ["a", "b", "c"]) ask(id);
+  await settle();
+  for (let round = 0; round < 5; round++) {
+    ask(`more-${round}`);
+    hand.release();
+    hand.hold();
+    await settle();
+    assert.deepEqual(
+      await Promise.all(asked.map(isPending)),
+      [...asked.keys()].map((n) => n > round),
+    );
+  }
+  hand.release();
+  await Promise.all(asked);
+});
+
 test("while too much waits for the disk, what adds work is refused, and what ends work never is", async () => {
   const { hand, writer, settle } = writerOn({ uncommittedMax: 9 });
   const settings = { slots: 9, capabilities: [], cpu: null, memory: null, zone: null, status: "ready" } as const;
