@@ -67,6 +67,47 @@ test("the headers of one call are not those of the whole", async () => {
   assert.deepEqual(exchange.headers, []);
 });
 
+test("what names something that an earlier call is still making waits for it, and nothing else waits", async () => {
+  let made = Promise.withResolvers<object>();
+  const begun: string[] = [];
+  const begin = (id: string): void => void begun.push(id);
+  const handlers = {
+    submit({ body: { id } }: { body: { id: string } }): object {
+      begin(id);
+      return id === "a" ? made.promise : {};
+    },
+    submitBatch({ body: { tasks } }: { body: { tasks: { id: string }[] } }): void {
+      for (const { id } of tasks) begin(id);
+    },
+    cancel: ({ params: { id } }: { params: { id: string } }) => begin(`cancel ${id}`),
+  };
+  const batch = (task: object): object => ({ call: "submitBatch", body: { agentId: "a", tasks: [task] } });
+  const leaning: Readonly<Record<string, object>> = {
+    "cancel a": cancel("a"),
+    list: { call: "submit", body: { id: "list", agentId: "a", action: "x", needs: ["a"] } },
+    named: { call: "submit", body: { id: "named", agentId: "a", action: "x", needs: { before: "a" } } },
+    child: { call: "submit", body: { id: "child", agentId: "a", action: "x", parent: "a" } },
+    item: batch({ id: "item", action: "x", needs: ["a"] }),
+  };
+  for (const [name, call] of Object.entries(leaning)) {
+    begun.length = 0;
+    made = Promise.withResolvers<object>();
+    const answering = answersOf([submit("a"), submit("free"), call], {}, handlers);
+    await new Promise(setImmediate);
+    assert.deepEqual(begun, ["a", "free"], name);
+    made.resolve({});
+    await answering;
+    assert.deepEqual(begun, ["a", "free", name]);
+  }
+});
+
+test("a call of a bulk may not wait for its grant: all the others would wait with it", async () => {
+  const ask = (waitMs: number): object => ({ call: "askPermit", body: { gate: "g", id: "p", waitMs } });
+  const [waits, asks] = await answersOf([ask(1), ask(0)], {}, { askPermit: () => ({}) });
+  assert.deepEqual([waits?.status, asks?.status], [400, 200]);
+  assert.match(JSON.stringify(waits), /waitMs/);
+});
+
 test("what is decided is told when it is durable, and refused each by itself if it never is", async () => {
   const full = new DroverError("queue_full", "no room");
   const durable = Promise.withResolvers<void>();

@@ -1,14 +1,15 @@
 /**
  * Many calls in one request, each as if it had come alone: who may make it, what it takes, what it answers or refuses.
  *
- * They are begun in their order, so that a task may need one that is submitted before it. What a call waits for, such
- * as the disk, all wait for together. Between them other requests get their turn: a thousand submits take longer than
- * anybody else should wait.
+ * They are begun in their order, and one that names what an earlier one makes waits until that one is answered, if it
+ * could not be decided at once. What else a call waits for, such as the disk, all wait for together; so none of them
+ * may wait for a grant. Between them other requests get their turn: a thousand submits take longer than anybody else
+ * should wait.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { isRecord } from "../core/base/index.ts";
+import { badField, isRecord } from "../core/base/index.ts";
 import { refused } from "../engine/base/index.ts";
-import { isScoped, type Problem } from "../http/index.ts";
+import type { Problem } from "../http/index.ts";
 import type { BulkCalls } from "../protocol/calls/index.ts";
 import { type BulkItem, bulkCall, CALLS, type Call, type CallName, readShape } from "../protocol/index.ts";
 import { BULK_CALLS, type BulkName } from "../protocol/wire/index.ts";
@@ -38,10 +39,14 @@ export function bulkHandler(parts: BulkParts): Handlers<"bulk"> {
       // The headers of the whole answer are not for its calls to add to.
       const exchange = { ...given, headers: [] };
       const answers: (BulkItem | Later | Promise<BulkItem>)[] = [];
+      /** What is being made, by its id. */
+      const underWay = new Map<string, Promise<BulkItem>>();
       let until = parts.elapsed() + SLICE_MS;
       for (const [index, call] of calls.entries()) {
-        if (isScoped(exchange.caller) && leans(call)) await Promise.all(answers);
-        answers.push(answerOne(parts, call, `calls[${index}]`, exchange));
+        if (underWay.size > 0) await Promise.all(namedBy(call).map((id) => underWay.get(id)));
+        const answer = answerOne(parts, call, `calls[${index}]`, exchange);
+        answers.push(answer);
+        if (answer instanceof Promise) for (const id of madeBy(call)) underWay.set(id, answer);
         if (parts.elapsed() < until) continue;
         await nextTurn();
         until = parts.elapsed() + SLICE_MS;
@@ -92,10 +97,21 @@ class Later {
   }
 }
 
-/** Whether a task waits for others. A scoped caller's are looked for, and must be there by then. */
-function leans(given: unknown): boolean {
+/** The bodies of tasks and permits in a call, and it itself: nothing of it is checked yet. */
+function* recordsIn(given: unknown): Generator<Readonly<Record<string, unknown>>> {
   const body: unknown = isRecord(given) ? given.body : undefined;
-  return isRecord(body) && (body.needs !== undefined || body.parent !== undefined);
+  const tasks: unknown = isRecord(body) ? body.tasks : undefined;
+  for (const one of [body, ...(Array.isArray(tasks) ? tasks : [])]) if (isRecord(one)) yield one;
+}
+const strings = (values: readonly unknown[]): string[] => values.filter((value) => typeof value === "string");
+
+const madeBy = (given: unknown): string[] => strings([...recordsIn(given)].map(({ id }) => id));
+
+function namedBy(given: unknown): string[] {
+  const named = [isRecord(given) ? given.id : undefined];
+  for (const { needs, parent } of recordsIn(given))
+    named.push(parent, ...(typeof needs === "object" && needs !== null ? Object.values(needs) : []));
+  return strings(named);
 }
 
 function answerOne(
@@ -132,6 +148,8 @@ function askedBy(
   refuseGiven(call.params === null ? id : undefined, "id", call);
   refuseGiven(call.query === null ? query : undefined, "query", call);
   refuseGiven(call.body === null ? body : undefined, "body", call);
+  if (isRecord(body) && typeof body.waitMs === "number" && body.waitMs > 0)
+    throw refused(badField("waitMs", body.waitMs, "0 or absent in a bulk, where everybody waits for everybody"));
   return {
     params: call.params === null ? undefined : orThrow(readShape(call.params, { id })),
     query: call.query === null ? undefined : orThrow(readShape(call.query, query ?? {})),
