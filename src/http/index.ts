@@ -28,6 +28,7 @@ export {
   sendAnswer,
   sendProblem,
 } from "./send-answer.ts";
+export { createSharedSlots } from "./shared-slots.ts";
 export { createStreams, type StreamLimits, type StreamMessage, type Streams } from "./sse.ts";
 export {
   type Access,

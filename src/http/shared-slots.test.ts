@@ -20,3 +20,13 @@ test("what is needed may have the last slot, and no more", () => {
   assert.equal(slots.take("fleet", { isNeeded: true }), null);
   assert.equal(slots.take("bob"), null);
 });
+
+test("who takes several at once is counted with all of them", () => {
+  const slots = createSharedSlots(1000);
+  const giveBack = slots.take("ann", { slots: 900 });
+  assert.equal(slots.take("ann"), null);
+  assert.equal(slots.take("bob", { slots: 101 }), null, "there are not as many");
+  assert.notEqual(slots.take("bob", { slots: 100 }), null);
+  giveBack?.();
+  assert.equal(slots.count(), 100);
+});

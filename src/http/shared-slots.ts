@@ -8,8 +8,8 @@ import { isKeptForOthers } from "../core/base/index.ts";
 import type { Holder } from "./tokens.ts";
 
 type SharedSlots = {
-  /** Answers how to give the slot back; null if there is none for this holder. */
-  take(holder: Holder, options?: { readonly isNeeded?: boolean }): (() => void) | null;
+  /** Answers how to give the slots back; null if there are not as many for this holder. */
+  take(holder: Holder, options?: { readonly isNeeded?: boolean; readonly slots?: number }): (() => void) | null;
   count(): number;
 };
 
@@ -17,20 +17,20 @@ export function createSharedSlots(max: number): SharedSlots {
   const held = new Map<Holder, number>();
   let count = 0;
 
-  function giveBack(holder: Holder): void {
-    const mine = (held.get(holder) as number) - 1;
+  function giveBack(holder: Holder, slots: number): void {
+    const mine = (held.get(holder) as number) - slots;
     if (mine === 0) held.delete(holder);
     else held.set(holder, mine);
-    count--;
+    count -= slots;
   }
 
   return {
-    take(holder, { isNeeded = false } = {}) {
+    take(holder, { isNeeded = false, slots = 1 } = {}) {
       const mine = held.get(holder) ?? 0;
-      if (count >= max || (!isNeeded && isKeptForOthers(max, count, mine))) return null;
-      held.set(holder, mine + 1);
-      count++;
-      return () => giveBack(holder);
+      if (count + slots > max || (!isNeeded && isKeptForOthers(max, count, mine))) return null;
+      held.set(holder, mine + slots);
+      count += slots;
+      return () => giveBack(holder, slots);
     },
     count: () => count,
   };

@@ -1,10 +1,10 @@
 /**
  * Many calls in one request, each as if it had come alone: who may make it, what it takes, what it answers or refuses.
  *
- * They are begun in their order, and one that names what an earlier one makes waits until that one is answered, if it
- * could not be decided at once. What else a call waits for, such as the disk, all wait for together; so none of them
- * may wait for a grant. Between them other requests get their turn: a thousand submits take longer than anybody else
- * should wait.
+ * They are begun in their order, and one that names what an earlier one makes or ends waits until that one is
+ * answered, if it could not be decided at once. What else a call waits for, such as the disk, all wait for together;
+ * so none of them may wait for a grant. Between them other requests get their turn: a thousand submits take longer
+ * than anybody else should wait.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { badField, isRecord } from "../core/base/index.ts";
@@ -39,14 +39,14 @@ export function bulkHandler(parts: BulkParts): Handlers<"bulk"> {
       // The headers of the whole answer are not for its calls to add to.
       const exchange = { ...given, headers: [] };
       const answers: (BulkItem | Later | Promise<BulkItem>)[] = [];
-      /** What is being made, by its id. */
+      /** What is being made or ended, by its id. */
       const underWay = new Map<string, Promise<BulkItem>>();
       let until = parts.elapsed() + SLICE_MS;
       for (const [index, call] of calls.entries()) {
         if (underWay.size > 0) await Promise.all(namedBy(call).map((id) => underWay.get(id)));
         const answer = answerOne(parts, call, `calls[${index}]`, exchange);
         answers.push(answer);
-        if (answer instanceof Promise) for (const id of madeBy(call)) underWay.set(id, answer);
+        if (answer instanceof Promise) for (const id of idsOf(call)) underWay.set(id, answer);
         if (parts.elapsed() < until) continue;
         await nextTurn();
         until = parts.elapsed() + SLICE_MS;
@@ -105,10 +105,13 @@ function* recordsIn(given: unknown): Generator<Readonly<Record<string, unknown>>
 }
 const strings = (values: readonly unknown[]): string[] => values.filter((value) => typeof value === "string");
 
-const madeBy = (given: unknown): string[] => strings([...recordsIn(given)].map(({ id }) => id));
+/** What a call makes or ends. */
+const idsOf = (given: unknown): string[] =>
+  strings([isRecord(given) ? given.id : undefined, ...[...recordsIn(given)].map(({ id }) => id)]);
 
+/** That, and what has to be there by then. */
 function namedBy(given: unknown): string[] {
-  const named = [isRecord(given) ? given.id : undefined];
+  const named: unknown[] = idsOf(given);
   for (const { needs, parent } of recordsIn(given))
     named.push(parent, ...(typeof needs === "object" && needs !== null ? Object.values(needs) : []));
   return strings(named);

@@ -4,11 +4,11 @@
  * Each is answered as a wait for it alone would be: read when it has ended, or refused where it is not there or not the
  * caller's. Whoever waits for many asks again for those that are left, and asking costs by the number of them; so the
  * answer is held back a moment for others that end just after the first, the longer the more there are. Whoever waits
- * for few is answered at once.
+ * for few is answered at once. A wait counts by the number of its tasks: no token takes all the room there is.
  */
 import type { TaskId } from "../core/base/index.ts";
 import { hasEnded } from "../core/model/index.ts";
-import { asText, isScoped } from "../http/index.ts";
+import { asText, createSharedSlots, holderOf, isScoped, ServerRefusal } from "../http/index.ts";
 import { type BulkItem, WAIT_MS_DEFAULT } from "../protocol/index.ts";
 import { checkTask } from "./access/token-scope.ts";
 import { type BulkParts, refusalOf } from "./bulk.ts";
@@ -19,20 +19,33 @@ import { untilOver } from "./handlers/tasks.ts";
 const ANSWER_MAX = 1024 * 1024;
 /** Of the tasks that are waited for; in whole milliseconds, since no timer takes less. */
 const HELD_BACK_MS_EACH = 0.01;
+/** Tasks that are waited for so, counted for each who waits: all of them may be left in the turn in which one ends. */
+const WAITED_MAX = 200_000;
 type Parts = Pick<BulkParts, "problemOf" | "onBug">;
-type WaitAnyParts = Parts & { readonly rest: (ms: number) => Promise<unknown> };
+type WaitAnyParts = Parts & { readonly rest: (ms: number) => Promise<unknown>; readonly waitedMax?: number };
 
 export function waitAnyHandler(deps: Deps, parts: WaitAnyParts): Handlers<"waitAny"> {
   const { drover } = deps;
+  const waited = createSharedSlots(parts.waitedMax ?? WAITED_MAX);
   const isOver = (id: string): boolean => {
     const task = drover.state.tasks.get(id as TaskId);
     return task === undefined || hasEnded(task);
   };
+  async function firstOf(own: readonly string[], timeoutMs: number, exchange: Exchange): Promise<string | null> {
+    const giveBack = waited.take(holderOf(exchange.caller, exchange.request), { slots: own.length });
+    if (giveBack === null)
+      throw new ServerRefusal("overloaded", `${waited.count()} tasks are waited for already; try again later`);
+    try {
+      return await untilOver(deps, exchange, timeoutMs, (signal) => drover.firstEnded(own, { signal }));
+    } finally {
+      giveBack();
+    }
+  }
   return {
     async waitAny({ body: { ids: given, timeoutMs = WAIT_MS_DEFAULT } }, exchange) {
       const { own, refused } = await sorted(deps, parts, [...new Set(given)], exchange);
       if (refused.size === 0 && timeoutMs > 0 && !own.some(isOver)) {
-        const first = await untilOver(deps, exchange, timeoutMs, (signal) => drover.firstEnded(own, { signal }));
+        const first = await firstOf(own, timeoutMs, exchange);
         const heldBackMs = Math.floor(own.length * HELD_BACK_MS_EACH);
         if (first !== null && heldBackMs > 0) await parts.rest(heldBackMs);
       }

@@ -3,13 +3,13 @@
  *
  * A snapshot is made every `log.snapshotEvery` events, and of a large state later, after three events for each of its
  * lines: so all snapshots together cost a constant part of what the events cost, and a restart replays at most three
- * events for each line it loads. Up to a size the engine writes what it holds: in one step of some milliseconds it
- * notes what can change (core/snapshot/captured.ts), and the rest is written a little at a time. It is stored once the
- * events it rests on are. A larger state, or one with many ties, would hold up the engine for too long, so of that one
- * a thread does what a restart would do: it reads the last snapshot and the events behind it from the log and writes
- * the state it arrives at, and the engine's own thread only copies the finished file into its place. That costs as much
- * as it cost to apply those events, so it is put off for a while: what is much under a load may be little behind it. A
- * log that is only in memory is read in this thread.
+ * events for each line it loads. Up to a size the engine writes what it holds: in one step of at most some fifty
+ * milliseconds it notes what can change (core/snapshot/captured.ts), and the rest is written a little at a time. It is
+ * stored once the events it rests on are. A larger state, or one with many ties, would hold up the engine for too long,
+ * so of that one a thread does what a restart would do: it reads the last snapshot and the events behind it from the
+ * log and writes the state it arrives at, and the engine's own thread only copies the finished file into its place.
+ * That costs as much as it cost to apply those events, so it is put off for a while: what is much under a load may be
+ * little behind it. A log that is only in memory is read in this thread.
  *
  * What is older than `log.retain` is then pruned, except payloads that live tasks still need.
  * One that fails is tried again after as many events more, not at the next commit: it would fail again.
@@ -31,7 +31,7 @@ import type { Writer } from "../writer/writer.ts";
 export const fileInProgress = (at: number): string => `snapshot-in-progress-${at}.tmp`;
 const IN_PROGRESS = /^snapshot-in-progress-\d+\.tmp$/;
 
-/** What the engine writes at once, and what it only notes, at most: about ten milliseconds' worth of each. */
+/** What the engine writes at once, and what it only notes, at most: some ten milliseconds' worth, and some forty. */
 const CHANGING_MAX = 10_000;
 const NOTED_MAX = 250_000;
 /** Events that are waited for, for each line that a snapshot will have, where it is no small one. */
@@ -231,15 +231,21 @@ async function prunableSeq(log: Log, oldest: number): Promise<Seq> {
 /** The events whose payloads are still needed: of tasks that are readable, or that a webhook is to get. */
 export function neededPayloads(state: State, before: number): Seq[] {
   if (before === 0) return [];
-  // A task that is readable and whose callback is due names the same events twice.
-  const needed = new Set<Seq>();
-  const need = (...seqs: readonly (number | null)[]): void => {
-    for (const at of seqs) if (at !== null && at <= before) needed.add(seq(at));
+  const needed: Seq[] = [];
+  const need = (at: number | null | undefined): void => {
+    if (at != null && at <= before) needed.push(seq(at));
   };
   state.tasks.each(({ seq: at, end, extra }) => {
-    need(at, end?.resultSeq ?? null, extra?.wait?.answer?.seq ?? null);
+    need(at);
+    if (end !== null) need(end.resultSeq);
+    if (extra !== null) need(extra.wait?.answer?.seq);
   });
-  for (const { ended } of state.callbacks.due.values()) if (ended !== null) need(ended.seq, ended.end.resultSeq);
+  for (const { ended } of state.callbacks.due.values()) {
+    // One that is readable was met already.
+    if (ended === null || state.tasks.get(ended.id)?.seq === ended.seq) continue;
+    need(ended.seq);
+    need(ended.end.resultSeq);
+  }
   for (const plan of state.plans.values()) need(plan.seq);
-  return [...needed];
+  return needed;
 }

@@ -61,7 +61,7 @@ test("too many waiters are refused, and there is room again when one gives up", 
   const controller = new AbortController();
   const hasty = watch.wait("t", controller.signal);
   void watch.wait("u", undefined);
-  assert.throws(() => watch.wait("v", undefined), { name: "DroverError", code: "limit", message: /^2 callers wait/ });
+  assert.throws(() => watch.wait("v", undefined), { name: "DroverError", code: "overloaded", message: /^2 callers wait/ });
   controller.abort(new Error("enough"));
   await assert.rejects(hasty, { message: "enough" });
   void watch.wait("v", undefined);
@@ -95,7 +95,7 @@ test("who waits for many takes the room of many, and gives all of it back", asyn
   const controller = new AbortController();
   const { signal } = controller;
   const gone = assert.rejects(watch.first(["a", "b"], signal), { message: "enough" });
-  assert.throws(() => watch.first(["b", "c"], undefined), { code: "limit" });
+  assert.throws(() => watch.first(["b", "c"], undefined), { code: "overloaded" });
   controller.abort(new Error("enough"));
   await gone;
   assert.ok(watch.isIdle());

@@ -49,7 +49,8 @@ export function createEndWatch(max: number = WAITERS_MAX): EndWatch {
   function checkRoom(more: number, signal: AbortSignal | undefined): void {
     signal?.throwIfAborted();
     if (stopped !== null) throw stopped;
-    if (count + more > max) throw new DroverError("limit", `${max} callers wait for tasks already; end some first`);
+    if (count + more > max)
+      throw new DroverError("overloaded", `${max} callers wait for tasks already; try again later`);
   }
 
   function join(task: string): Waiting {

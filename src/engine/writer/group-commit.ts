@@ -51,7 +51,7 @@ type GroupCommit = {
   stop(error: DroverError): void;
 };
 
-/** A batch that gathers: its awaited events, its bytes, the number and the time of its last event, and who waits for it. */
+/** A batch that gathers: its awaited events, its bytes, number and time of its last event, and who waits for it. */
 type Batch = {
   readonly awaited: Applied[];
   readonly bytes: Gathering;
