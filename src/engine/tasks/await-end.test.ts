@@ -61,7 +61,8 @@ test("too many waiters are refused, and there is room again when one gives up", 
   const controller = new AbortController();
   const hasty = watch.wait("t", controller.signal);
   void watch.wait("u", undefined);
-  assert.throws(() => watch.wait("v", undefined), { name: "DroverError", code: "overloaded", message: /^2 callers wait/ });
+  const full = { name: "DroverError", code: "overloaded", message: /^2 callers wait/ };
+  assert.throws(() => watch.wait("v", undefined), full);
   controller.abort(new Error("enough"));
   await assert.rejects(hasty, { message: "enough" });
   void watch.wait("v", undefined);
