@@ -6,8 +6,8 @@
  */
 import { spawnSync } from "node:child_process";
 
-const INSTALL_MS = 120_000;
-const INSTALL = ["install", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=100"];
+const INSTALL_MS = 300_000;
+const INSTALL = ["install", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=280"];
 
 /** False if the program can be run; else why not, as a test's `skip` takes it. */
 export function isMissing(program: string, debianPackage: string, asksVersion = "--version"): string | false {
