@@ -11,8 +11,8 @@ import { createWorkerPermits, type Holder, type PermitCalls } from "./permits.ts
 const broken = (): ClientError => new ClientError("network", "the connection broke", { retryable: true });
 const limited = (retryAfterMs: number): Error => Object.assign(new Error("slow down"), { status: 429, retryAfterMs });
 
-async function kit() {
-  const config = { gates: { default: { maxConcurrent: 1 } }, workers: { lease: "10h" } };
+async function kit(more: { readonly permitTtl?: string } = {}) {
+  const config = { gates: { default: { maxConcurrent: 1, ...more } }, workers: { lease: "10h" } };
   let isAtRest = async (): Promise<boolean> => true;
   const clock = createHandClock({ at: 1_767_225_600_000, isAtRest: () => isAtRest() });
   const { settle } = clock;
@@ -207,8 +207,83 @@ test("a server that is away does not keep the answer of a call from its handler"
   first.end();
   await clock.advance(2000);
   assert.equal(await called, "answer");
-  await permits.flush();
-  assert.match(warnings[0] ?? "", /permit call-1 was not settled/);
+  assert.deepEqual(warnings, []);
+});
+
+test("what was settled and dropped while the server was away is brought when it is back", async () => {
+  const { permits, holder, settle, clock, wire, warnings, held, queued } = await kit();
+  const [first, own] = [openCall(), new AbortController()];
+  const called = permits.withPermit("llm", first.call, undefined, holder);
+  await settle();
+  const waiting = assert.rejects(
+    permits.withPermit("llm", () => 1, { signal: own.signal }, holder),
+    /never mind/,
+  );
+  await settle();
+  wire.isUp = false;
+  first.end();
+  own.abort(new Error("never mind"));
+  await clock.advance(50_000);
+  await Promise.all([called, waiting]);
+  assert.deepEqual([held(), queued()], [1, 1]);
+  wire.isUp = true;
+  await clock.advance(10_000);
+  assert.deepEqual([held(), queued(), warnings], [0, 0, []]);
+});
+
+test("a settlement is kept as long as its permit is good, by the server's word, and then given up", async () => {
+  const { permits, holder, settle, clock, wire, warnings, asked } = await kit({ permitTtl: "1h" });
+  const first = openCall();
+  const called = permits.withPermit("llm", first.call, undefined, holder);
+  await settle();
+  wire.isUp = false;
+  first.end();
+  await clock.advance(3_590_000);
+  assert.equal(await called, "answer");
+  assert.deepEqual(warnings, []);
+  await clock.advance(20_000);
+  assert.match(warnings.join(), /^permit call-1 was not settled: the connection broke$/);
+  const tries = asked.length;
+  assert.ok(tries < 400, `${tries} calls in an hour: one every 10 s`);
+  await clock.advance(60_000);
+  assert.equal(asked.length, tries);
+});
+
+test("a worker that goes waits a little for its settlements, and keeps none", async () => {
+  const { permits, holder, settle, clock, wire, warnings, asked } = await kit();
+  const first = openCall();
+  const called = permits.withPermit("llm", first.call, undefined, holder);
+  await settle();
+  wire.isUp = false;
+  first.end();
+  await clock.advance(2000);
+  await called;
+  const flushed = permits.flush(2000);
+  await clock.advance(2000);
+  await flushed;
+  await settle();
+  assert.match(warnings.join(), /^permit call-1 was not settled: the connection broke$/);
+  const tries = asked.length;
+  await clock.advance(60_000);
+  assert.equal(asked.length, tries);
+});
+
+test("a 429 that the gate hears of late shuts it no longer than the provider asked for", async () => {
+  const { permits, holder, settle, clock, wire, blockedUntil } = await kit();
+  const blocked = clock.now() + 60_000;
+  const own = new AbortController();
+  const call = (): never => {
+    wire.isUp = false;
+    throw limited(60_000);
+  };
+  const called = assert.rejects(permits.withPermit("llm", call, { signal: own.signal }, holder), /never mind/);
+  await settle();
+  await clock.advance(20_000);
+  wire.isUp = true;
+  await clock.advance(10_000);
+  assert.equal(await blockedUntil(), blocked);
+  own.abort(new Error("never mind"));
+  await called;
 });
 
 test("what the server refuses is thrown to the handler; a wrong call is refused by name", async () => {

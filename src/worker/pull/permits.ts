@@ -5,7 +5,8 @@
  * connection that breaks and a server that comes back cost it nothing. The permit goes back on every path. A
  * provider's 429 or 529 is told to the gate first, then the call queues again, a bounded number of times. A call that
  * is given up while it waits takes its ticket along. A server that is away does not keep a handler from what it has
- * got: settling goes on behind it, and a permit that is never settled comes back by itself.
+ * got: the settlement is kept behind it, and brought when the server is back. It is given up when the permit has come
+ * back by itself: its time is over.
  */
 
 import { type Client, ClientError } from "../../client/index.ts";
@@ -18,8 +19,12 @@ const TRIES_MAX = 10;
 const WAIT_MS = 20_000;
 /** A server that says "queued" sooner than asked is not asked in a tight loop. */
 const PACE_MS = 250;
-const SETTLE = { retries: 8, timeoutMs: 5000 };
+const SETTLE_TRY = { retries: 0, timeoutMs: 5000 };
 const SETTLE_WAIT_MS = 2000;
+/** A settlement is kept so long at least: dates of two machines may differ, and of a ticket no time is known. */
+const KEPT_MS_MIN = 600_000;
+/** Beyond these a settlement has one try. */
+const KEPT_MAX = 10_000;
 
 /** The attempt on whose reservation a call draws. */
 export type Holder = { readonly taskId: string; readonly attempt: number; readonly signal: AbortSignal };
@@ -30,8 +35,8 @@ export type WorkerPermits = {
     options: PermitOptions | undefined,
     holder: Holder,
   ): Promise<Value>;
-  /** Resolves when everything is settled, as far as it can be. */
-  flush(): Promise<void>;
+  /** The worker goes: resolves when everything is settled, or after this time. What is left then is not kept. */
+  flush(ms: number): Promise<void>;
 };
 
 export type PermitCalls = Pick<Client, "askPermit" | "settlePermit" | "dropPermit">;
@@ -48,6 +53,7 @@ export function createWorkerPermits(deps: {
 }): WorkerPermits {
   const { client, clock } = deps;
   const settling = new Set<Promise<void>>();
+  const going = new AbortController();
 
   const withPermit: WorkerPermits["withPermit"] = async (gate, call, given, holder) => {
     const { signal: own, ...options } = checked(call, given);
@@ -58,7 +64,7 @@ export function createWorkerPermits(deps: {
     let before: { readonly again?: string } = {};
     for (let tries = 1; ; tries++) {
       const id = deps.newId();
-      await acquire({ ...options, ...before, gate, id, taskId, attempt, session }, signal);
+      const until = await acquire({ ...options, ...before, gate, id, taskId, attempt, session }, signal);
       before = { again: id };
       let used: Usage | null = null;
       const usage = (more: Usage): void => {
@@ -67,40 +73,42 @@ export function createWorkerPermits(deps: {
       };
       try {
         const value = await call({ id, usage });
-        await settle(id, { session, ok: true, ...present({ usage: used }) });
+        await settle(id, { session, ok: true, ...present({ usage: used }) }, until);
         return value;
       } catch (error) {
         const retryAfterMs = rateLimitOf(error, Date.now());
         const rateLimited = retryAfterMs === null ? null : { retryAfterMs };
-        await settle(id, { session, ok: false, ...present({ usage: used, rateLimited }) });
+        await settle(id, { session, ok: false, ...present({ usage: used, rateLimited }) }, until);
         if (retryAfterMs === null || tries >= TRIES_MAX) throw error;
       }
     }
   };
 
-  /** Resolves when the permit is granted. A caller that gives up leaves no ticket behind. */
+  /** Resolves when the permit is granted: for how long. A caller that gives up leaves no ticket behind. */
   async function acquire(
     body: PermitBody & { readonly id: string; readonly session: string },
     signal: AbortSignal,
-  ): Promise<void> {
+  ): Promise<number> {
     signal.throwIfAborted();
+    let until: number | null = null;
     try {
-      await untilGranted(body, signal);
+      until = await untilGranted(body, signal);
       signal.throwIfAborted();
+      return until;
     } catch (error) {
       const { id, session } = body;
-      if (signal.aborted)
-        inBackground(client.dropPermit(id, { ...SETTLE, session }), `permit ${id} was not given back`);
+      const drop = (): Promise<unknown> => client.dropPermit(id, { ...SETTLE_TRY, session });
+      if (signal.aborted) void bring(drop, until ?? keptUntil(undefined), `permit ${id} was not given back`);
       throw error;
     }
   }
 
-  async function untilGranted(body: PermitBody, signal: AbortSignal): Promise<void> {
+  async function untilGranted(body: PermitBody, signal: AbortSignal): Promise<number> {
     for (let failures = 0; ; ) {
       const askedAt = clock.elapsed();
       try {
-        const { status } = await client.askPermit({ ...body, waitMs: WAIT_MS }, { signal, retries: 0 });
-        if (status === "granted") return;
+        const { status, expiresAt } = await client.askPermit({ ...body, waitMs: WAIT_MS }, { signal, retries: 0 });
+        if (status === "granted") return keptUntil(expiresAt);
         failures = 0;
         if (clock.elapsed() - askedAt < PACE_MS) await rest(PACE_MS, signal);
       } catch (error) {
@@ -123,34 +131,61 @@ export function createWorkerPermits(deps: {
     });
   }
 
-  /** Waits for it, but not for a server that is away. */
-  async function settle(id: string, body: SettleBody): Promise<void> {
-    const settled = inBackground(client.settlePermit(id, body, SETTLE), `permit ${id} was not settled`);
-    await atMost(clock, SETTLE_WAIT_MS, settled);
+  /** In elapsed time: when a permit has come back by itself. */
+  function keptUntil(expiresAt: string | undefined): number {
+    const goodForMs = expiresAt === undefined ? 0 : Date.parse(expiresAt) - clock.now();
+    return clock.elapsed() + Math.max(KEPT_MS_MIN, goodForMs);
   }
 
-  function inBackground(call: Promise<unknown>, otherwise: string): Promise<void> {
-    const done = call.then(
-      () => {},
-      (error: unknown) => {
-        // One that is gone already has come back by itself.
-        if ((error as { code?: unknown }).code !== "not_found") deps.warn(`${otherwise}: ${(error as Error).message}`);
-      },
+  /** Waits for it, but not for a server that is away. */
+  async function settle(id: string, body: SettleBody, until: number): Promise<void> {
+    const at = clock.elapsed();
+    const say = (): Promise<unknown> => client.settlePermit(id, aged(body, clock.elapsed() - at), SETTLE_TRY);
+    await atMost(clock, SETTLE_WAIT_MS, bring(say, until, `permit ${id} was not settled`));
+  }
+
+  /** Never fails: what a server did not take in time is warned of. */
+  function bring(say: () => Promise<unknown>, until: number, otherwise: string): Promise<void> {
+    const brought = untilHeard(say, settling.size < KEPT_MAX ? until : clock.elapsed()).catch((error: Error) =>
+      deps.warn(`${otherwise}: ${error.message}`),
     );
-    settling.add(done);
-    return done.finally(() => settling.delete(done));
+    settling.add(brought);
+    return brought.finally(() => settling.delete(brought));
+  }
+
+  async function untilHeard(say: () => Promise<unknown>, until: number): Promise<void> {
+    for (let failures = 1; ; failures++) {
+      try {
+        await say();
+        return;
+      } catch (error) {
+        // One that is gone already has come back by itself.
+        if ((error as { code?: unknown }).code === "not_found") return;
+        const isAway = isPassing(error) || (error as { retryable?: unknown }).retryable === true;
+        if (!isAway || clock.elapsed() >= until || going.signal.aborted) throw error;
+        await rest(restMs(failures, deps.chance()), going.signal).catch(() => Promise.reject(error));
+      }
+    }
   }
 
   return {
     withPermit,
-    async flush() {
-      await Promise.all(settling);
+    async flush(ms) {
+      await atMost(clock, ms, Promise.all(settling));
+      going.abort();
     },
   };
 }
 
+/** What a provider asked for counts from when it did, however late the gate hears of it. 0 asks for nothing. */
+function aged({ rateLimited, ...body }: SettleBody, ageMs: number): SettleBody {
+  if (rateLimited === undefined) return body;
+  const { retryAfterMs: asked } = rateLimited;
+  return { ...body, rateLimited: { retryAfterMs: Math.max(Math.min(1, asked), asked - ageMs) } };
+}
+
 /** Waits for what never fails, but no longer than so. */
-export async function atMost(clock: Pick<Clock, "elapsed" | "ringAt">, ms: number, work: Promise<void>): Promise<void> {
+async function atMost(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
   const late = Promise.withResolvers<void>();
   const cancel = ringAfter(clock, ms, late.resolve);
   await Promise.race([work, late.promise]);
@@ -159,7 +194,7 @@ export async function atMost(clock: Pick<Clock, "elapsed" | "ringAt">, ms: numbe
 
 /** No server answered, or not now: the ticket keeps its position meanwhile. */
 const isPassing = (error: unknown): boolean =>
-  error instanceof ClientError && (error.status === 0 || error.status >= 500) && error.code !== "bad_request";
+  error instanceof ClientError && (error.status === 0 ? error.retryable : error.status >= 500);
 
 function checked(call: unknown, options: PermitOptions = {}): PermitOptions {
   if (typeof call !== "function") throw permanentError("call must be a function that makes the call");

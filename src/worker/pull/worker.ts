@@ -20,7 +20,7 @@ import { createLogService } from "./logs.ts";
 import { createLeaseCell, type Outcome, type ToHandlers } from "./messages.ts";
 import { type PullWorkerOptions, type ReadOptions, readOptions } from "./options.ts";
 import { reportOfOutcome, reportOfValue } from "./outcome.ts";
-import { atMost, createWorkerPermits } from "./permits.ts";
+import { createWorkerPermits } from "./permits.ts";
 import { createProgressReports } from "./progress.ts";
 import { errorOf, wireOf } from "./wire.ts";
 
@@ -145,7 +145,7 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
         return warn(message.message);
       case "left":
         joined.reject(new Error("the worker was closed before it had joined"));
-        return end.resolve();
+        return void permits.flush(FLUSH_MS).then(end.resolve);
       case "failed":
         return void fail(errorOf(message.error));
       default:
@@ -158,6 +158,7 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
     handlers.stopAll("session-lost");
     joined.reject(error);
     await handlers.idle();
+    await permits.flush(FLUSH_MS);
     end.reject(error);
   }
 
@@ -165,7 +166,7 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
     link.post({ type: "closing" });
     handlers.stopAll("closing");
     await handlers.idle();
-    await atMost(clock, FLUSH_MS, permits.flush());
+    await permits.flush(FLUSH_MS);
     link.post({ type: "leave" });
     await end.promise.catch(() => {});
   }
