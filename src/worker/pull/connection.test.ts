@@ -166,6 +166,14 @@ test("while the server is away the rests double, up to ten seconds", async () =>
   }
   assert.deepEqual(rests, [100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
   assert.equal(toldOf("warning").length, 1, "it is said once");
+  await last("sync").answer(answer());
+  await advance(500);
+  await last("sync").answer(answer());
+  assert.deepEqual(
+    toldOf("warning").map(({ message }) => message),
+    ["refused: network; trying again until it answers", "the server answers now"],
+    "and that it is back, once",
+  );
 });
 
 test("with work at stake the rests stay short", async () => {
@@ -202,6 +210,7 @@ test("when no answer came for nearly a lease what runs is stopped, and the handl
   assert.ok(cell.read() <= now());
   await last("sync").answer(answer());
   assert.deepEqual(last("sync").body.running, []);
+  assert.equal(toldOf("warning").at(-1)?.message, "the server answers now");
 });
 
 for (const code of ["session_lost", "not_found"])

@@ -90,6 +90,8 @@ const begin = ({ join: { slots }, limit, logPlace, cell }: ConnectionDeps) => ({
   failures: 0,
   awaySince: NEVER,
   isAwayTold: false,
+  /** That it was away was told, and that it is back was not yet. */
+  isBackUntold: false,
   retryAt: AT_ONCE,
   dueAt: AT_ONCE,
   mildAt: NEVER,
@@ -291,7 +293,8 @@ function onRefused(state: State, n: number, error: unknown): void {
 }
 
 function onAnswer(state: State): void {
-  Object.assign(state, { failures: 0, awaySince: NEVER, isAwayTold: false, retryAt: AT_ONCE });
+  if (state.isBackUntold) warn(state, "the server answers now");
+  Object.assign(state, { failures: 0, awaySince: NEVER, isAwayTold: false, isBackUntold: false, retryAt: AT_ONCE });
 }
 
 function onAway(state: State, error: unknown): void {
@@ -301,7 +304,7 @@ function onAway(state: State, error: unknown): void {
   const longest = pull.isAtWork(state.session) ? state.session.leaseMs / 10 : undefined;
   state.retryAt = now + restMs(state.failures, state.chance(), longest);
   if (state.failures >= FAILURES_TOLD && !state.isAwayTold) {
-    state.isAwayTold = true;
+    state.isAwayTold = state.isBackUntold = true;
     warn(state, `${errorText(error)}; trying again until it answers`);
   }
   if (state.giveUpMs !== null && now - state.awaySince >= state.giveUpMs) stop(state, error);
@@ -310,6 +313,7 @@ function onAway(state: State, error: unknown): void {
 /** No other worker may begin what runs here while it runs: it is stopped before the server gives it away. */
 function expire(state: State): void {
   const stops = pull.expire(state.session);
+  state.isBackUntold = true;
   warn(
     state,
     `no answer from the server for a whole lease (${state.session.leaseMs} ms): ${stops.length} attempts are stopped`,
