@@ -27,6 +27,7 @@ import type { ClientFiles } from "./files.ts";
 import type { FollowOptions } from "./follow-events.ts";
 import { type ClientOptions, readOptions } from "./read-options.ts";
 import { DEFAULT_URL, readAddress } from "./server-address.ts";
+import { createTurns } from "./turns.ts";
 import type { Waited, Watch } from "./watch.ts";
 
 type Options = CallOptions;
@@ -202,7 +203,8 @@ export function createClient(given: ClientOptions = {}): Client {
   const { url = DEFAULT_URL, token, timeoutMs = TIMEOUT_MS, retries = RETRIES, rest = restFor } = options;
   const address = readAddress(url, token);
   const gather: Gather = gatherWith(() => wiring);
-  const wiring: Wiring = { address, fetch: options.fetch ?? usualFetch, timeoutMs, retries, rest, gather };
+  const turns = createTurns();
+  const wiring: Wiring = { address, fetch: options.fetch ?? usualFetch, timeoutMs, retries, rest, gather, turns };
   const { during, close } = untilClosed();
   const exchanged: Ask = (name, asked, more, afterLoss) => exchange(wiring, name, asked, more, afterLoss);
   const ask: Ask = (...given) => during(() => exchanged(...given));

@@ -24,6 +24,7 @@ import { readRetryAfter } from "../std/retry-after.ts";
 import { ClientError } from "./client-error.ts";
 import { bodyText } from "./request-body.ts";
 import { type Address, DEFAULT_URL, targetOf } from "./server-address.ts";
+import { idsIn, type Turns } from "./turns.ts";
 
 /** What any call may be given. */
 export type CallOptions = {
@@ -75,6 +76,7 @@ export type Wiring = {
   readonly rest: Rest;
   /** One try of a call that may travel with others. */
   readonly gather: Gather;
+  readonly turns: Turns;
 };
 /** A try of a call that may travel with others; `alone` is the same try by itself. */
 export type Gathered = {
@@ -115,7 +117,9 @@ export function exchange<Name extends CallName>(
   const alone = async (): Promise<unknown> => answerOf(call, await fetchOnce(wiring, call, told, options));
   const { signal } = options;
   const once = travels(name, told, options) ? () => wiring.gather({ name, asked: told, signal, alone }) : alone;
-  return retried(wiring, options, once as () => Promise<Answered<Name>>, afterLoss);
+  return wiring.turns(idsIn(name, params, body), signal, () =>
+    retried(wiring, options, once as () => Promise<Answered<Name>>, afterLoss),
+  );
 }
 
 const TRAVELS: ReadonlySet<CallName> = new Set(BULK_CALLS);
@@ -141,12 +145,21 @@ export async function retried<Value>(
       if (!(error instanceof ClientError)) throw error;
       const known = isLost ? afterLoss?.(error) : undefined;
       if (known !== undefined) return known;
-      const ms = restAfter(tries, error.retryAfterMs, Math.random());
+      const ms = restAfter(tries, error.retryAfterMs, chanceOf(error));
       if (!error.retryable || tries > retries || ms === null) throw error;
       isLost ||= error.status === 0;
       await restUnless(wiring.rest, ms, signal);
     }
   }
+}
+
+const chances = new WeakMap<ClientError, number>();
+
+/** Calls that one failure has met come back together, in their order and as one request. */
+function chanceOf(failure: ClientError): number {
+  const chance = chances.get(failure) ?? Math.random();
+  chances.set(failure, chance);
+  return chance;
 }
 
 async function restUnless(rest: Rest, ms: number, signal: AbortSignal | undefined): Promise<void> {

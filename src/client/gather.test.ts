@@ -119,15 +119,19 @@ test("back-pressure in the middle: what found no room rests as long as it is tol
   });
 });
 
-test("a bulk whose answer was lost is made again, each call under the same id", () =>
+test("a bulk whose answer was lost is made again after one rest, in its order and each call under the same id", () =>
   story([serves(), losesTheAnswer, serves()], async ({ client, heard, rests }) => {
     const answered = await Promise.all(Array.from({ length: 20 }, () => client.submit(task)));
     const [, lost, ...again] = heard;
     const ids = callsIn(lost as Heard).map(idIn);
     assert.equal(new Set(ids).size, 19);
-    assert.deepEqual(again.flatMap(callsIn).map(idIn).toSorted(), ids.toSorted());
+    assert.deepEqual(
+      again.map((one) => callsIn(one).map(idIn)),
+      [ids],
+    );
     assert.deepEqual(answered.slice(1), ids.map(submitted));
     assert.equal(rests.length, 19);
+    assert.equal(new Set(rests).size, 1);
   }));
 
 test("a cancel whose answer was lost in a bulk has worked, if the task is cancelled when it is asked again", () => {
@@ -159,6 +163,58 @@ for (const status of [404, 405])
       assert.equal(heard.length, 11);
     });
   });
+
+const late = [
+  { how: "the first of a client", isWarm: false, knowsBulk: true },
+  { how: "one whose answer is late", isWarm: true, knowsBulk: true },
+  { how: "one of a server that does not know bulk", isWarm: true, knowsBulk: false },
+];
+for (const { how, isWarm, knowsBulk } of late)
+  test(`a call waits for the answer of one that it names, and no other does: ${how}`, () => {
+    const held = Promise.withResolvers<() => void>();
+    const step: Step = (response, heard) => {
+      if (heard.url === "/bulk" && !knowsBulk) answers(404, { error: "nothing is there", code: "x" })(response, heard);
+      else if (callsIn(heard).some((call) => idIn(call) === "A")) held.resolve(() => serves()(response, heard));
+      else serves()(response, heard);
+    };
+    return story([step], async ({ client, heard }) => {
+      if (isWarm) await together(client, names(3));
+      const first = client.submit({ ...task, id: "A" });
+      const answerA = await held.promise;
+      const enough = new AbortController();
+      const made = [
+        first,
+        client.submit({ ...task, id: "B", needs: { first: "A" } }),
+        client.submitBatch({ agentId: "bob", tasks: [{ action: "x", id: "C", parent: "B" }, { action: "y" }] }),
+        client.cancel("A", { timeoutMs: 5000 }),
+      ];
+      const given = client.submit({ ...task, id: "D", needs: ["A"] }, { signal: enough.signal });
+      await client.submit({ ...task, id: "other" });
+      const sent = (): string => JSON.stringify(heard.map(({ url, body }) => [url, body]));
+      assert.doesNotMatch(sent(), /"B"|"C"|cancel/);
+      enough.abort(new Error("enough"));
+      await assert.rejects(given, /^Error: enough$/);
+      answerA();
+      await Promise.all(made);
+      assert.match(sent(), /"B".*"C"/);
+      assert.match(sent(), /cancel/);
+      assert.doesNotMatch(sent(), /"D"/);
+    });
+  });
+
+test("a task does not come before the one it needs, whichever of them rests for longer", async () => {
+  await using server = await startScript(serves(), losesTheAnswer, serves());
+  const resting: (() => void)[] = [];
+  const rest = (): Promise<void> => new Promise((resolve) => resting.push(resolve));
+  const client = createClient({ url: server.url, rest });
+  const made = together(client, ["first", "A", "other"]);
+  const last = client.submit({ ...task, id: "B", needs: ["A"] });
+  await until("they rest", () => resting.length >= 2);
+  for (const goOn of resting.toReversed()) goOn();
+  await Promise.all([made, last]);
+  const ids = server.heard.slice(2).flatMap(callsIn).map(idIn);
+  assert.ok(ids.indexOf("A") < ids.indexOf("B"), ids.join());
+});
 
 test("a bulk that is too large as a whole is asked for one by one, and the next are smaller", () => {
   const isLarge = ({ url, body }: Heard): boolean => url === "/bulk" && JSON.stringify(body).length > 150_000;

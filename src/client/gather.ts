@@ -4,8 +4,8 @@
  * A call that is made alone leaves at once, as the request it is. While a request is out, what comes gathers, and goes
  * as one `bulk` when the answer is there: in the order in which it was asked for, at most so many calls and characters,
  * and after a while even if there is no answer yet. Each call is answered or refused by itself; its rests and repeats
- * are its own (exchange.ts), and whoever gives it up gives up that one. A server that does not know `bulk` is asked one
- * by one from then on.
+ * are its own (exchange.ts), and whoever gives it up gives up that one. What must not overtake another comes here only
+ * when that has its answer (turns.ts). A server that does not know `bulk` is asked one by one from then on.
  */
 import type { BulkAnswer, BulkItem } from "../protocol/index.ts";
 import { type BulkName, ENDPOINTS } from "../protocol/wire/index.ts";
