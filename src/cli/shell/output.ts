@@ -14,6 +14,7 @@ export type Output = {
   readonly isJson: boolean;
   readonly paint: Paint;
   readonly width: number | null;
+  readonly height: number | null;
   readonly now: () => number;
   /** One line for people; nothing with --json. */
   readonly say: (line: string) => void;
@@ -31,11 +32,12 @@ export function createOutput(
   { json = false, color = true }: { readonly json?: boolean; readonly color?: boolean },
 ): Output {
   const paint = painter(terminal.hasColours && color && !json);
-  const { width } = terminal;
+  const { width, height } = terminal;
   return {
     isJson: json,
     paint,
     width,
+    height,
     now: terminal.now,
     say: (line) => (json ? undefined : terminal.out(`${line}\n`)),
     answer: (value, shown) => terminal.out(json ? `${JSON.stringify(value, null, 2)}\n` : shown()),

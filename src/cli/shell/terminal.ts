@@ -19,6 +19,8 @@ export type Terminal = {
   readonly err: (text: string) => void;
   /** Columns of the terminal that standard output is; null for a file or a pipe, where nothing is ever cut off. */
   readonly width: number | null;
+  /** Its lines; null where `width` is. */
+  readonly height: number | null;
   readonly hasColours: boolean;
   readonly errorsHaveColours: boolean;
   /** Whether a person reads standard error; else it is a log. */
@@ -47,6 +49,7 @@ export function processTerminal(): Terminal {
     out: (text) => void stdout.write(text),
     err: (text) => void stderr.write(text),
     width: stdout.isTTY ? stdout.columns : null,
+    height: stdout.isTTY ? stdout.rows : null,
     hasColours: wantsColours(stdout.isTTY === true, env),
     errorsHaveColours: wantsColours(stderr.isTTY === true, env),
     isErrorTerminal: stderr.isTTY === true,

@@ -1,7 +1,7 @@
 /**
  * Workers, projects, gates and schedules as tables.
  */
-import type { GateDetail, GateJson, ProjectView, ScheduleView, WorkerView } from "../../protocol/index.ts";
+import type { GateJson, ProjectView, ScheduleView, WorkerView } from "../../protocol/index.ts";
 import type { Output } from "../shell/output.ts";
 import { plain, type Tint } from "../shell/text.ts";
 import { tokensOf } from "./task-view.ts";
@@ -110,23 +110,14 @@ export function gateTint({ blockedUntil, held }: GateJson): Tint {
 export const isRateLimited = ({ blockedUntil, held }: Pick<GateJson, "held"> & { blockedUntil?: unknown }): boolean =>
   blockedUntil !== undefined || held === "requests" || held?.startsWith("tokens-") === true;
 
-export function gateState({ blockedUntil, held, heldUntil, slowStart, limit }: GateJson, now: number): string {
-  if (blockedUntil !== undefined) return `blocked, opens ${age(blockedUntil, now)}`;
-  if (held !== null) return heldUntil === undefined ? `held: ${held}` : `held: ${held}, until ${age(heldUntil, now)}`;
-  return slowStart === null ? "open" : `open, slow start at ${limit}`;
-}
+/** What was read a while ago may name an instant that is over by now: that says nothing. */
+const ahead = (word: string, instant: string | undefined, now: number): string =>
+  instant === undefined || Date.parse(instant) <= now ? "" : `${word} ${age(instant, now)}`;
 
-/** What a gate has done in all, as one line. */
-export function gateTotals({ stats }: GateDetail): string {
-  const { scheduled, completed, rateLimited, waitMs, serviceMs, peakQueued, peakRunning } = stats;
-  const mean = (sum: number, of: number, what: string): string[] =>
-    of === 0 ? [] : [`${span(Math.round(sum / of))} ${what}`];
-  const means = [...mean(waitMs, scheduled, "waited"), ...mean(serviceMs, completed, "out")].join(" and ");
-  return (
-    `\n${count(scheduled)} let out, ${count(completed)} came back, ${count(rateLimited)} rate limited; ` +
-    `${means === "" ? "" : `on average ${means}; `}` +
-    `at most ${count(peakQueued)} waiting and ${count(peakRunning)} out\n`
-  );
+export function gateState({ blockedUntil, held, heldUntil, slowStart, limit }: GateJson, now: number): string {
+  if (blockedUntil !== undefined) return `blocked${ahead(", opens", blockedUntil, now)}`;
+  if (held !== null) return `held: ${held}${ahead(", until", heldUntil, now)}`;
+  return slowStart === null ? "open" : `open, slow start at ${limit}`;
 }
 
 export const scheduleTable = (schedules: readonly ScheduleView[], output: Output): string => {

@@ -68,6 +68,50 @@ test("calls are shown where there are any, else tasks", () => {
   assert.equal(shown(part(0, 100), part(0, 0)), 100);
 });
 
+test("the numbers of tasks stand beside those of calls, and the other way round", () => {
+  const part = (inFlight: number, maxInFlight: number, queued: number): LinePart => ({
+    ...{ inFlight, maxInFlight, queued, completed: 0, avgWaitMs: 0, avgRunMs: 0, running: [], next: [] },
+  });
+  const heads = (tasks: LinePart, calls: LinePart): string[] => {
+    const line = { seq: 1, paused: false, waiting: 0, rateLimited: 0, isRateLimited: false, tasks, calls };
+    const lines = schedulerBox(lineBox(line), { width: 80, height: 23, paint, isFilled: true });
+    assert.equal(lines.length, 23);
+    return lines
+      .slice(
+        1,
+        lines.findIndex((text) => text.startsWith("├")),
+      )
+      .map((text) => text.slice(2, -2).trim());
+  };
+  assert.deepEqual(heads(part(60, 100, 1740), part(4, 4, 60)), [
+    "Running: 4/4  Queued: 60  Rate Limited: No",
+    "These are calls to providers.  Tasks: 60/100 running, 1,740 queued",
+  ]);
+  assert.deepEqual(heads(part(60, 100, 740), part(0, 4, 0)), [
+    "Running: 60/100  Queued: 740  Rate Limited: No",
+    "These are tasks.  Calls to providers: 0/4 running, 0 queued",
+  ]);
+  assert.equal(heads(part(1, 50, 2), part(0, 0, 0)).length, 1, "there is no gate");
+});
+
+test("a call is named by its task, unless its own name is one to read", () => {
+  const made = "permit_2d8a777a-6d0f-4c1e-9b7a-000000000001";
+  const of = (id: string, task?: string): LineEntry => ({
+    ...{ ...entry(id, 1000), project: "web", gate: "anthropic/default" },
+    ...(task === undefined ? {} : { task }),
+  });
+  const running = [of(made, "build-7"), of("review of build-7", "build-7"), of(made)];
+  const rows = drawn({ running, next: [], inFlight: 3, queued: 0 }, 140, 20).slice(3, 6);
+  assert.deepEqual(
+    rows.map((row) => row.slice(2, -2).trim().replaceAll(/ {2,}/g, " | ")),
+    [
+      "[NORM] build-7 | Running | 1.0s | web | anthropic/default",
+      "[NORM] review of build-7 | Running | 1.0s | build-7 | web | anthropic/default",
+      "[NORM] permit_2d8a777a-6d…9b7a-000000000001 | Running | 1.0s | web | anthropic/default",
+    ],
+  );
+});
+
 test("what does not fit ends in how many more there are, also of those that were not read", () => {
   const lines = drawn({ inFlight: 300, queued: 4000, isRateLimited: true }, 60, 16);
   assert.equal(lines.length, 16);

@@ -11,19 +11,24 @@
  *     │ Stats: 1,234 completed | 12 rate limited | avg wait 0.4s, avg run 2.3s
  *     └──────────────────────────────────────────────────────┘
  *
+ * A call is named by the task that makes it, unless its caller gave it a name that a person can read. Below the numbers
+ * stands what they are of, and the numbers of the other kind.
+ *
  * Of the two lists as much is shown as there is room for; each ends with how many more there are.
  */
 import type { GateDetail, LineEntry, LinePart, LineView, PriorityName } from "../../protocol/index.ts";
 import { clipMiddle, type Paint, padEnd, plain, type Tint, widthOf } from "../shell/text.ts";
 import { type BoxLine, boxOf, cell } from "./box.ts";
-import { isRateLimited } from "./fleet-view.ts";
-import { span } from "./time.ts";
+import { gateState, gateTint, isRateLimited, shownTokens } from "./fleet-view.ts";
+import { count, span } from "./time.ts";
 
 export type SchedulerBox = Pick<LinePart, "inFlight" | "maxInFlight" | "queued" | "completed"> &
   Pick<LinePart, "avgWaitMs" | "avgRunMs" | "running" | "next"> &
   Pick<LineView, "rateLimited" | "isRateLimited"> & {
     readonly title: string;
     readonly paused?: boolean;
+    /** What stands below its numbers. */
+    readonly notes?: readonly BoxLine[];
     /** Its lists are only what was looked for: of others it does not say how many there are. */
     readonly isFiltered?: boolean;
   };
@@ -41,19 +46,29 @@ type BoxSize = {
 
 /** Edges, head, foot and the lines across. */
 const AROUND = 6;
+/** On a terminal of so many lines: the last is for the prompt, and a box that shows no row says nothing. */
+export const boxHeight = (lines: number): number => Math.max(2 * AROUND, lines - 1);
+/** What a box needs besides its rows. */
+const around = ({ notes = [] }: SchedulerBox): number => AROUND + notes.length;
 const ID_MAX = 36;
 const ID_LEAST = 8;
 /** As wide as `waiting 12.3s` and a little more, so that numbers do not jump. */
 const TIME_WIDTH = 15;
 
-/** The calls of the gates where any are out or wait, else the tasks. */
-export const lineBox = (line: LineView): SchedulerBox => ({
-  title: "Scheduler",
-  rateLimited: line.rateLimited,
-  isRateLimited: line.isRateLimited,
-  paused: line.paused,
-  ...(hasCalls(line) ? line.calls : line.tasks),
-});
+/** The calls of the gates where any are out or wait, else the tasks; and how many there are of the other. */
+export function lineBox(line: LineView): SchedulerBox {
+  const { rateLimited, isRateLimited, paused, calls, tasks } = line;
+  const hasGates = calls.maxInFlight > 0;
+  const shown = hasCalls(line)
+    ? { ...calls, notes: [noteOf("calls to providers", "Tasks", tasks)] }
+    : { ...tasks, ...(hasGates ? { notes: [noteOf("tasks", "Calls to providers", calls)] } : {}) };
+  return { title: "Scheduler", rateLimited, isRateLimited, paused, ...shown };
+}
+
+function noteOf(these: string, others: string, { inFlight, maxInFlight, queued }: LinePart): BoxLine {
+  const counts = `${grouped(inFlight)}/${grouped(maxInFlight)} running, ${grouped(queued)} queued`;
+  return [[`These are ${these}.  `, "dim"], `${others}: ${counts}`];
+}
 
 /** Where neither calls nor tasks are under way, what was done last of either is all the same: calls. */
 export function hasCalls({ calls, tasks }: LineView): boolean {
@@ -62,13 +77,15 @@ export function hasCalls({ calls, tasks }: LineView): boolean {
 }
 
 /** How many lines a box would have that shows all there is. */
-export function wholeHeight({ inFlight, queued, running, next }: SchedulerBox): number {
+export function wholeHeight(box: SchedulerBox): number {
+  const { inFlight, queued, running, next } = box;
   const rows = Math.max(inFlight, running.length) + Math.max(queued, next.length);
-  return AROUND + Math.max(1, rows + (inFlight > 0 && queued > 0 ? 1 : 0));
+  return around(box) + Math.max(1, rows + (inFlight > 0 && queued > 0 ? 1 : 0));
 }
 
-/** One gate, drawn as the scheduler is. */
-export function gateBox({ id, running, queued, maxConcurrent, stats, calls, ...gate }: GateDetail): SchedulerBox {
+/** One gate, drawn as the scheduler is, with what holds it and what it has used. */
+export function gateBox(gate: GateDetail, now: number): SchedulerBox {
+  const { id, running, queued, maxConcurrent, stats, calls } = gate;
   const of = (state: "running" | "queued"): LineEntry[] =>
     calls
       .filter((call) => call.state === state)
@@ -86,15 +103,28 @@ export function gateBox({ id, running, queued, maxConcurrent, stats, calls, ...g
     avgRunMs: mean(stats.serviceMs, stats.completed),
     running: of("running"),
     next: of("queued"),
+    notes: gateNotes(gate, now),
   };
+}
+
+function gateNotes(gate: GateDetail, now: number): BoxLine[] {
+  const { requests, requestsUsed, windowMs, throttles, stats } = gate;
+  const tokens = shownTokens(gate);
+  const used = `Requests: ${count(requestsUsed)} of ${count(requests)} in ${span(windowMs)}`;
+  const strikes = throttles === 0 ? "" : `  Throttles: ${count(throttles)}`;
+  const most = `  At most: ${count(stats.peakRunning)} running, ${count(stats.peakQueued)} queued`;
+  return [
+    ["State: ", [gateState(gate, now), gateTint(gate)], `${strikes}${most}`],
+    [tokens === "" ? used : `${used}  Tokens: ${tokens}`],
+  ];
 }
 
 export function schedulerBox(box: SchedulerBox, size: BoxSize): string[] {
   const { width, height, paint, isFilled = false } = size;
-  const room = Math.max(0, height - AROUND);
+  const room = Math.max(0, height - around(box));
   const rows = rowsOf(box, room, size);
   const filled = isFilled ? [...rows, ...Array.from({ length: Math.max(0, room - rows.length) }, () => [])] : rows;
-  return boxOf(box.title, [[headOf(box)], filled, [statsOf(box)]], { width, paint });
+  return boxOf(box.title, [[headOf(box), ...(box.notes ?? [])], filled, [statsOf(box)]], { width, paint });
 }
 
 function headOf({ inFlight, maxInFlight, queued, isRateLimited, paused }: SchedulerBox): BoxLine {
@@ -112,7 +142,7 @@ function statsOf({ completed, rateLimited, avgWaitMs, avgRunMs }: SchedulerBox):
 
 /** Which entries stand in the box, the running ones first. */
 export function shownEntries(box: SchedulerBox, height: number): Shown {
-  const room = Math.max(0, height - AROUND);
+  const room = Math.max(0, height - around(box));
   const isFiltered = box.isFiltered === true;
   const queued = Math.max(isFiltered ? 0 : box.queued, box.next.length);
   const running = Math.max(isFiltered ? 0 : box.inFlight, box.running.length);
@@ -137,12 +167,12 @@ function partOf(entries: readonly LineEntry[], count: number, room: number): Par
 }
 
 function rowsOf(box: SchedulerBox, room: number, { width, marked }: BoxSize): BoxLine[] {
-  const { running, queued } = shownEntries(box, room + AROUND);
+  const { running, queued } = shownEntries(box, room + around(box));
   const inner = width - 4;
   const all = [...running.entries, ...queued.entries];
   const ids = Math.min(
     Math.max(ID_LEAST, inner - 7 - 2 - 10 - TIME_WIDTH),
-    all.reduce((widest, { id }) => Math.max(widest, Math.min(ID_MAX, widthOf(plain(id)))), ID_LEAST),
+    all.reduce((widest, entry) => Math.max(widest, Math.min(ID_MAX, widthOf(plain(nameOf(entry))))), ID_LEAST),
   );
   const row = (entry: LineEntry, isRunning: boolean): BoxLine =>
     rowOf(entry, { isRunning, ids, marked: marked ?? null });
@@ -161,18 +191,25 @@ const CLASSES: Readonly<Record<PriorityName, readonly [word: string, tint: Tint 
   low: ["[LOW] ", "dim"],
 };
 
+/** The id of a call is often one that a program made up: nobody knows the call by it, but by its task. */
+const MADE_UP = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}|[0-9a-f]{16}/i;
+const nameOf = ({ id, task }: LineEntry): string => (task !== undefined && MADE_UP.test(id) ? task : id);
+
 function rowOf(
-  { id, class: rank, ms, project, agentId, worker, gate, task }: LineEntry,
+  entry: LineEntry,
   { isRunning, ids, marked }: { readonly isRunning: boolean; readonly ids: number; readonly marked: string | null },
 ): BoxLine {
+  const { id, class: rank, ms, project, agentId, worker, gate, task } = entry;
+  const name = nameOf(entry);
   const isMarked = id === marked;
   const time = isRunning ? seconds(ms) : `waiting ${seconds(ms)}`;
   // Who it is of stands behind, as far as there is room.
-  const whose = [gate ?? agentId, project === "default" ? undefined : project, task, worker && `on ${worker}`];
+  const ofCall = [name === task ? undefined : task, named(project), gate];
+  const whose = task === undefined && gate === undefined ? [agentId, named(project), worker && `on ${worker}`] : ofCall;
   return [
     CLASSES[rank],
     isMarked ? ["▸", "bold"] : " ",
-    [padEnd(clipMiddle(plain(id), ids), ids), isMarked ? "bold" : null],
+    [padEnd(clipMiddle(plain(name), ids), ids), isMarked ? "bold" : null],
     "  ",
     isRunning ? ["Running   ", "cyan"] : "Queued    ",
     cell(time, TIME_WIDTH),
@@ -180,6 +217,8 @@ function rowOf(
     [whose.filter((part) => part !== undefined && part !== "").join("  "), "dim"],
   ];
 }
+
+const named = (project: string): string | undefined => (project === "default" ? undefined : project);
 
 /** `2.3s`, `0.2s`, `3m 20s`. */
 export function seconds(ms: number): string {

@@ -44,10 +44,14 @@ function pictureWith(name = "", calls = false): Picture {
   const next = Array.from({ length: 30 }, (_, at) =>
     entry(`test-${at}${name}`, 400 * (at + 1), { class: at > 20 ? "low" : "normal", project: "docs" }),
   );
-  const call = (of: LineEntry): LineEntry => ({ ...of, id: `call-${of.id}`, gate: "anthropic/default", task: of.id });
+  // As the server answers: of calls it knows no agent, type and worker.
+  const call = ({ id, ms, class: rank, project }: LineEntry): LineEntry => ({
+    ...{ id: `call-${id}`, ms, class: rank, project, gate: "anthropic/default", task: id },
+  });
+  const madeUp = (of: LineEntry): LineEntry => ({ ...of, id: `permit_2d8a777a-6d0f-4c1e-9b7a-${of.id}` });
   const totals = { maxInFlight: 12, completed: 1234, avgWaitMs: 1250, avgRunMs: 4100 };
   const tasks = { ...totals, inFlight: 12, queued: 480, running, next };
-  const some = { running: running.slice(0, 4).map(call), next: next.slice(0, 3).map(call) };
+  const some = { running: running.slice(0, 4).map(call), next: next.slice(0, 3).map(call).map(madeUp) };
   return {
     at: NOW - 500,
     line: {

@@ -112,7 +112,7 @@ function boxesIn(parts: Seen, height: number): readonly Placed[] {
   const { line } = parts.picture;
   const box = shownBox(lineBox(line), parts);
   if (parts.size.columns < WIDE || height < HIGH || !hasCalls(line)) return [{ box, height }];
-  const tasks = shownBox({ ...lineBox(line), ...line.tasks, title: "Tasks" }, parts);
+  const tasks = shownBox({ ...lineBox(line), ...line.tasks, title: "Tasks", notes: [] }, parts);
   const upper = Math.min(wholeHeight(box), Math.max(Math.floor(height / 2), height - wholeHeight(tasks)));
   return [
     { box, height: upper },

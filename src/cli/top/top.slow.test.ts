@@ -140,8 +140,13 @@ describe("drover top", { concurrency: false }, () => {
     const narrow = testTerminal({ width: 60, screen: testScreen(60, 24), env: { DROVER_URL: server.url } });
     assert.equal((await server.drover(["top", "--once"], { terminal: narrow })).code, 0);
     assert.match(narrow.shown(), /^┌─ Scheduler ─{46}┐\n/);
+    for (const id of Array.from({ length: 30 }, (_, at) => `more-${at}`))
+      await server.drover(["submit", "build", "--id", id]);
+    const low = testTerminal({ width: 80, height: 24, screen: testScreen(80, 24), env: { DROVER_URL: server.url } });
+    assert.equal((await server.drover(["top", "--once"], { terminal: low })).code, 0);
+    assert.equal(low.shown().split("\n").length, 24, "with the line of the prompt");
     const { tasks, isRateLimited } = JSON.parse((await server.drover(["top", "--json"])).out) as LineView;
-    assert.deepEqual([tasks.queued, tasks.next.length, isRateLimited], [3, 3, false]);
+    assert.deepEqual([tasks.queued, tasks.next.length, isRateLimited], [33, 24, false]);
   });
 
   test("without a server it ends with 3, before there is a screen", async () => {

@@ -7,7 +7,7 @@ import { clientFor } from "../shell/connection.ts";
 import { EXIT } from "../shell/problem.ts";
 import { interruptible } from "../shell/terminal.ts";
 import type { Call, VerbBody } from "../shell/verb.ts";
-import { lineBox, schedulerBox } from "../show/scheduler-box.ts";
+import { boxHeight, lineBox, schedulerBox } from "../show/scheduler-box.ts";
 import { lookOnce } from "./look.ts";
 
 type Flags = { readonly once?: boolean };
@@ -40,9 +40,11 @@ export const topVerb: VerbBody<Flags> = {
 };
 
 async function once({ terminal, output, flags }: Call<Flags>): Promise<typeof EXIT.ok> {
-  const wanted = { tab: "scheduler", rows: 2 * ROWS, isWide: false } as const;
+  const rows = output.height ?? ROWS;
+  const wanted = { tab: "scheduler", rows, isWide: false } as const;
   const { line } = await lookOnce(clientFor({ flags, terminal }), wanted, terminal.now);
-  const size = { width: Math.max(COLUMNS / 2, output.width ?? COLUMNS), height: ROWS, paint: output.paint };
+  const width = Math.max(COLUMNS / 2, output.width ?? COLUMNS);
+  const size = { width, height: boxHeight(rows), paint: output.paint };
   output.answer(line, () => `${schedulerBox(lineBox(line), size).join("\n")}\n`);
   return EXIT.ok;
 }

@@ -307,7 +307,7 @@ describe("gates", () => {
       { id: "p7", class: "high", state: "running", seconds: 12.4, project: "web", task: "tsk_1" },
       { id: "call-9", class: "normal", state: "queued", seconds: 61, project: "docs" },
     ];
-    const gate = { ...open, tokensUsed: none, stats: { ...stats, peakQueued: 9, peakRunning: 10 }, calls };
+    const gate = { ...open, throttles: 2, stats: { ...stats, peakQueued: 9, peakRunning: 10 }, calls };
     const place = "GET /gates/anthropic%2Fdefault";
     const { out } = await drover(["gates", "show", "anthropic/default"], { [place]: gate });
     assert.equal(
@@ -315,8 +315,10 @@ describe("gates", () => {
       lines(
         "┌─ anthropic/default ──────────────────────────────────────────────────────────┐",
         "│ Running: 3/10  Queued: 7  Rate Limited: No                                   │",
+        "│ State: open  Throttles: 2  At most: 10 running, 9 queued                     │",
+        "│ Requests: 12 of 50 in 1m  Tokens: 1 200 of 40 000 in 1m                      │",
         "├──────────────────────────────────────────────────────────────────────────────┤",
-        "│ [HIGH] p7        Running   12.4s            web  tsk_1                       │",
+        "│ [HIGH] p7        Running   12.4s            tsk_1  web                       │",
         "│ … 2 more                                                                     │",
         "│ ─────────────────────────────────────────────────────────────────────────────│",
         "│ [NORM] call-9    Queued    waiting 1m 1s    docs                             │",
@@ -324,22 +326,38 @@ describe("gates", () => {
         "├──────────────────────────────────────────────────────────────────────────────┤",
         "│ Stats: 1,197 completed | 4 rate limited | avg wait 0.0s, avg run 2.0s        │",
         "└──────────────────────────────────────────────────────────────────────────────┘",
-        "",
-        "GATE                   OUT  WAITING  REQUESTS        STATE",
-        "anthropic/default  3 of 10        7  12 of 50 in 1m  open",
-        "",
-        "1 200 let out, 1 197 came back, 4 rate limited; on average 50ms waited and 2s out; " +
-          "at most 9 waiting and 10 out",
       ),
     );
     assert.equal((await drover(["gates", "anthropic/default"], { [place]: gate })).out, out);
-    const fresh = { ...gate, stats: { ...gate.stats, scheduled: 3, completed: 0 } };
-    const shown = (await drover(["gates", "show", "anthropic/default"], { [place]: fresh })).out;
-    assert.match(shown, /3 let out, 0 came back, 4 rate limited; on average \S+ waited; at most 9/);
     const idle = await drover(["gates", "show", "anthropic/default"], {
       [place]: { ...gate, running: 0, queued: 0, calls: [] },
     });
     assert.match(idle.out, /\n│ Nothing runs, and nothing waits for its turn\. +│\n/);
+  });
+  test("one fits on the terminal with the prompt below it, and an instant that is over is not named", async () => {
+    const stats = {
+      scheduled: 9,
+      completed: 9,
+      rateLimited: 0,
+      waitMs: 0,
+      serviceMs: 0,
+      peakQueued: 60,
+      peakRunning: 10,
+    };
+    const id = (at: number): string => `permit_2d8a777a-6d0f-4c1e-8000-0000000000${at + 10}`;
+    const calls = Array.from({ length: 60 }, (_, at) => ({
+      ...{ id: id(at), class: "normal", state: at < 10 ? "running" : "queued", seconds: 1 },
+      ...{ project: "web", task: `build-${at}` },
+    }));
+    const held = { held: "requests", heldUntil: new Date(NOW - 1100).toISOString() };
+    const gate = { ...open, ...held, running: 10, queued: 50, stats, calls };
+    const canned = { "GET /gates/anthropic%2Fdefault": gate };
+    const { out } = await drover(["gates", "anthropic/default"], canned, { width: 80, height: 24 });
+    assert.equal(out.split("\n").length, 24, "with the line of the prompt");
+    assert.match(out, /\n│ State: held: requests {2}At most/);
+    assert.match(out, /\n│ \[NORM\] build-10 {2}Queued {4}waiting 1\.0s {5}web +│/);
+    const piped = await drover(["gates", "anthropic/default"], canned);
+    assert.match(piped.out, /build-59/);
   });
   test("one is reset or deleted by its name", async () => {
     const place = "/gates/anthropic%2Fdefault";

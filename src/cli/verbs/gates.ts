@@ -7,8 +7,8 @@ import { answering, idOf } from "../shell/connection.ts";
 import type { Output } from "../shell/output.ts";
 import { plain } from "../shell/text.ts";
 import type { Verb, VerbBody } from "../shell/verb.ts";
-import { gateTable, gateTotals } from "../show/fleet-view.ts";
-import { gateBox, schedulerBox } from "../show/scheduler-box.ts";
+import { gateTable } from "../show/fleet-view.ts";
+import { boxHeight, gateBox, schedulerBox } from "../show/scheduler-box.ts";
 
 const id = { name: "<id>", about: "the gate" };
 /** In a file or a pipe nothing else says how wide a box is. */
@@ -18,10 +18,12 @@ const LINES_MAX = 1100;
 
 const showOne = answering(
   (client, call) => client.gate(idOf(call)),
-  (gate, output) => `${boxFor(gate, output)}\n\n${gateTable([gate], output)}${gateTotals(gate)}`,
+  (gate, output) => `${boxFor(gate, output)}\n`,
 );
-const boxFor = (gate: GateDetail, { width, paint }: Output): string =>
-  schedulerBox(gateBox(gate), { width: width ?? COLUMNS, height: LINES_MAX, paint }).join("\n");
+function boxFor(gate: GateDetail, { width, height, paint, now }: Output): string {
+  const size = { width: width ?? COLUMNS, height: height === null ? LINES_MAX : boxHeight(height), paint };
+  return schedulerBox(gateBox(gate, now()), size).join("\n");
+}
 
 const show: Verb<Record<never, never>> = {
   name: "show",

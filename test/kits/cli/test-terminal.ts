@@ -19,6 +19,7 @@ const LATE_MS = 30_000;
 
 export type TestTerminalOptions = {
   readonly width?: number | null;
+  readonly height?: number | null;
   readonly hasColours?: boolean;
   readonly env?: Environment;
   readonly cwd?: string;
@@ -32,7 +33,8 @@ export type TestTerminalOptions = {
 };
 
 export function testTerminal(options: TestTerminalOptions = {}): TestTerminal {
-  const { width = null, hasColours = false, env = {}, cwd = "/nowhere", home = "/nowhere", input = "" } = options;
+  const { width = null, height = null, hasColours = false, env = {}, input = "" } = options;
+  const { cwd = "/nowhere", home = "/nowhere" } = options;
   const texts = { out: "", err: "" };
   const listeners = new Set<{ readonly signals: readonly StopSignal[]; readonly hear: (signal: StopSignal) => void }>();
   const keys: string[] = [];
@@ -49,7 +51,7 @@ export function testTerminal(options: TestTerminalOptions = {}): TestTerminal {
   }
 
   return {
-    ...{ width, hasColours, errorsHaveColours: hasColours, isErrorTerminal: true, env, cwd, home },
+    ...{ width, height, hasColours, errorsHaveColours: hasColours, isErrorTerminal: true, env, cwd, home },
     now: options.now ?? Date.now,
     fetch: options.fetch ?? verbFetch,
     screen: options.screen ?? null,
