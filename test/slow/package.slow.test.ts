@@ -92,6 +92,15 @@ test("the package holds compiled files and their types, no source, no test, no s
     assert.ok(files.includes(file), `${file} is missing`);
 });
 
+test("nothing is run where it is installed", () => {
+  const { scripts } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
+  const atInstall = ["preinstall", "install", "postinstall", "prepare"];
+  assert.deepEqual(
+    atInstall.filter((name) => Object.hasOwn(scripts, name)),
+    [],
+  );
+});
+
 test("every export leads to a file, and its types do too", () => {
   const { exports } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
   for (const target of Object.values<string | Record<string, string>>(exports))

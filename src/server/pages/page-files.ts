@@ -39,7 +39,7 @@ export type PageFile = {
 const UNBUILT: PageFile = {
   status: 503,
   headers: { "content-type": "text/plain; charset=utf-8" },
-  body: Buffer.from("The page is not built. In a clone, npm ci or npm start builds it; or run npm run build:page.\n"),
+  body: Buffer.from("The page is not built. In a clone npm start builds it, and so does npm run build:page.\n"),
 };
 
 type Files = ReadonlyMap<string, PageFile>;
