@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import {
   answers,
   answersHalf,
@@ -10,9 +10,9 @@ import {
   startScript,
 } from "../../test/kits/script-server.ts";
 import { type Answered, CALLS, type CallName } from "../protocol/index.ts";
-import { type Client, createClient } from "./client.ts";
+import { type Client, createClient, type WaitOptions } from "./client.ts";
 import { ClientError } from "./client-error.ts";
-import { restAfter } from "./exchange.ts";
+import { type Fetch, restAfter } from "./exchange.ts";
 
 const task = { agentId: "ann", action: "build" };
 const submitted: Answered<"submit"> = {
@@ -207,6 +207,69 @@ test("waiting within a time ends with it", () =>
   story([answers(200, { taskId: "t1", state: "running" })], async ({ client }) => {
     const error = await failsWith(client.wait("t1", { withinMs: 0 }), { code: "timeout" });
     assert.equal(error.message, "task t1 is running after 0 ms");
+  }));
+
+const ended = { taskId: "t1", state: "done", result: 7, endedAt: "2026-01-31T12:00:00.000Z" };
+/** A client whose server is away until so much time has passed; the time is that of its rests. */
+function awayFor(t: TestContext, awayMs: number, retries?: number) {
+  let now = 0;
+  t.mock.method(performance, "now", () => now);
+  const tries: number[] = [];
+  const fetch: Fetch = async (url) => {
+    tries.push(now);
+    if (now < awayMs) throw Object.assign(new Error("nobody listens"), { code: "ECONNREFUSED" });
+    const { body } = Response.json(
+      url.endsWith("/tasks/wait") ? { answers: [{ id: "t1", status: 200, body: ended }] } : ended,
+    );
+    return { status: 200, headers: new Headers(), body, text: () => new Response(body).text() };
+  };
+  const rest = async (ms: number): Promise<void> => {
+    assert.ok(ms > 0 && ms <= 10_000, `a rest of ${ms} ms`);
+    const until = now + ms;
+    await Promise.resolve();
+    now = Math.max(now, until);
+  };
+  const client = createClient({ fetch, rest, ...(retries === undefined ? {} : { retries }) });
+  return { client, tries, now: () => now };
+}
+/** When both are over. */
+const both = async (...waits: readonly Promise<unknown>[]): Promise<unknown> => {
+  await Promise.allSettled(waits);
+  return Promise.all(waits);
+};
+const waits: readonly [name: string, wait: (client: Client, options?: WaitOptions) => Promise<unknown>][] = [
+  ["wait", (client, options) => client.wait("t1", options)],
+  ["waits together", (client, options) => both(client.wait("t1", options), client.wait("t1", options))],
+  ["waitGroup", (client, options) => client.waitGroup("g", options)],
+];
+for (const [name, wait] of waits) {
+  test(`${name}: a server that is away is waited for, up to five minutes without an answer`, async (t) => {
+    const { client, now } = awayFor(t, 280_000);
+    await wait(client);
+    assert.ok(now() >= 280_000 && now() <= 290_000, String(now()));
+    const away = awayFor(t, Number.POSITIVE_INFINITY);
+    await failsWith(wait(away.client), { code: "network", retryable: true });
+    assert.ok(away.now() >= 300_000 && away.now() <= 310_000, String(away.now()));
+  });
+
+  test(`${name}: without an answer it ends with its time, and after as many tries as its caller wants`, async (t) => {
+    const { client, now } = awayFor(t, Number.POSITIVE_INFINITY);
+    await failsWith(wait(client, { withinMs: 60_000 }), { code: "network" });
+    assert.ok(now() >= 60_000 && now() <= 63_000, `${now()}: at most the tries that any call has are beyond it`);
+    const before = now();
+    await failsWith(wait(client, { retries: 1 }), { code: "network" });
+    assert.ok(now() - before <= 400, "one rest");
+    const other = awayFor(t, Number.POSITIVE_INFINITY, 0);
+    await failsWith(wait(other.client), { code: "network" });
+    assert.equal(other.now(), 0);
+  });
+}
+
+test("a client that is closed waits on for a group, over as many calls as it takes", () =>
+  story([answers(200, { groupId: "g" }), answers(200, ended)], async ({ client }) => {
+    const waiting = client.waitGroup("g");
+    await client.close();
+    assert.equal((await waiting).endedAt, ended.endedAt);
   }));
 
 const strange: [claim: string, step: Step, wanted: Partial<ClientError>][] = [

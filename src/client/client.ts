@@ -21,7 +21,9 @@ import {
   type Fetch,
   type Gather,
   restFor,
+  retried,
   type Wiring,
+  waitFor,
 } from "./exchange.ts";
 import type { ClientFiles } from "./files.ts";
 import type { FollowOptions } from "./follow-events.ts";
@@ -201,24 +203,35 @@ const RETRIES = 4;
 export function createClient(given: ClientOptions = {}): Client {
   const options = readOptions(given);
   const { url = DEFAULT_URL, token, timeoutMs = TIMEOUT_MS, retries = RETRIES, rest = restFor } = options;
+  const isPatient = options.retries === undefined;
   const address = readAddress(url, token);
   const gather: Gather = gatherWith(() => wiring);
   const turns = createTurns();
-  const wiring: Wiring = { address, fetch: options.fetch ?? usualFetch, timeoutMs, retries, rest, gather, turns };
+  const wiring: Wiring = {
+    address,
+    fetch: options.fetch ?? usualFetch,
+    timeoutMs,
+    retries,
+    isPatient,
+    rest,
+    gather,
+    turns,
+  };
   const { during, close } = untilClosed();
   const exchanged: Ask = (name, asked, more, afterLoss) => exchange(wiring, name, asked, more, afterLoss);
   const ask: Ask = (...given) => during(() => exchanged(...given));
   const ended = waitsWith(wiring, exchanged);
+  const until: WaitUntil = (...given) => during(() => waited(wiring, exchanged, ...given));
   return {
     url: address.base,
     close,
     [Symbol.asyncDispose]: close,
     ...taskMethods(ask, (...given) => during(() => ended(...given))),
-    ...groupMethods(ask),
+    ...groupMethods(ask, until),
     ...schedulerMethods(ask),
     ...fleetMethods(ask),
     ...permitMethods(ask),
-    plans: planMethods(ask),
+    plans: planMethods(ask, until),
     files: filesOver(wiring),
     events: async function* (follow = {}) {
       yield* (await import("./follow-events.ts")).followEvents(wiring, follow);
@@ -304,17 +317,28 @@ const ifGone =
   ({ code }) =>
     code === "not_found" ? answer : undefined;
 
-/** Asks until it is over, or the time is; each look may hold its answer back for so long. */
-async function waited<Found>(
+/** One try; it may hold its answer back for so long. */
+type Look<Found> = (ask: Ask, timeoutMs: number, options: Options) => Promise<Found>;
+type WaitArguments<Found> = [
   withinMs: number | undefined,
-  look: (timeoutMs: number) => Promise<Found>,
+  options: Options,
+  look: Look<Found>,
   isOver: (found: Found) => boolean,
+];
+type WaitUntil = <Found>(...given: WaitArguments<Found>) => Promise<Waited<Found>>;
+
+/** Asks until it is over, or the time is. */
+async function waited<Found>(
+  wiring: Wiring,
+  ask: Ask,
+  ...[withinMs, options, look, isOver]: WaitArguments<Found>
 ): Promise<Waited<Found>> {
-  const until = withinMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + withinMs;
+  const wait = waitFor(wiring, options, withinMs);
+  const lookOnce = (): Promise<Found> =>
+    look(ask, Math.ceil(Math.min(wait.leftMs(), WAIT_MS_DEFAULT)), { ...options, retries: 0 });
   for (;;) {
-    const left = Math.max(0, until - performance.now());
-    const found = await look(Math.ceil(Math.min(left, WAIT_MS_DEFAULT)));
-    if (isOver(found) || performance.now() >= until) return { found, isOver: isOver(found) };
+    const found = await retried(wiring, options, lookOnce, undefined, wait);
+    if (isOver(found) || wait.leftMs() <= 0) return { found, isOver: isOver(found) };
   }
 }
 
@@ -323,13 +347,15 @@ function waitsWith(wiring: Wiring, ask: Ask): WaitForEnd {
   let underWay = 0;
   let loading: Promise<Watch> | undefined;
   return async (id, withinMs, options) => {
-    const look = (timeoutMs: number): Reply<"wait"> => ask("wait", { params: { id }, query: { timeoutMs } }, options);
+    const lookWith: Look<wire.TaskView> = (ask, timeoutMs, once) =>
+      ask("wait", { params: { id }, query: { timeoutMs } }, once);
     underWay++;
     try {
       // What has a time of its own for each try goes by itself.
       if (options.timeoutMs !== undefined || (underWay === 1 && loading === undefined))
-        return await waited(withinMs, look, ({ state }) => isEnded(state));
+        return await waited(wiring, ask, withinMs, options, lookWith, ({ state }) => isEnded(state));
       loading ??= import("./watch.ts").then(({ createWatch }) => createWatch(wiring));
+      const look = (timeoutMs: number): Promise<wire.TaskView> => lookWith(ask, timeoutMs, options);
       return await (await loading)({ id, withinMs, options, look });
     } finally {
       underWay--;
@@ -337,13 +363,19 @@ function waitsWith(wiring: Wiring, ask: Ask): WaitForEnd {
   };
 }
 
-function groupMethods(ask: Ask): Pick<Client, keyof calls.GroupCalls> {
+const groupEnd = (until: WaitUntil, id: string, withinMs: number | undefined, options: Options) =>
+  until(
+    withinMs,
+    options,
+    (ask, timeoutMs, once) => ask("waitGroup", { params: { id }, query: { timeoutMs } }, once),
+    ({ endedAt }) => endedAt !== undefined,
+  );
+
+function groupMethods(ask: Ask, until: WaitUntil): Pick<Client, keyof calls.GroupCalls> {
   return {
     group: (id, options) => ask("group", { params: { id } }, options),
     waitGroup: async (id, { withinMs, ...options } = {}) => {
-      const look = (timeoutMs: number): Reply<"waitGroup"> =>
-        ask("waitGroup", { params: { id }, query: { timeoutMs } }, options);
-      const { found: group, isOver } = await waited(withinMs, look, ({ endedAt }) => endedAt !== undefined);
+      const { found: group, isOver } = await groupEnd(until, id, withinMs, options);
       if (isOver) return group;
       throw new ClientError("timeout", `group ${id} has not ended after ${withinMs} ms`, {
         retryable: true,
@@ -356,7 +388,7 @@ function groupMethods(ask: Ask): Pick<Client, keyof calls.GroupCalls> {
   };
 }
 
-function planMethods(ask: Ask): ClientPlans {
+function planMethods(ask: Ask, until: WaitUntil): ClientPlans {
   return {
     put: (id, body, { only, retryFailed, failFast, fresh, directory, ...options } = {}) => {
       const said = Object.entries({ only, retryFailed, failFast, fresh, directory });
@@ -369,9 +401,7 @@ function planMethods(ask: Ask): ClientPlans {
     wait: async (id, { withinMs, ...options } = {}) => {
       const get = (): Reply<"plan"> => ask("plan", { params: { id }, query: {} }, options);
       const { groupId } = await get();
-      const look = (timeoutMs: number): Reply<"waitGroup"> =>
-        ask("waitGroup", { params: { id: groupId }, query: { timeoutMs } }, options);
-      const { isOver } = await waited(withinMs, look, ({ endedAt }) => endedAt !== undefined);
+      const { isOver } = await groupEnd(until, groupId, withinMs, options);
       const plan = await get();
       if (isOver) return plan;
       throw new ClientError("timeout", `plan ${id} is ${plan.state} after ${withinMs} ms`, {

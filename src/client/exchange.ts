@@ -4,7 +4,8 @@
  * A call is made again when that is safe: it was refused for now and nothing happened; it never left this machine; or
  * its answer was lost and the same request twice is as good as once (the table of calls says which those are). Tries
  * are bounded, and rests double up to a bound and are spread, so that callers that failed together do not come back
- * together; where the server says how long to wait, that counts, unless it is longer than anybody waits for. An
+ * together; where the server says how long to wait, that counts, unless it is longer than anybody waits for. A wait for
+ * an end is not counted in tries: it goes on while its time lasts and the server has answered in the last minutes. An
  * AbortSignal that is given ends it with its own reason; nothing else ends a call early.
  */
 import { setTimeout as elapse } from "node:timers/promises";
@@ -73,6 +74,8 @@ export type Wiring = {
   readonly fetch: Fetch;
   readonly timeoutMs: number;
   readonly retries: number;
+  /** Whether waits go on without an answer for longer than `retries` tries: nobody has said how many. */
+  readonly isPatient: boolean;
   readonly rest: Rest;
   /** One try of a call that may travel with others. */
   readonly gather: Gather;
@@ -135,22 +138,52 @@ export async function retried<Value>(
   { retries = wiring.retries, signal }: CallOptions,
   once: () => Promise<Value>,
   afterLoss?: AfterLoss<Value>,
+  wait?: Wait,
 ): Promise<Value> {
   let isLost = false;
+  let awayMs = 0;
   for (let tries = 1; ; tries++) {
     signal?.throwIfAborted();
+    const begunAt = performance.now();
     try {
       return await once();
     } catch (error) {
       if (!(error instanceof ClientError)) throw error;
       const known = isLost ? afterLoss?.(error) : undefined;
       if (known !== undefined) return known;
+      awayMs += performance.now() - begunAt;
       const ms = restAfter(tries, error.retryAfterMs, chanceOf(error));
-      if (!error.retryable || tries > retries || ms === null) throw error;
+      if (!error.retryable || ms === null) throw error;
+      const restMs = tries <= retries ? ms : lastingMs(wait, awayMs, ms);
+      if (restMs === 0) throw error;
       isLost ||= error.status === 0;
-      await restUnless(wiring.rest, ms, signal);
+      awayMs += restMs;
+      await restUnless(wiring.rest, restMs, signal);
     }
   }
+}
+
+/** A call that waits for an end. */
+export type Wait = {
+  /** Whether it goes on without an answer after its tries: not if its caller has said how many. */
+  readonly isPatient: boolean;
+  /** What is left of its time. */
+  readonly leftMs: () => number;
+};
+
+export const waitFor = (
+  wiring: Wiring,
+  { retries }: CallOptions,
+  withinMs: number = Number.POSITIVE_INFINITY,
+): Wait => {
+  const until = performance.now() + withinMs;
+  const leftMs = (): number => Math.max(0, until - performance.now());
+  return { isPatient: wiring.isPatient && retries === undefined, leftMs };
+};
+
+/** How long a wait rests that has been without an answer for so long; 0: it is given up. */
+function lastingMs(wait: Wait | undefined, awayMs: number, ms: number): number {
+  return wait?.isPatient !== true || awayMs >= AWAY_MS_MAX ? 0 : Math.min(ms, wait.leftMs());
 }
 
 const chances = new WeakMap<ClientError, number>();
@@ -327,6 +360,8 @@ export type Rest = (ms: number, signal?: AbortSignal) => Promise<void>;
 const FIRST_MS = 200;
 const LONGEST_MS = 10_000;
 const ASKED_LONGEST_MS = 60_000;
+/** So long a wait goes on without an answer. */
+const AWAY_MS_MAX = 300_000;
 
 /** The rest before try number `tries` + 1; null: longer than it makes sense to wait. */
 export function restAfter(tries: number, askedMs: number | undefined, chance: number): number | null {

@@ -11,7 +11,7 @@
 import type { TaskView, WaitAnyAnswer, WaitAnyItem } from "../protocol/index.ts";
 import { BULK_MAX, ENDPOINTS, isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
 import { ClientError } from "./client-error.ts";
-import { answerOf, type CallOptions, fetchOnce, refusalFrom, retried, type Wiring } from "./exchange.ts";
+import { answerOf, type CallOptions, fetchOnce, refusalFrom, retried, type Wiring, waitFor } from "./exchange.ts";
 
 /** What was found, and whether that is its end. */
 export type Waited<Found> = { readonly found: Found; readonly isOver: boolean };
@@ -176,11 +176,10 @@ export function createWatch(wiring: Wiring): Watch {
     }
   }
 
-  return async ({ id, withinMs = Number.POSITIVE_INFINITY, options, look }) => {
-    const until = performance.now() + withinMs;
-    const leftMs = (): number => Math.max(0, until - performance.now());
-    while (leftMs() > 0) {
-      const found = await retried(wiring, options, () => join(id, options.signal, leftMs()));
+  return async ({ id, withinMs, options, look }) => {
+    const wait = waitFor(wiring, options, withinMs);
+    while (wait.leftMs() > 0) {
+      const found = await retried(wiring, options, () => join(id, options.signal, wait.leftMs()), undefined, wait);
       if (found !== null) return { found, isOver: true };
     }
     const found = await look(0);
