@@ -2,7 +2,7 @@
  * How a world begins: nothing in it, and the default rules.
  */
 
-import type { Instant } from "./base/brand.ts";
+import type { Instant, PermitId } from "./base/brand.ts";
 import { fifo } from "./collections/fifo.ts";
 import { sortedList } from "./collections/sorted-list.ts";
 import { TaskTable } from "./collections/task-table.ts";
@@ -14,10 +14,17 @@ import { emptyLedger } from "./lifecycle/usage.ts";
 import type { Plan } from "./model/plan.ts";
 import type { Group, Project, State, Task, Timer } from "./model/state.ts";
 import { BUDGET_BUCKETS } from "./turn/members.ts";
-import { compareGroups, comparePlans, compareProjects, compareSeqs, compareTimers } from "./turn/total-orders.ts";
+import {
+  compareGroups,
+  compareIds,
+  comparePlans,
+  compareProjects,
+  compareSeqs,
+  compareTimers,
+} from "./turn/total-orders.ts";
 
-/** How many ends are kept, of good ones and of others. */
-const NO_ENDS = { results: 0, failures: 0 };
+/** How many tasks wait, and how many ends are kept, of good ones and of others. */
+const NO_TASKS = { waiting: 0, queued: 0, parked: 0, results: 0, failures: 0 };
 
 /** A world in which nothing has happened. */
 export function emptyState(): State {
@@ -36,6 +43,7 @@ export function emptyState(): State {
     fleet: newFleet(),
     gates: new Map(),
     permits: new Map(),
+    strayPermits: sortedList<PermitId>(compareIds),
     labels: new Map(),
     groups: new Map(),
     plans: new Map(),
@@ -59,7 +67,7 @@ export function emptyState(): State {
     unnotified: new Set(),
     ended: fifo(),
     endedBadly: fifo(),
-    ...NO_ENDS,
+    ...NO_TASKS,
     remembered: fifo(),
     turn: sortedList<Project>(compareProjects),
     levels: { origin: 0, highest: 0 },
@@ -71,9 +79,6 @@ export function emptyState(): State {
     callsReserved: 0,
     inFlight: 0,
     express: 0,
-    waiting: 0,
-    queued: 0,
-    parked: 0,
     cursor: null,
     rejected: new Map(),
     ledger: emptyLedger(),

@@ -4,9 +4,9 @@
  *     fleet ─► express ─► project ─► agent ─► task ─► worker
  *
  * `pump` decides one step: what the clock has brought about, then tasks whose last child has ended and dependents of
- * what has ended, then a permit, then one start, then a hold. The host applies it and asks again until nothing is left
- * (in slices, so that no turn lasts long). A start is charged and reserved in its own event before the next is chosen,
- * so one round never gives everything to one project or to one worker.
+ * what has ended, then calls of attempts that are over, a permit, one start, a hold. The host applies it and asks again
+ * until nothing is left (in slices, so that no turn lasts long). A start is charged and reserved in its own event
+ * before the next is chosen, so one round never gives everything to one project or to one worker.
  *
  * No step walks over tasks: projects and agents stand in the order of their turn, shapes say what can
  * start at all, and within an agent only the heads of its groups are compared.
@@ -19,7 +19,7 @@ import { place } from "./fleet/placement.ts";
 import { due } from "./lifecycle/deadlines.ts";
 import { nextNotified, nextReady } from "./lifecycle/dependency.ts";
 import { nextClosed } from "./lifecycle/growth.ts";
-import { nextPermit } from "./lifecycle/permits.ts";
+import { nextPermit, strayPermits } from "./lifecycle/permits.ts";
 import { nextPlanPause } from "./lifecycle/plans.ts";
 import type { Event, Rank } from "./model/events.ts";
 import type { ReadonlyProject, ReadonlyState } from "./model/read-only.ts";
@@ -45,6 +45,8 @@ export function pump(state: ReadonlyState, now: Instant): readonly Event[] {
   if (ready.length > 0) return ready;
   const stray = strayPins(state, now);
   if (stray.length > 0) return stray;
+  const strays = strayPermits(state, now);
+  if (strays.length > 0) return strays;
   // Permits before starts: a call that may go out never waits for a burst of starts.
   const permit = nextPermit(state, now);
   if (permit !== null) return [permit];

@@ -157,6 +157,9 @@ export function auditGates(shadow: Shadow, event: Event, complain: Complain): vo
     complain(rule, `${event.permit} is granted at ${event.gate}${claim}`);
   const permit = gate.waiting.get(event.permit);
   if (permit === undefined) return say("permit-once", ", but it does not wait there");
+  const { task, attempt } = permit;
+  const live = task === null ? null : (shadow.tasks.get(task)?.attempt?.number ?? null);
+  if (live !== attempt) say("permit-owner", ` to attempt ${attempt} of ${task}; live: ${live}`);
   if (event.at < gate.blockedUntil) say("gate-block", `, which is blocked until ${gate.blockedUntil}`);
   if (gate.out.size >= maxConcurrent) say("gate-concurrency", ` with ${gate.out.size} out of ${maxConcurrent}`);
   const used = gate.grants.filter((at) => at > event.at - windowMs).length;

@@ -281,6 +281,13 @@ const rows: Row[] = [
     faults: ["storm"],
     plant: shown("gate-throttled", () => []),
   },
+  {
+    name: "a permit is granted to an attempt that is over",
+    rule: "permit-owner",
+    plant: shown("permit-asked", (event) => [
+      event.attempt === null ? event : { ...event, attempt: event.attempt - 1 },
+    ]),
+  },
   { name: "a gate forgets who is out", rule: "gate-concurrency", plant: shown("permit-settled", () => []) },
   {
     name: "an alarm never rings",

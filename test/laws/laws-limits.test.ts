@@ -84,7 +84,7 @@ test("no start finds its worker full, unfit, unwilling or held for another, a lo
   });
 });
 
-test("no grant exceeds its gate's concurrency or request window, nor goes out while the gate is blocked", () => {
+test("no grant exceeds its gate's limits, goes out while that is blocked, or is for an attempt that is over", () => {
   holds(9000, history, (seeds) => {
     const ledger = newLedger();
     live(seeds, {
@@ -96,7 +96,10 @@ test("no grant exceeds its gate's concurrency or request window, nor goes out wh
   });
 });
 
-function judgeGrant(state: State, ledger: Ledger, { gate: id, at }: Extract<Event, { kind: "permit-granted" }>): void {
+function judgeGrant(state: State, ledger: Ledger, granted: Extract<Event, { kind: "permit-granted" }>): void {
+  const { gate: id, permit, at } = granted;
+  const { task = null, attempt = null } = ledger.calls.get(permit) ?? {};
+  assert.ok(attempt === null || ledger.out.get(task ?? "")?.number === attempt, "its attempt");
   const gate = state.gates.get(id);
   assert.ok(gate !== undefined, "a permit is granted by a gate that is there");
   const out = [...ledger.calls.values()].filter((call) => call.gate === id && call.granted);

@@ -31,7 +31,7 @@ type PermitOutcome = {
   readonly ok: boolean;
   readonly tokens: number | null;
   readonly at: number;
-  /** It was not given back: its time was over. */
+  /** It was not given back: its time was over, or that of its attempt. */
   readonly expired?: boolean;
 };
 

@@ -386,8 +386,32 @@ function checkCalls(state: ReadonlyState, complain: Check): void {
   }
 }
 
+/** A call is of an attempt that lives, or it is known that it is to be taken back. */
+function checkOwners(state: ReadonlyState, complain: Check): void {
+  const strays = new Set(items(state.strayPermits));
+  complain(strays.size === state.strayPermits.size, "a call is taken back once");
+  const known = new Set<string>(strays);
+  for (const { attempt } of state.tasks.values()) for (const id of attempt?.permits ?? []) known.add(id);
+  let owned = 0;
+  for (const [id, gate] of state.permits) {
+    const { held, queue } = state.gates.get(gate) ?? { held: null, queue: null };
+    const { task, attempt: number } = held?.get(id) ?? queue?.entries.get(id)?.ticket ?? {};
+    if (number === undefined) continue;
+    owned++;
+    const attempt = state.tasks.get(task as TaskId)?.attempt;
+    const isLive = attempt?.number === number;
+    complain(
+      strays.has(id) !== isLive,
+      () => `permit ${id} is to be taken back exactly if attempt ${number} of ${task} is over`,
+    );
+    complain(!isLive || attempt.permits?.has(id) === true, () => `permit ${id} is known to its attempt`);
+  }
+  complain(known.size === owned, "every call that an attempt is known to have waits or is out");
+}
+
 function checkGates(state: ReadonlyState, complain: Check): void {
   checkCalls(state, complain);
+  checkOwners(state, complain);
   let permits = 0;
   for (const [id, gate] of state.gates) {
     permits += gate.held.size + gate.queue.entries.size;

@@ -5,8 +5,10 @@
  * taken in `attach` and given back in `detach`, and nowhere else; so counts cannot drift from what is
  * really live. A stopping attempt still holds all of it, until its worker confirms or is given up.
  * The attempt's number is its fencing token: only the newest one's word counts.
+ * Its calls are known too: those that it leaves at a gate, waiting or out, are taken back by the next step of the pump.
  */
 
+import { insert } from "../collections/sorted-list.ts";
 import { typeLimit } from "../config/config.ts";
 import { lockUse, setLockHolder, setTypeShut, typeUse } from "../fleet/shape.ts";
 import { carry } from "../fleet/worker-tree.ts";
@@ -32,6 +34,7 @@ export function detach(state: State, attempt: Attempt): void {
     if (use.holder === attempt) setLockHolder(state.shapes, use, null);
   }
   carry(state.fleet, state.shapes, attempt, -1);
+  for (const permit of attempt.permits ?? []) insert(state.strayPermits, permit);
 }
 
 function book(state: State, attempt: Attempt, by: 1 | -1, served: number | null): void {

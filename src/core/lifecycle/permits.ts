@@ -6,12 +6,16 @@
  * it when it is applied and it becomes durable with the next batch, so that a call never waits for a disk.
  * That is why a gate begins every life with a probe and a slow start: a crash may have forgotten calls
  * that are still out.
+ *
+ * An attempt may have calls at gates only while it lives. One that is lost takes its calls along (`strayPermits`), or
+ * a worker that was killed would shut a gate for the time that its permits last.
  */
 
-import type { Instant, PermitId, TaskId } from "../base/brand.ts";
+import type { GateId, Instant, PermitId, TaskId } from "../base/brand.ts";
 import type { Refusal } from "../base/refusal.ts";
 import { isKeptForOthers, keptOf } from "../base/reserve.ts";
 import { fail, ok, unreachable } from "../base/result.ts";
+import { front, insert, remove } from "../collections/sorted-list.ts";
 import { gateSettings } from "../config/config.ts";
 import { askPermit, dropTicket, grantPermit, releasePermit, restartGate } from "../gate/gate.ts";
 import { expiredPermits, isHeld, nextGateInstant, nextGrant } from "../gate/limits.ts";
@@ -30,6 +34,7 @@ import { stopForBudget } from "./stop.ts";
 
 const NONE: readonly Event[] = [];
 const TICKETS_MAX = 100_000;
+const STRAYS_AT_ONCE_MAX = 256;
 type PermitEvent = EventOf<"permit-asked" | "permit-granted" | "permit-dropped" | "permit-settled">;
 
 export function evolvePermit(state: State, event: PermitEvent): void {
@@ -38,12 +43,12 @@ export function evolvePermit(state: State, event: PermitEvent): void {
     case "permit-asked":
       state.permits.set(event.permit, event.gate);
       if (event.task === null) bookCall(state, event, 1);
-      return askPermit(gate, ticketOf(event, state.seq), event.at);
+      return ask(state, gate, ticketOf(event, state.seq), event.at);
     case "permit-granted":
       grantPermit(gate, event.permit, event.at);
       return;
     case "permit-dropped":
-      releaseCall(state, gate.queue.entries.get(event.permit)?.ticket);
+      release(state, gate.queue.entries.get(event.permit)?.ticket);
       dropTicket(gate, event.permit);
       state.permits.delete(event.permit);
       return;
@@ -52,6 +57,11 @@ export function evolvePermit(state: State, event: PermitEvent): void {
     default:
       return unreachable(event);
   }
+}
+
+function ask(state: State, gate: Gate, ticket: Ticket, at: Instant): void {
+  notePermit(state, ticket);
+  askPermit(gate, ticket, at);
 }
 
 function ticketOf(event: EventOf<"permit-asked">, seq: number): Ticket {
@@ -74,7 +84,7 @@ function settlePermit(state: State, gate: Gate, event: EventOf<"permit-settled">
   const permit = releasePermit(gate, event.permit, event);
   state.permits.delete(event.permit);
   if (permit === null) return;
-  releaseCall(state, permit);
+  release(state, permit);
   const tokens = event.tokens ?? permit.tokens;
   const attempt = attemptOf(state, permit);
   if (attempt !== null) {
@@ -100,8 +110,23 @@ export function bookCall(state: State, call: { readonly project: string; readonl
   state.callsReserved += reserve;
 }
 
-function releaseCall(state: State, ticket: Ticket | undefined): void {
-  if (ticket !== undefined && ticket.task === undefined) bookCall(state, ticket, -1);
+/** It is known which calls an attempt has at gates, so that none of them outlives it. */
+export function notePermit(state: State, ticket: Ticket): void {
+  if (ticket.attempt === undefined) return;
+  const attempt = attemptOf(state, ticket);
+  const id = ticket.id as PermitId;
+  if (attempt === null) return insert(state.strayPermits, id);
+  attempt.permits ??= new Set();
+  attempt.permits.add(id);
+}
+
+/** The call neither waits nor is out any more. */
+function release(state: State, ticket: Ticket | undefined): void {
+  if (ticket === undefined) return;
+  if (ticket.task === undefined) bookCall(state, ticket, -1);
+  if (ticket.attempt === undefined) return;
+  const id = ticket.id as PermitId;
+  if (attemptOf(state, ticket)?.permits?.delete(id) !== true) remove(state.strayPermits, id);
 }
 
 /** The live attempt a permit was taken for. */
@@ -116,7 +141,7 @@ function attemptOf<Live extends { readonly number: number }>(
 /** After a restart no call waits any more, and every gate begins with a probe. */
 export function restartGates(state: State): void {
   for (const gate of state.gates.values()) {
-    for (const { ticket } of gate.queue.entries.values()) releaseCall(state, ticket);
+    for (const { ticket } of gate.queue.entries.values()) release(state, ticket);
     restartGate(gate);
   }
   for (const [permit, id] of state.permits) {
@@ -227,6 +252,22 @@ export function decideSettle(state: ReadonlyState, command: CommandOf<"settle-pe
   if (attempt === null) return ok({ events: [settled] });
   const used = Math.max(usedBy(attempt), attempt.permitted + (tokens ?? held.tokens));
   return ok({ events: [settled, ...stopForBudget(state, attempt, used, now)] });
+}
+
+/**
+ * The calls of attempts that are over, whatever ended them: those that wait leave the line before any of them is
+ * granted, and those that are out come back at their estimate, as if their time were over.
+ */
+export function strayPermits(state: ReadonlyState, now: Instant): readonly Event[] {
+  if (state.strayPermits.size === 0) return NONE;
+  return front(state.strayPermits, STRAYS_AT_ONCE_MAX).map((permit): Event => {
+    const gate = state.permits.get(permit) as GateId;
+    const isOut = state.gates.get(gate)?.held.has(permit) === true;
+    const given = { at: now, permit, gate };
+    return isOut
+      ? { kind: "permit-settled", ...given, ok: false, tokens: null, expired: true }
+      : { kind: "permit-dropped", ...given };
+  });
 }
 
 /** The next permit that may be granted at any gate. */

@@ -421,7 +421,7 @@ export type EventFields = {
     ok: boolean;
     /** Tokens it used; null if that is unknown. */
     tokens: number | null;
-    /** It was not given back: its time was over. */
+    /** It was not given back: its time was over, or that of its attempt. */
     expired: boolean;
   };
   "gate-throttled": Of<"gate"> & {

@@ -1,9 +1,9 @@
 /**
  * What few tasks have: the rounds of a loop, an approval. A task without has no such object (`TaskExtra` in state.ts).
- * And how a task ended.
+ * And how a task ended, and what submits tasks.
  */
 
-import type { Instant } from "../base/brand.ts";
+import type { Instant, ScheduleId, TaskId } from "../base/brand.ts";
 import type { FileRef, TaskSubmitted, UsageTotals } from "./events.ts";
 
 /** A task that runs again until its work is good, so often at most. */
@@ -59,4 +59,14 @@ export type EndedExtra = {
   readonly files: readonly FileRef[] | null;
   readonly approval: Readonly<Approval> | null;
   readonly group: { readonly group: { readonly id: string } } | null;
+};
+
+/** What submits a task at each of its instants. */
+export type Schedule = {
+  readonly id: ScheduleId;
+  body: string;
+  /** null: none is left. */
+  nextAt: Instant | null;
+  lastAt: Instant | null;
+  lastTask: TaskId | null;
 };

@@ -36,13 +36,14 @@ import type { Gate } from "../gate/state.ts";
 import type { RollingSum } from "../gate/usage-window.ts";
 import type { PushTarget } from "./commands.ts";
 import type { Cluster, FileRef, OnLoss, StopCause, Takes, TaskSubmitted, UsageTotals, WorkerKind } from "./events.ts";
-import type { Approval, AttemptUsage, End, EndedExtra, Loop } from "./extra.ts";
+import type { Approval, AttemptUsage, End, EndedExtra, Loop, Schedule } from "./extra.ts";
 import type { Growth, Wait } from "./growth.ts";
 import type { Ledger } from "./ledger.ts";
 import type { EndPhase, Phase, PhaseCounts } from "./phase.ts";
 import type { Plan } from "./plan.ts";
 import type { Room, UsedRoom } from "./room.ts";
 
+export type { Schedule } from "./extra.ts";
 export * from "./phase.ts";
 
 /** What a task requires, shared by all tasks that require the same. */
@@ -236,6 +237,8 @@ export type Attempt = {
   permitted: number;
   /** Whether any usage is known at all. */
   known: boolean;
+  /** Its calls that wait for a permit or have one; null if it never asked for any. */
+  permits: Set<PermitId> | null;
   stopCause: StopCause | null;
   stopBy: number;
   /** Where it stands among those of its worker; kept by collections/attempt-set.ts. */
@@ -433,14 +436,6 @@ export type EndedTask = Readonly<
   /** Null also in an older log. */
   readonly extra: EndedExtra | null;
 };
-export type Schedule = {
-  readonly id: ScheduleId;
-  body: string;
-  /** null: none is left. */
-  nextAt: Instant | null;
-  lastAt: Instant | null;
-  lastTask: TaskId | null;
-};
 /** A browser tab that queued tasks need. */
 export type Tab = {
   readonly id: string;
@@ -500,6 +495,8 @@ export type State = {
   readonly gates: Map<GateId, Gate>;
   /** The gate of each permit that is queued or held. */
   readonly permits: Map<PermitId, GateId>;
+  /** Those of them whose attempt is over: they are to be taken back. */
+  readonly strayPermits: SortedList<PermitId>;
   /** The labels of all tasks that are still readable, by their text. */
   readonly labels: Map<string, Label>;
   /** Groups of tasks that are still readable, by their ids. */

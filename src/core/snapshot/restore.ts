@@ -40,7 +40,7 @@ import { putFiles } from "../lifecycle/files.ts";
 import { count as countInGroup, groupFor, joinGroup, partFor } from "../lifecycle/groups.ts";
 import { countOpen, growthOf, listChild, watchOpen } from "../lifecycle/growth.ts";
 import { extraOf, putLabels } from "../lifecycle/labels.ts";
-import { bookCall } from "../lifecycle/permits.ts";
+import { bookCall, notePermit } from "../lifecycle/permits.ts";
 import { adoptGroup } from "../lifecycle/plans.ts";
 import { setTimer } from "../lifecycle/timers.ts";
 import { armWake, awaitArtifact, count, countEnd, endsOf, keptBy, nameAll, setPin } from "../lifecycle/transitions.ts";
@@ -464,6 +464,7 @@ function loadAttempt(loading: Loading, row: format.AttemptRow): void {
     reported,
     permitted,
     known,
+    permits: null,
     stopCause,
     stopBy,
     index: -1,
@@ -547,7 +548,7 @@ function loadSchedule({ state }: Loading, [, name, body, nextAt, lastAt, lastTas
   state.schedules.set(id, { id, body, ...times, lastTask: lastTask as TaskId | null });
 }
 
-/** What needs all lines: ties between tasks, the order of ends, the queues, the clocks of tabs. */
+/** What needs all lines: ties between tasks, the order of ends, queues, calls of attempts, the clocks of tabs. */
 function finish(loading: Loading): State {
   const { state } = loading;
   for (const { links, seqs, owner } of loading.dependents) {
@@ -562,6 +563,10 @@ function finish(loading: Loading): State {
     if (task.links !== null && task.links.notified < task.links.dependents.length) state.unnotified.add(task);
   }
   for (const task of loading.tasks) settleQueue(state, task);
+  for (const { held, queue } of state.gates.values()) {
+    for (const permit of held.values()) notePermit(state, permit);
+    for (const { ticket } of queue.entries.values()) notePermit(state, ticket);
+  }
   state.levels.highest = loading.highest;
   watchTabs(state);
   return state;

@@ -26,9 +26,7 @@ export const compareProjects = (left: ReadonlyProject, right: ReadonlyProject): 
   left.level - right.level || right.settings.weight - left.settings.weight || left.registration - right.registration;
 
 export const compareAgents = (left: ReadonlyAgent, right: ReadonlyAgent): number =>
-  left.inFlight - right.inFlight ||
-  left.lastServed - right.lastServed ||
-  (left.id < right.id ? -1 : left.id > right.id ? 1 : 0);
+  left.inFlight - right.inFlight || left.lastServed - right.lastServed || compareIds(left.id, right.id);
 
 export const compareGroups = (left: ReadonlyGroup, right: ReadonlyGroup): number =>
   left.headAt - right.headAt || left.headSeq - right.headSeq;
@@ -41,4 +39,6 @@ export const compareTasks = (left: ReadonlyTask, right: ReadonlyTask): number =>
 
 /** In the order in which their time is up. */
 export const comparePlans = (left: Pick<Plan, "keptSince" | "id">, right: Pick<Plan, "keptSince" | "id">): number =>
-  left.keptSince - right.keptSince || (left.id < right.id ? -1 : left.id > right.id ? 1 : 0);
+  left.keptSince - right.keptSince || compareIds(left.id, right.id);
+
+export const compareIds = (left: string, right: string): number => (left < right ? -1 : left > right ? 1 : 0);

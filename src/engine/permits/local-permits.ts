@@ -13,7 +13,7 @@ import type { HeldPermit, PermitOptions } from "../../protocol/index.ts";
 import { type Clock, rateLimitOf } from "../../std/index.ts";
 import { abortSignal, readOptions } from "../base/call-options.ts";
 import { tokensOf } from "../base/charged-tokens.ts";
-import { accepted, badInput, type DroverError } from "../base/drover-error.ts";
+import { accepted, badInput, type DroverError, refused } from "../base/drover-error.ts";
 import { notify, type Writer } from "../writer/writer.ts";
 
 const TRIES_MAX = 10;
@@ -127,10 +127,12 @@ export function createLocalPermits(writer: Writer, clock: Pick<Clock, "now">): L
   return {
     withPermit,
     onApplied(event) {
-      if (event.kind !== "permit-granted") return;
+      if (event.kind !== "permit-granted" && event.kind !== "permit-dropped") return;
       const waiter = waiting.get(event.permit);
       waiting.delete(event.permit);
-      waiter?.resolve();
+      if (event.kind === "permit-granted") waiter?.resolve();
+      // Its caller has not given up: the attempt is over for which it asked.
+      else waiter?.reject(refused({ type: "permit-unknown", permit: event.permit }));
     },
     stop(error) {
       for (const waiter of waiting.values()) waiter.reject(error);
