@@ -40,7 +40,7 @@ const reset: Verb<Record<never, never>> = {
   examples: [["drover gates reset anthropic/default", "a caller has said more than the provider did"]],
   run: answering(
     (client, call) => client.resetGate(idOf(call)),
-    ({ gate }) => `${plain(gate)} is open again: it begins with one call, to see\n`,
+    ({ gate }) => `${plain(gate)} has no block and no throttles; calls that are out stay out, and count\n`,
   ),
 };
 

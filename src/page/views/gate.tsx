@@ -51,7 +51,7 @@ function Reset({ gate }: { gate: GateDetail }): JSX.Element | null {
       text: `The block of ${gate.id} is lifted, and one call goes out as a probe. Its provider may say no again.`,
       yes: "Open it",
     });
-    if (yes !== null) await doing(() => ask("resetGate", { params: { id: gate.id } }), `${gate.id} is open.`);
+    if (yes !== null) await doing(() => ask("resetGate", { params: { id: gate.id } }), `${gate.id} is not blocked.`);
   }
   return (
     <button type="button" class="button" onClick={reset}>

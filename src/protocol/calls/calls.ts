@@ -467,7 +467,8 @@ const gateCalls = callsOf<GateCalls>("gates", {
     summary: "Lift the block of a gate, and forget its throttles",
     description:
       "For when a caller has said more than its provider did. The gate begins with a probe, as after a restart; " +
-      "calls that wait keep their positions, and what was used in its windows stays used.",
+      "calls that wait keep their positions, calls that are out stay out and count, and what was used in its windows " +
+      "stays used.",
     answers: { 200: permit.gateStatus },
     errors: ["not_found"],
   },
