@@ -224,6 +224,29 @@ test("an answer that was lost is asked for again, at once if one was heard befor
     assert.equal((await Promise.all(waits)).length, 4);
   }));
 
+test("failures are counted anew after an answer: a long wait outlives any number of them", () =>
+  story(async (told) => {
+    const { client, held, end, rests } = told;
+    await met(told);
+    const waits = [...names(8), "last"].map((id) => client.wait(id));
+    const asked = (count: number): Promise<void> =>
+      until("they are asked for", () => held().flatMap((one) => one.ids).length === count);
+    for (const [index, id] of names(8).entries()) {
+      await asked(9 - index);
+      end(id);
+      await waits[index];
+      for (let failure = 0; failure < 2; failure++) {
+        await asked(8 - index);
+        held()[0]?.response.destroy();
+        await until("it has failed", () => held().length === 0);
+      }
+    }
+    await asked(1);
+    end("last");
+    assert.equal((await waits.at(-1))?.taskId, "last");
+    assert.equal(rests.length, 36, "once for each that was left, in each of the rounds");
+  }));
+
 test("a time that is over is no end: they are asked for again", () =>
   story(async (told) => {
     const { client, held, end } = told;

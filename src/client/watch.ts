@@ -38,7 +38,7 @@ type Waiting = {
   readonly reject: (error: unknown) => void;
   /** The request it is part of. */
   out: Out | null;
-  /** Whether a request has been answered since it was last asked for anew. */
+  /** Whether a request has been answered since it joined: then a failure is the first of a new wait. */
   isHeard: boolean;
 };
 type Out = { readonly waits: Map<string, Set<Waiting>>; readonly controller: AbortController };
@@ -117,7 +117,7 @@ export function createWatch(wiring: Wiring): Watch {
       return;
     }
     for (const wait of each())
-      if (retryable && wait.isHeard) wait.isHeard = false;
+      if (retryable && wait.isHeard) leave(wait).resolve(null);
       else leave(wait).reject(error);
   }
 
@@ -145,7 +145,7 @@ export function createWatch(wiring: Wiring): Watch {
     }
   }
 
-  /** Null if it has not ended by then. */
+  /** Null if it has not ended by then, or if a failure came after answers: it is to join anew. */
   async function join(id: string, signal: AbortSignal | undefined, withinMs: number): Promise<TaskView | null> {
     signal?.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<TaskView | null>();
