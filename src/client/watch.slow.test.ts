@@ -139,6 +139,26 @@ test("however they come there are few requests, and none is lost when they are p
     assert.equal((await Promise.all(waits)).length, 40);
   }));
 
+test("while enough requests are out, waits that come one by one gather, and one request is given up for them", (t) =>
+  story(async (told) => {
+    const { client, held, end, heard } = told;
+    await met(told);
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    const ids = names(40);
+    const waits: Promise<unknown>[] = [];
+    for (const [index, id] of ids.entries()) {
+      waits.push(client.wait(id));
+      if (index < 8) await heldAre(held, index + 1);
+      else await fewTurns();
+    }
+    assert.equal(heard.slice(2).flatMap(idsOf).length, 8);
+    t.mock.timers.tick(20);
+    await until("all wait", () => held().flatMap((one) => one.ids).length === 40);
+    assert.equal(heard.slice(2).length, 9);
+    end(...ids);
+    assert.equal((await Promise.all(waits)).length, 40);
+  }));
+
 test("more than a thousand are several requests", () =>
   story(async (told) => {
     const { client, held, end } = told;

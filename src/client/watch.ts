@@ -27,6 +27,8 @@ export type Watch = (watched: Watched) => Promise<Waited<TaskView>>;
 /** A timer takes no more. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 const OUT_MAX = 8;
+/** To give up a request costs its connection: while so many are out, what comes gathers for so long. */
+const GATHER_MS = 20;
 /** What is refused as a whole; a part of it may be right. */
 const FOR_THE_WHOLE: ReadonlySet<number> = new Set([400, 404, 405, 413, 415]);
 const UNKNOWN: ReadonlySet<number> = new Set([404, 405, 415]);
@@ -47,22 +49,29 @@ export function createWatch(wiring: Wiring): Watch {
   const waiting = new Set<Waiting>();
   const all = new Set<Out>();
   let isDue = false;
+  let late: NodeJS.Timeout | undefined;
   /** How many tasks a request may name, as far as the server has said. */
   let idsMax = BULK_MAX;
 
   /** In a turn of its own, so that all that is asked for in this one goes with it. */
   function goSoon(): void {
     if (isDue || waiting.size === 0) return;
+    if (all.size >= OUT_MAX) {
+      late ??= setTimeout(go, GATHER_MS);
+      return;
+    }
     isDue = true;
-    setImmediate(() => {
-      isDue = false;
-      while (waiting.size > 0) go();
-    });
+    setImmediate(go);
   }
 
   function go(): void {
-    if (all.size >= OUT_MAX) giveUpSmallest();
-    void send(take(waiting, idsMax));
+    isDue = false;
+    clearTimeout(late);
+    late = undefined;
+    while (waiting.size > 0) {
+      if (all.size >= OUT_MAX) giveUpSmallest();
+      void send(take(waiting, idsMax));
+    }
   }
 
   function take(waits: Iterable<Waiting>, max: number): Out {
