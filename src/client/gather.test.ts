@@ -8,7 +8,7 @@ import {
   type Step,
   startScript,
 } from "../../test/kits/script-server.ts";
-import { until } from "../../test/kits/waits.ts";
+import { fewTurns, until } from "../../test/kits/waits.ts";
 import type { BulkBody, BulkCall } from "../protocol/index.ts";
 import { type Client, createClient } from "./client.ts";
 import { ClientError } from "./client-error.ts";
@@ -256,6 +256,24 @@ test("a bulk is bounded in calls and in size", () =>
       heard.slice(4).map((one) => callsIn(one).length),
       [2, 2, 2],
     );
+  }));
+
+test("a request without an answer holds up what comes while it is new, and nothing later", (t) =>
+  story([serves(), serves(), neverAnswers, serves()], async ({ client, heard }) => {
+    await together(client, names(3));
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    const enough = new AbortController();
+    const stuck = client.submit({ ...task, id: "stuck" }, { signal: enough.signal });
+    await until("it is out", () => heard.length === 3);
+    const next = client.submit({ ...task, id: "next" });
+    await fewTurns();
+    assert.equal(heard.length, 3);
+    t.mock.timers.tick(100);
+    await next;
+    // No timer rings any more.
+    assert.deepEqual(await client.submit({ ...task, id: "later" }), submitted("later"));
+    enough.abort();
+    await assert.rejects(stuck);
   }));
 
 test("a caller that gives up ends its own call: what had not left is not sent, and no other is touched", () =>

@@ -30,7 +30,8 @@ type Waiting = Gathered & {
 
 export function createGather(wiring: Wiring): Gather {
   let waiting: Waiting[] = [];
-  let out = 0;
+  /** What is waited for: a request that was left behind once does not hold up what comes later. */
+  const out = new Set<readonly Waiting[]>();
   let isDue = false;
   let late: NodeJS.Timeout | undefined;
   let isKnown = true;
@@ -39,8 +40,11 @@ export function createGather(wiring: Wiring): Gather {
   /** In a turn of its own, so that all that is asked for in this one goes with it. */
   function goSoon(): void {
     if (isDue || waiting.length === 0) return;
-    if (out > 0) {
-      late ??= setTimeout(go, WAIT_MS);
+    if (out.size > 0) {
+      late ??= setTimeout(() => {
+        out.clear();
+        go();
+      }, WAIT_MS);
       return;
     }
     isDue = true;
@@ -55,9 +59,9 @@ export function createGather(wiring: Wiring): Gather {
     late = undefined;
     const calls = takeNext();
     if (calls.length === 0) return;
-    out++;
+    out.add(calls);
     void send(calls).finally(() => {
-      out--;
+      out.delete(calls);
       goSoon();
     });
     goSoon();
