@@ -443,3 +443,41 @@ test("rests double up to a bound, are spread, and give way to what the server as
   assert.equal(restAfter(6, 1000, 1), 6400);
   assert.equal(restAfter(1, 60_001, 0), null);
 });
+
+for (const what of ["a group", "a plan"])
+  test(`a client that is closed waits for the end of ${what}, over as many requests as that takes`, () => {
+    let looks = 0;
+    const step: Step = (response, heard) => {
+      const isPlan = heard.url.startsWith("/plans");
+      const group = { groupId: "g", counts: {}, ...(++looks > 3 ? { endedAt: "2026-01-31T12:00:00.000Z" } : {}) };
+      answers(200, isPlan ? { id: "p", groupId: "g", state: "done" } : group)(response, heard);
+    };
+    return story([step], async ({ client }) => {
+      let isAnswered = false;
+      const made = (what === "a plan" ? client.plans.wait("p") : client.waitGroup("g")).then(() => {
+        isAnswered = true;
+      });
+      await client.close();
+      assert.ok(isAnswered);
+      await made;
+    });
+  });
+
+test("a client that is closed puts no file, and opens and follows nothing", () =>
+  story([answers(200, {})], async ({ client, server }) => {
+    const put = client.files.put("1");
+    await client.close();
+    await put;
+    assert.equal(server.heard.length, 1);
+    const hash = "a".repeat(64);
+    const late = [
+      client.files.put("1"),
+      client.files.get(hash),
+      client.files.open(hash).next(),
+      client.events().next(),
+      client.waitGroup("g"),
+      client.plans.wait("p"),
+    ];
+    for (const one of late) await failsWith(one, { code: "closed" });
+    assert.equal(server.heard.length, 1);
+  }));

@@ -40,8 +40,9 @@ export type Client = AsyncDisposable & {
   /** The address of the server. */
   readonly url: string;
   /**
-   * Takes no more calls, which are refused with `closed`, and resolves when every call that was made has its answer. A
-   * program that lets go of its client without this loses nothing either: what was asked for still goes out.
+   * Takes no more calls, which are refused with `closed`, and resolves when every call that was made has its answer; who
+   * reads `events` or `files.open` may read on. A program that lets go of its client without this loses nothing either:
+   * what was asked for still goes out.
    */
   close(): Promise<void>;
   /** Submits a task; answers when it is durable. A task without an id gets one, so that it may be sent again. */
@@ -221,26 +222,30 @@ export function createClient(given: ClientOptions = {}): Client {
   const exchanged: Ask = (name, asked, more, afterLoss) => exchange(wiring, name, asked, more, afterLoss);
   const ask: Ask = (...given) => during(() => exchanged(...given));
   const ended = waitsWith(wiring, exchanged);
-  const until: WaitUntil = (...given) => during(() => waited(wiring, exchanged, ...given));
+  const until: WaitUntil = (...given) => waited(wiring, exchanged, ...given);
+  const askAll: AskAll = (asks) => during(() => asks(exchanged, until));
   return {
     url: address.base,
     close,
     [Symbol.asyncDispose]: close,
     ...taskMethods(ask, (...given) => during(() => ended(...given))),
-    ...groupMethods(ask, until),
+    ...groupMethods(ask, askAll),
     ...schedulerMethods(ask),
     ...fleetMethods(ask),
     ...permitMethods(ask),
-    plans: planMethods(ask, until),
-    files: filesOver(wiring),
+    plans: planMethods(ask, askAll),
+    files: filesOver(wiring, during),
     events: async function* (follow = {}) {
-      yield* (await import("./follow-events.ts")).followEvents(wiring, follow);
+      const { followEvents } = await during(() => import("./follow-events.ts"));
+      yield* followEvents(wiring, follow);
     },
   };
 }
 
+type During = <Value>(call: () => Promise<Value>) => Promise<Value>;
+
 /** Calls are made until it is closed; closed it is when the last of them has its answer. */
-function untilClosed(): { during<Value>(call: () => Promise<Value>): Promise<Value>; close(): Promise<void> } {
+function untilClosed(): { during: During; close(): Promise<void> } {
   const closed = Promise.withResolvers<void>();
   let isClosing = false;
   let underWay = 0;
@@ -295,11 +300,12 @@ function gatherWith(wiring: () => Wiring): Gather {
 }
 
 /** What is rarely needed is loaded when it is. */
-const filesOver = (wiring: Wiring): ClientFiles => ({
-  put: async (content, options) => (await import("./files.ts")).put(wiring, content, options),
-  get: async (hash, options) => (await import("./files.ts")).get(wiring, hash, options),
+const filesOver = (wiring: Wiring, during: During): ClientFiles => ({
+  put: (content, options) => during(async () => (await import("./files.ts")).put(wiring, content, options)),
+  get: (hash, options) => during(async () => (await import("./files.ts")).get(wiring, hash, options)),
   open: async function* (hash, options) {
-    yield* (await import("./files.ts")).open(wiring, hash, options);
+    const { open } = await during(() => import("./files.ts"));
+    yield* open(wiring, hash, options);
   },
 });
 
@@ -310,6 +316,9 @@ type Ask = <Name extends wire.CallName>(
   options?: Options,
   afterLoss?: AfterLoss<wire.Answered<Name>>,
 ) => Reply<Name>;
+
+/** Asks as often as it takes: one call to whoever closes the client. */
+type AskAll = <Value>(asks: (ask: Ask, until: WaitUntil) => Promise<Value>) => Promise<Value>;
 
 /** Gone already, and this very call was perhaps what took it away. */
 const ifGone =
@@ -371,11 +380,11 @@ const groupEnd = (until: WaitUntil, id: string, withinMs: number | undefined, op
     ({ endedAt }) => endedAt !== undefined,
   );
 
-function groupMethods(ask: Ask, until: WaitUntil): Pick<Client, keyof calls.GroupCalls> {
+function groupMethods(ask: Ask, askAll: AskAll): Pick<Client, keyof calls.GroupCalls> {
   return {
     group: (id, options) => ask("group", { params: { id } }, options),
     waitGroup: async (id, { withinMs, ...options } = {}) => {
-      const { found: group, isOver } = await groupEnd(until, id, withinMs, options);
+      const { found: group, isOver } = await askAll((_, until) => groupEnd(until, id, withinMs, options));
       if (isOver) return group;
       throw new ClientError("timeout", `group ${id} has not ended after ${withinMs} ms`, {
         retryable: true,
@@ -388,7 +397,7 @@ function groupMethods(ask: Ask, until: WaitUntil): Pick<Client, keyof calls.Grou
   };
 }
 
-function planMethods(ask: Ask, until: WaitUntil): ClientPlans {
+function planMethods(ask: Ask, askAll: AskAll): ClientPlans {
   return {
     put: (id, body, { only, retryFailed, failFast, fresh, directory, ...options } = {}) => {
       const said = Object.entries({ only, retryFailed, failFast, fresh, directory });
@@ -399,10 +408,12 @@ function planMethods(ask: Ask, until: WaitUntil): ClientPlans {
     get: (id, { document, ...options } = {}) =>
       ask("plan", { params: { id }, query: document === undefined ? {} : { document } }, options),
     wait: async (id, { withinMs, ...options } = {}) => {
-      const get = (): Reply<"plan"> => ask("plan", { params: { id }, query: {} }, options);
-      const { groupId } = await get();
-      const { isOver } = await groupEnd(until, groupId, withinMs, options);
-      const plan = await get();
+      const { plan, isOver } = await askAll(async (askNow, until) => {
+        const get = (): Reply<"plan"> => askNow("plan", { params: { id }, query: {} }, options);
+        const { groupId } = await get();
+        const { isOver } = await groupEnd(until, groupId, withinMs, options);
+        return { plan: await get(), isOver };
+      });
       if (isOver) return plan;
       throw new ClientError("timeout", `plan ${id} is ${plan.state} after ${withinMs} ms`, {
         retryable: true,
