@@ -40,9 +40,9 @@ export type Client = AsyncDisposable & {
   /** The address of the server. */
   readonly url: string;
   /**
-   * Takes no more calls, which are refused with `closed`, and resolves when every call that was made has its answer; who
-   * reads `events` or `files.open` may read on. A program that lets go of its client without this loses nothing either:
-   * what was asked for still goes out.
+   * Takes no more calls, which are refused with `closed`, and resolves when every call that was made has its answer.
+   * Who reads `events` or `files.open` may read on. A program that lets go of its client without this loses nothing
+   * either: what was asked for still goes out.
    */
   close(): Promise<void>;
   /** Submits a task; answers when it is durable. A task without an id gets one, so that it may be sent again. */

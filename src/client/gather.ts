@@ -10,7 +10,8 @@
 import type { BulkAnswer, BulkItem } from "../protocol/index.ts";
 import { type BulkName, ENDPOINTS } from "../protocol/wire/index.ts";
 import { ClientError } from "./client-error.ts";
-import { answerOf, fetchOnce, type Gather, type Gathered, refusalFrom, type Wiring } from "./exchange.ts";
+import { answerOf, fetchOnce, type Gather, type Gathered, type Wiring } from "./exchange.ts";
+import { FOR_THE_WHOLE, refusalOfOne, TOO_LARGE, UNKNOWN } from "./shared-request.ts";
 
 /** More save nothing, and the server takes longer over them than the next should wait. */
 const CALLS_MAX = 256;
@@ -18,9 +19,6 @@ const CALLS_MAX = 256;
 const TEXT_MAX = 256 * 1024;
 /** What has gathered for so long goes without waiting for the answer of what went before. */
 const WAIT_MS = 100;
-/** What is refused as a whole for the size or form of the whole; alone each may be right. */
-const FOR_THE_WHOLE: ReadonlySet<number> = new Set([400, 404, 405, 413, 415]);
-const UNKNOWN: ReadonlySet<number> = new Set([404, 405]);
 
 type Waiting = Gathered & {
   readonly text: string;
@@ -86,7 +84,7 @@ export function createGather(wiring: Wiring): Gather {
     } catch (error) {
       const { status = 0 } = error as Partial<ClientError>;
       if (UNKNOWN.has(status)) isKnown = false;
-      if (status === 413) textMax /= 2;
+      if (status === TOO_LARGE) textMax /= 2;
       if (FOR_THE_WHOLE.has(status)) return eachAlone(calls);
       for (const { reject } of calls) reject(error);
     }
@@ -127,7 +125,6 @@ function textOf({ name, asked: { params, query, text } }: Gathered): string {
 function settle({ resolve, reject }: Waiting, answer: BulkItem | undefined): void {
   if (typeof answer?.status !== "number")
     return reject(new ClientError("bad_answer", "the answer to one of the calls is missing", { status: 200 }));
-  const { status, body, retryAfterS } = answer;
-  if (status < 400) return resolve(body);
-  reject(refusalFrom(status, body, retryAfterS === undefined ? undefined : retryAfterS * 1000));
+  if (answer.status < 400) resolve(answer.body);
+  else reject(refusalOfOne(answer));
 }

@@ -11,7 +11,8 @@
 import type { TaskView, WaitAnyAnswer, WaitAnyItem } from "../protocol/index.ts";
 import { BULK_MAX, ENDPOINTS, isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
 import { ClientError } from "./client-error.ts";
-import { answerOf, type CallOptions, fetchOnce, refusalFrom, retried, type Wiring, waitFor } from "./exchange.ts";
+import { answerOf, type CallOptions, fetchOnce, retried, type Wiring, waitFor } from "./exchange.ts";
+import { FOR_THE_WHOLE, refusalOfOne, TOO_LARGE, UNKNOWN } from "./shared-request.ts";
 
 /** What was found, and whether that is its end. */
 export type Waited<Found> = { readonly found: Found; readonly isOver: boolean };
@@ -29,10 +30,6 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
 const OUT_MAX = 8;
 /** To give up a request costs its connection: while so many are out, what comes gathers for so long. */
 const GATHER_MS = 20;
-/** What is refused as a whole; a part of it may be right. */
-const FOR_THE_WHOLE: ReadonlySet<number> = new Set([400, 404, 405, 413, 415]);
-const UNKNOWN: ReadonlySet<number> = new Set([404, 405, 415]);
-const TOO_LARGE = 413;
 
 type Waiting = {
   readonly id: string;
@@ -139,18 +136,15 @@ export function createWatch(wiring: Wiring): Watch {
     return wait;
   }
 
-  function settle(out: Out, { id, status, body, retryAfterS }: WaitAnyItem): void {
+  function settle(out: Out, answer: WaitAnyItem): void {
+    const { id, status, body } = answer;
     const { state } = (body ?? {}) as Partial<TaskView>;
     if (status < 400 && state !== undefined && !isEnded(state)) return;
     for (const wait of out.waits.get(id) ?? []) {
       leave(wait);
-      if (status >= 400)
-        wait.reject(refusalFrom(status, body, retryAfterS === undefined ? undefined : retryAfterS * 1000));
+      if (status >= 400) wait.reject(refusalOfOne(answer));
       else if (state !== undefined) wait.resolve(body as TaskView);
-      else
-        wait.reject(
-          new ClientError("bad_answer", `the answer is not task ${id}; is this a Drover server?`, { status }),
-        );
+      else wait.reject(notTheTask(id, status));
     }
   }
 
@@ -195,6 +189,9 @@ export function createWatch(wiring: Wiring): Watch {
     return { found, isOver: isEnded(found.state) };
   };
 }
+
+const notTheTask = (id: string, status: number): ClientError =>
+  new ClientError("bad_answer", `the answer is not task ${id}; is this a Drover server?`, { status });
 
 async function ask(wiring: Wiring, ids: readonly string[], signal: AbortSignal): Promise<readonly WaitAnyItem[]> {
   const timeoutMs = WAIT_MS_DEFAULT;
