@@ -271,8 +271,7 @@ async function besidePeer(peer: System, mode: Mode, workload: Workload): Promise
 }
 
 /** Whether there were enough tasks in these rounds to tell what one took. */
-const tellsCpu = (rounds: readonly Round[]): boolean =>
-  rounds.reduce((sum, { jobs }) => sum + jobs, 0) >= CPU_JOBS_MIN;
+const tellsCpu = (rounds: readonly Round[]): boolean => rounds.reduce((sum, { jobs }) => sum + jobs, 0) >= CPU_JOBS_MIN;
 
 function rateRow(what: string, unit: string, rounds: readonly Round[]): Row {
   const value = median(rounds.map(({ perSecond }) => perSecond));
