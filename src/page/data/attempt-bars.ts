@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { EventJson, EventKind } from "../../protocol/generated/index.ts";
 import { ask } from "./ask.ts";
 import { live } from "./live.ts";
-import { onPulse } from "./use-call.ts";
+import { lookAtPulses } from "./use-call.ts";
 
 export type Bar = {
   readonly key: string;
@@ -76,15 +76,12 @@ function createGathering(): { take(events: readonly EventJson[]): void; since(fr
 export function useBars(minutes: number): Bars {
   const [found, setFound] = useState<Bars>({ bars: [], isCut: false, error: null, isRead: false });
   useEffect(() => {
-    const controller = new AbortController();
-    const { signal } = controller;
     const gathering = createGathering();
     const begin = (): number => Date.now() + live.now().aheadMs - minutes * 60_000;
     // What began before the window and still runs in it is found by a longer look back.
     const since = new Date(begin() - minutes * 60_000).toISOString();
     let after = 0;
-    let isBusy = false;
-    async function read(): Promise<void> {
+    async function read(signal: AbortSignal): Promise<void> {
       let isCut = false;
       for (let page = 0; page < PAGES_MAX; page++) {
         const query = { kind: KINDS, limit: 1000, after, ...(after === 0 ? { since } : {}) };
@@ -96,18 +93,11 @@ export function useBars(minutes: number): Bars {
       }
       setFound({ bars: gathering.since(begin()), isCut, error: null, isRead: true });
     }
-    async function look(): Promise<void> {
-      if (isBusy) return;
-      isBusy = true;
-      await read().catch((error: Error) => signal.aborted || setFound((last) => ({ ...last, error })));
-      isBusy = false;
-    }
-    void look();
-    const stop = onPulse(() => void look());
-    return () => {
-      stop();
-      controller.abort();
-    };
+    return lookAtPulses((signal) =>
+      read(signal).catch((error: Error) => {
+        if (!signal.aborted) setFound((last) => ({ ...last, error }));
+      }),
+    );
   }, [minutes]);
   return found;
 }

@@ -4,7 +4,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { EventJson } from "../../protocol/generated/index.ts";
 import { ask } from "./ask.ts";
-import { onPulse } from "./use-call.ts";
+import { lookAtPulses } from "./use-call.ts";
 
 /** So many are shown; a task that has more has its last ones shown. */
 const KEPT_MAX = 2000;
@@ -24,13 +24,9 @@ export function useTaskEvents(id: string, since: string | undefined): TaskEvents
   const key = `${id} ${since ?? ""}`;
   useEffect(() => {
     if (since === undefined) return;
-    const controller = new AbortController();
-    const { signal } = controller;
     let events: readonly EventJson[] = [];
     let after = 0;
-    let isBusy = false;
-    let isDue = false;
-    async function read(): Promise<void> {
+    async function read(signal: AbortSignal): Promise<void> {
       for (let page = 0; page < PAGES_MAX; page++) {
         const query = { task: id, after, limit: 1000, ...(after === 0 ? { since: since as string } : {}) };
         const answer = await ask("events", { query }, signal);
@@ -40,23 +36,11 @@ export function useTaskEvents(id: string, since: string | undefined): TaskEvents
         setFound({ key, events, error: null, isWhole: false });
       }
     }
-    async function look(): Promise<void> {
-      if (isBusy) {
-        isDue = true;
-        return;
-      }
-      isBusy = true;
-      isDue = false;
-      await read().catch((error: Error) => signal.aborted || setFound({ key, events, error, isWhole: false }));
-      isBusy = false;
-      if (isDue && !signal.aborted) void look();
-    }
-    void look();
-    const stop = onPulse(() => void look());
-    return () => {
-      stop();
-      controller.abort();
-    };
+    return lookAtPulses((signal) =>
+      read(signal).catch((error: Error) => {
+        if (!signal.aborted) setFound({ key, events, error, isWhole: false });
+      }),
+    );
   }, [key]);
   return found.key === key ? found : NONE;
 }

@@ -81,6 +81,17 @@ export function onPulse(hear: () => void): () => void {
   };
 }
 
+/** Looks now, and whenever a pulse says that something has happened, one look at a time. Answers how to stop. */
+export function lookAtPulses(look: (signal: AbortSignal) => Promise<void>): () => void {
+  const looker = createLooker({ everyMs: 0, look });
+  looker.now();
+  const stop = onPulse(looker.soon);
+  return () => {
+    stop();
+    looker.stop();
+  };
+}
+
 type Looker = { now(): void; soon(): void; stop(): void };
 
 /** One look at a time, and no more often than said. */

@@ -131,6 +131,18 @@ export function Empty({ children, hint }: { children: ComponentChildren; hint?: 
   );
 }
 
+export const NoWorkers = (): JSX.Element => (
+  <Empty
+    hint={
+      <>
+        Start one: <code>drover worker --commands</code>
+      </>
+    }
+  >
+    No worker is here, so nothing can run.
+  </Empty>
+);
+
 /** What went wrong, in the server's words; a server that is away is told of above the view, once. */
 export function Failure({ error }: { error: Error | null }): JSX.Element | null {
   if (error === null || error instanceof Unreachable) return null;

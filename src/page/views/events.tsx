@@ -9,7 +9,7 @@ import { ask } from "../data/ask.ts";
 import { told } from "../data/event-words.ts";
 import { BASE } from "../data/links.ts";
 import { live } from "../data/live.ts";
-import { onPulse } from "../data/use-call.ts";
+import { lookAtPulses } from "../data/use-call.ts";
 import { count, dateOf, timeOf } from "../data/words.ts";
 import { Empty, Failure, Panel, Segments, TableBox, TaskName, View } from "../parts/pieces.tsx";
 
@@ -47,13 +47,10 @@ function useLog(kinds: Kinds, task: string): { events: readonly EventJson[]; err
     error: null,
   });
   useEffect(() => {
-    const controller = new AbortController();
-    const { signal } = controller;
     let events: readonly EventJson[] = [];
     let after: number | null = null;
-    let isBusy = false;
     setFound({ events: [], error: null });
-    async function read(): Promise<void> {
+    async function read(signal: AbortSignal): Promise<void> {
       const seq = live.now().pulse?.seq ?? (await ask("pulse", {}, signal)).seq;
       after ??= kinds === "all" && task === "" ? Math.max(0, seq - LOOK_BACK) : Math.max(0, seq - 20 * LOOK_BACK);
       for (let isMore = true; isMore; ) {
@@ -70,18 +67,11 @@ function useLog(kinds: Kinds, task: string): { events: readonly EventJson[]; err
         setFound({ events, error: null });
       }
     }
-    async function look(): Promise<void> {
-      if (isBusy) return;
-      isBusy = true;
-      await read().catch((error: Error) => signal.aborted || setFound({ events, error }));
-      isBusy = false;
-    }
-    void look();
-    const stop = onPulse(() => void look());
-    return () => {
-      stop();
-      controller.abort();
-    };
+    return lookAtPulses((signal) =>
+      read(signal).catch((error: Error) => {
+        if (!signal.aborted) setFound({ events, error });
+      }),
+    );
   }, [kinds, task]);
   return found;
 }

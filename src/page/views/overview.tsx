@@ -10,7 +10,7 @@ import { type Called, useCall, useNow } from "../data/use-call.ts";
 import { brief, clock, count, percent, plural, span } from "../data/words.ts";
 import type { Line } from "../parts/chart.tsx";
 import { later } from "../parts/later.tsx";
-import { Empty, Loaded, Meter, Name, Panel, Stat, View } from "../parts/pieces.tsx";
+import { Empty, Loaded, Meter, Name, NoWorkers, Panel, Stat, View } from "../parts/pieces.tsx";
 import { Attention } from "./attention.tsx";
 
 const Chart = later(() => import("../parts/chart.tsx"));
@@ -278,15 +278,7 @@ function Workers({ from }: { from: Called<{ readonly workers: readonly WorkerVie
       <Loaded from={from}>
         {({ workers }) =>
           workers.length === 0 ? (
-            <Empty
-              hint={
-                <>
-                  Start one: <code>drover worker -- COMMAND</code>
-                </>
-              }
-            >
-              No worker is here, so nothing can run.
-            </Empty>
+            <NoWorkers />
           ) : (
             <>
               <ul class="lines">

@@ -9,7 +9,7 @@ import { useCall, useNow } from "../data/use-call.ts";
 import { useRights } from "../data/who.ts";
 import { ago, bytes, cores, count, plural } from "../data/words.ts";
 import { asked } from "../parts/dialog.tsx";
-import { Empty, Loaded, Meter, Name, Panel, Stat, State, TaskName, View } from "../parts/pieces.tsx";
+import { Loaded, Meter, Name, NoWorkers, Panel, Stat, State, TaskName, View } from "../parts/pieces.tsx";
 
 const SHOWN_MAX = 8;
 
@@ -21,15 +21,7 @@ export default function Workers(): JSX.Element {
         {({ workers: all }) =>
           all.length === 0 ? (
             <Panel>
-              <Empty
-                hint={
-                  <>
-                    Start one: <code>drover worker -- COMMAND</code>
-                  </>
-                }
-              >
-                No worker is here, so nothing can run.
-              </Empty>
+              <NoWorkers />
             </Panel>
           ) : (
             <>
