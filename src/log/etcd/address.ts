@@ -5,17 +5,23 @@
  * User and password are percent-encoded; they, and the files, may be given beside the URL instead, so that no password
  * stands on a command line. What is refused here is said without the URL, since a password may be in it.
  */
-import { readFileSync } from "node:fs";
-import { errorText } from "../../core/base/index.ts";
-import { LogFailure } from "../log.ts";
+import {
+  type AddressKind,
+  decoded,
+  fileText,
+  type HostAndPort,
+  partsOf,
+  readHosts,
+  readOptions,
+  refused,
+} from "../journal/address.ts";
 
-export type Endpoint = { readonly host: string; readonly port: number /** `host:port` */; readonly name: string };
 export type Credentials = { readonly user: string; readonly password: string };
 /** What TLS is made with: the texts of the files. */
 export type TlsTexts = { readonly ca?: string; readonly cert?: string; readonly key?: string };
 
 export type EtcdAddress = {
-  readonly endpoints: readonly Endpoint[];
+  readonly endpoints: readonly HostAndPort[];
   /** Every key begins so; it ends with a slash. */
   readonly prefix: string;
   readonly credentials: Credentials | null;
@@ -36,25 +42,18 @@ export type AddressOptions = {
 };
 
 const SCHEME = "etcd://";
-const PORT_DEFAULT = 2379;
 const PREFIX_DEFAULT = "/drover";
-const ENDPOINTS_MAX = 16;
 const PREFIX_LENGTH_MAX = 256;
-const HOST = /^(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(\d{1,5}))?$/;
 const PREFIX = /^(\/[A-Za-z0-9._~-]+)+$/;
 const FILES = ["ca", "cert", "key"] as const;
 const PARAMETERS: readonly string[] = ["tls", ...FILES];
 const EXAMPLE = "etcd://h1:2379,h2:2379,h3:2379/drover";
+const ETCD: AddressKind = { product: "etcd", portDefault: 2379, example: EXAMPLE };
 
 export function readAddress(url: string, options: AddressOptions = {}): EtcdAddress {
   if (!url.startsWith(SCHEME)) throw refused(`an address of etcd begins with ${SCHEME}, as in ${EXAMPLE}`);
-  const [place = "", query = ""] = cutAt(url.slice(SCHEME.length), "?");
-  const at = place.lastIndexOf("@");
-  const [hosts = "", path = ""] = cutAt(place.slice(at + 1), "/");
-  const userInfo = at < 0 ? "" : place.slice(0, at);
-  if (userInfo.includes("/") || query.includes("@"))
-    throw refused("the user or password in the address of etcd has a sign that must be percent-encoded, as / is %2F");
-  const endpoints = readHosts(hosts);
+  const { user, password, hosts, path, query } = partsOf(url.slice(SCHEME.length), ETCD);
+  const endpoints = readHosts(hosts, ETCD);
   const prefix = path === "" ? PREFIX_DEFAULT : `/${path.replace(/\/$/, "")}`;
   if (!PREFIX.test(prefix) || prefix.length > PREFIX_LENGTH_MAX)
     throw refused(
@@ -65,55 +64,27 @@ export function readAddress(url: string, options: AddressOptions = {}): EtcdAddr
   return {
     endpoints,
     prefix: `${prefix}/`,
-    credentials: readCredentials(userInfo, options),
+    credentials: readCredentials(user, password, options),
     tls: readTls({ ...given, ...options }),
     shown: `${SCHEME}${endpoints.map(({ name }) => name).join(",")}${prefix}`,
   };
 }
 
-export const refused = (sentence: string): LogFailure => new LogFailure("refused", sentence);
-
-function readHosts(text: string): Endpoint[] {
-  const hosts = text.split(",");
-  if (hosts.length > ENDPOINTS_MAX)
-    throw refused(`the address of etcd names ${hosts.length} hosts; at most ${ENDPOINTS_MAX} are taken`);
-  return hosts.map((each) => {
-    const [, host = "", digits] = HOST.exec(each) ?? [];
-    const port = digits === undefined ? PORT_DEFAULT : Number(digits);
-    if (host === "" || port < 1 || port > 65_535)
-      throw refused(`the host ${JSON.stringify(each)} in the address of etcd is not HOST:PORT, as in ${EXAMPLE}`);
-    return { host: host.replace(/^\[|\]$/g, ""), port, name: `${host}:${port}` };
-  });
-}
-
-function readCredentials(userInfo: string, options: AddressOptions): Credentials | null {
-  const [name = "", secret] = cutAt(userInfo, ":");
-  const user = options.user ?? decoded(name);
-  const password = options.password ?? (secret === undefined ? undefined : decoded(secret));
+function readCredentials(name: string, secret: string | undefined, options: AddressOptions): Credentials | null {
+  const user = options.user ?? decoded(name, ETCD);
+  const password = options.password ?? (secret === undefined ? undefined : decoded(secret, ETCD));
   if (user === "" && password === undefined) return null;
   if (user === "") throw refused("there is a password for etcd and no user: give both");
   if (password === undefined) throw refused(`there is a user for etcd, ${JSON.stringify(user)}, and no password`);
   return { user, password };
 }
 
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    throw refused("the user or password in the address of etcd has a % that is not followed by two hex digits");
-  }
-}
-
 function readParameters(query: string): AddressOptions {
-  const given: Record<string, string | boolean> = {};
-  for (const [name, value] of new URLSearchParams(query)) {
-    if (!PARAMETERS.includes(name))
-      throw refused(`the address of etcd has the option ${JSON.stringify(name)}; there are ${PARAMETERS.join(", ")}`);
-    if (name === "tls" && value !== "true" && value !== "false")
-      throw refused(`the option tls of the address of etcd is ${JSON.stringify(value)}, not true or false`);
-    given[name] = name === "tls" ? value === "true" : value;
-  }
-  return given;
+  const { tls, ...files } = Object.fromEntries(readOptions(query, PARAMETERS, ETCD));
+  if (tls === undefined) return files;
+  if (tls !== "true" && tls !== "false")
+    throw refused(`the option tls of the address of etcd is ${JSON.stringify(tls)}, not true or false`);
+  return { ...files, tls: tls === "true" };
 }
 
 function readTls(options: AddressOptions): TlsTexts | null {
@@ -122,19 +93,5 @@ function readTls(options: AddressOptions): TlsTexts | null {
   if (tls === false && named.length > 0) throw refused(`tls is false and ${named.join(", ")} is given: leave one out`);
   if ((cert === undefined) !== (key === undefined)) throw refused("cert and key of etcd belong together: give both");
   if (tls !== true && named.length === 0) return null;
-  return Object.fromEntries(named.map((name) => [name, textOf(name, options[name] as string)]));
-}
-
-function textOf(name: string, path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    throw refused(`the file for ${name} of etcd cannot be read: ${errorText(error)}`);
-  }
-}
-
-/** What is before the first mark and what is behind it; without the mark, all of it. */
-function cutAt(text: string, mark: string): string[] {
-  const at = text.indexOf(mark);
-  return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];
+  return Object.fromEntries(named.map((name) => [name, fileText(name, options[name] as string, ETCD)]));
 }

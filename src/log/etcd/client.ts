@@ -6,7 +6,8 @@
  * caller's to judge. With a user, a token is fetched before the first call and again when etcd no longer knows it.
  * Keys are text, values bytes, revisions numbers; the id of a lease has 63 bits and stays text.
  */
-import type { Endpoint, EtcdAddress } from "./address.ts";
+import type { HostAndPort } from "../journal/address.ts";
+import type { EtcdAddress } from "./address.ts";
 import {
   type KeyValue,
   objectOf,
@@ -59,7 +60,7 @@ export type Limits = { readonly limitMs?: number; readonly signal?: AbortSignal 
 type CallOptions = Limits & { readonly isRepeatable?: boolean };
 
 export type EtcdClient = {
-  readonly endpoints: readonly Endpoint[];
+  readonly endpoints: readonly HostAndPort[];
   range(range: Range, limits?: Limits): Promise<RangeAnswer>;
   /** The value of one key, or null. */
   get(key: string, limits?: Limits): Promise<KeyValue | null>;
@@ -75,7 +76,7 @@ export type EtcdClient = {
   revokeLease(lease: string): Promise<void>;
   /** How many seconds are left of a lease, and how many it was given; null if it is gone. */
   timeToLive(lease: string): Promise<{ readonly left: number; readonly granted: number } | null>;
-  status(endpoint: Endpoint, limits?: Limits): Promise<Status>;
+  status(endpoint: HostAndPort, limits?: Limits): Promise<Status>;
   alarms(): Promise<readonly Alarm[]>;
   /** Changes of one key from a revision on. */
   watch(key: string, fromRevision: number, signal: AbortSignal): Promise<AsyncIterable<unknown>>;
@@ -92,7 +93,7 @@ export function createClient(address: EtcdAddress): EtcdClient {
   const reading = { isRepeatable: true };
   const range = async (wanted: Range, limits?: Limits): Promise<RangeAnswer> =>
     rangeOf(await call("kv/range", rangeBody(wanted), { ...reading, ...limits }));
-  const status = async (endpoint: Endpoint, limits?: Limits): Promise<Status> =>
+  const status = async (endpoint: HostAndPort, limits?: Limits): Promise<Status> =>
     statusOf(await calls.callAt(endpoint, "maintenance/status", {}, limits));
   return {
     endpoints: address.endpoints,
@@ -140,7 +141,7 @@ export function createClient(address: EtcdAddress): EtcdClient {
 
 type Calls = {
   call(path: string, body: object, options?: CallOptions): Promise<unknown>;
-  callAt(endpoint: Endpoint, path: string, body: object, limits?: Limits): Promise<unknown>;
+  callAt(endpoint: HostAndPort, path: string, body: object, limits?: Limits): Promise<unknown>;
   stream(path: string, body: object, signal: AbortSignal): Promise<AsyncIterable<unknown>>;
   turnAway(): void;
   turnTo(index: number): void;
@@ -154,7 +155,7 @@ function createCalls({ endpoints, credentials }: EtcdAddress, wire: Wire): Calls
   let fetching: Promise<void> | null = null;
 
   const askFor = (
-    endpoint: Endpoint,
+    endpoint: HostAndPort,
     path: string,
     body: object,
     { limitMs = ANSWER_MS, signal }: Limits = {},
@@ -167,7 +168,7 @@ function createCalls({ endpoints, credentials }: EtcdAddress, wire: Wire): Calls
     signal: signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]),
   });
 
-  async function authenticate(endpoint: Endpoint): Promise<void> {
+  async function authenticate(endpoint: HostAndPort): Promise<void> {
     if (credentials === null) return;
     const body = { name: credentials.user, password: credentials.password };
     try {
@@ -179,14 +180,14 @@ function createCalls({ endpoints, credentials }: EtcdAddress, wire: Wire): Calls
     }
   }
   /** Those who find the token gone at the same time fetch one together. */
-  function newToken(endpoint: Endpoint): Promise<void> {
+  function newToken(endpoint: HostAndPort): Promise<void> {
     fetching ??= authenticate(endpoint).finally(() => {
       fetching = null;
     });
     return fetching;
   }
   /** Asks with a token; where etcd does not know it any more, with a new one, once. */
-  async function withToken<Answer>(endpoint: Endpoint, ask: () => Promise<Answer>): Promise<Answer> {
+  async function withToken<Answer>(endpoint: HostAndPort, ask: () => Promise<Answer>): Promise<Answer> {
     if (credentials === null) return ask();
     if (token === null) await newToken(endpoint).catch(asUnsent);
     try {
@@ -201,10 +202,10 @@ function createCalls({ endpoints, credentials }: EtcdAddress, wire: Wire): Calls
   const callAt: Calls["callAt"] = (endpoint, path, body, limits) =>
     withToken(endpoint, () => wire.ask(askFor(endpoint, path, body, limits)));
 
-  function turnFrom(endpoint: Endpoint): void {
+  function turnFrom(endpoint: HostAndPort): void {
     if (endpoints[current] === endpoint) current = (current + 1) % endpoints.length;
   }
-  const currentEndpoint = (): Endpoint => endpoints[current] as Endpoint;
+  const currentEndpoint = (): HostAndPort => endpoints[current] as HostAndPort;
 
   async function call(path: string, body: object, { isRepeatable = false, ...limits }: CallOptions = {}) {
     const isEnded = (): boolean => closing.signal.aborted || limits.signal?.aborted === true;

@@ -9,11 +9,12 @@ import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type In
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { Socket } from "node:net";
 import { errorText, isRecord } from "../../core/base/index.ts";
-import type { Endpoint, TlsTexts } from "./address.ts";
+import type { HostAndPort } from "../journal/address.ts";
+import type { TlsTexts } from "./address.ts";
 import { EtcdFault, faultOf } from "./fault.ts";
 
 export type Ask = {
-  readonly endpoint: Endpoint;
+  readonly endpoint: HostAndPort;
   readonly path: string;
   readonly body: string;
   /** Null or empty: none. */

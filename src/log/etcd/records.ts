@@ -14,9 +14,9 @@
  */
 import { isRecord, isSha256, type Seq, seq } from "../../core/base/index.ts";
 import { GENESIS, HASH_BYTES, toHex } from "../format/chain.ts";
+import { refused } from "../journal/address.ts";
 import type { LeadSeen } from "../journal/journal.ts";
 import { type Head, LogFailure } from "../log.ts";
-import { refused } from "./address.ts";
 
 const MARK = "journal";
 const VERSION = 1;

@@ -7,6 +7,7 @@
  */
 import { invariant, type Seq, seq } from "../../core/base/index.ts";
 import { type Clock, realClock } from "../../std/index.ts";
+import { toHex } from "../format/chain.ts";
 import { packEntry, unpackEntry } from "../journal/entry.ts";
 import type { Journal, JournalHealth, JournalOptions, NodesSeen, SealedBatch } from "../journal/journal.ts";
 import { NODE_KEPT_MS, type NodeAnnouncement } from "../journal/journal.ts";
@@ -137,17 +138,15 @@ async function append({ writing, sql, closing }: Session, entry: SealedBatch): P
   const place = [firstSeq - 1, hashes[0], epoch, lastSeq, hashes[1], batchId];
   try {
     const stored = await writing.query(sql.append, [...place, firstSeq, block.length, block]);
-    if (stored.length === 1) return { type: "appended", head: { seq: lastSeq, hash: hexOf(postHash), epoch, batchId } };
+    if (stored.length === 1) return { type: "appended", head: { seq: lastSeq, hash: toHex(postHash), epoch, batchId } };
     const head = await headIn(writing.query, sql);
-    const isRepeat = head.batchId === batchId && head.seq === lastSeq && head.hash === hexOf(postHash);
+    const isRepeat = head.batchId === batchId && head.seq === lastSeq && head.hash === toHex(postHash);
     return { type: isRepeat ? "appended" : "conflict", head };
   } catch (error) {
     if (!(error instanceof LogFailure) || error.code !== "unreachable") throw error;
     return { type: "unknown", cause: error.message };
   }
 }
-
-const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");
 
 type PageRow = { readonly base: string; readonly entry: Buffer | null };
 

@@ -9,8 +9,9 @@
 import { Socket } from "node:net";
 import type { Client, QueryResultRow } from "pg";
 import { type Clock, ringAfter } from "../../std/index.ts";
+import type { HostAndPort } from "../journal/address.ts";
 import { closedFailure } from "../log.ts";
-import type { Place, PostgresAddress } from "./address.ts";
+import type { PostgresAddress } from "./address.ts";
 import { failureOf, NoAnswer } from "./failures.ts";
 
 const CONNECT_MS = 5000;
@@ -31,7 +32,7 @@ export type Lane = {
 export type Connection = { readonly client: Client; destroy(): void };
 
 /** The first place that takes writes; of one place only, whatever it is. */
-export async function connect(address: PostgresAddress, places: readonly Place[]): Promise<Connection> {
+export async function connect(address: PostgresAddress, places: readonly HostAndPort[]): Promise<Connection> {
   let last: unknown;
   for (const place of places) {
     try {
@@ -46,7 +47,7 @@ export async function connect(address: PostgresAddress, places: readonly Place[]
   throw last;
 }
 
-async function connectTo(address: PostgresAddress, { host, port }: Place): Promise<Connection> {
+async function connectTo(address: PostgresAddress, { host, port }: HostAndPort): Promise<Connection> {
   const { default: pg } = await import("pg");
   const { user, password, database, ssl } = address;
   const socket = new Socket();

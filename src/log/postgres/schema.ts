@@ -13,8 +13,10 @@
  * Where that is impossible, the step raises `oldest`, and older versions refuse from then on. Whoever finds tables in
  * the schema that are not these refuses too, and has written nothing.
  */
+
+import { refused } from "../journal/address.ts";
 import { LogFailure } from "../log.ts";
-import { type PostgresAddress, refused } from "./address.ts";
+import type { PostgresAddress } from "./address.ts";
 import type { Lane, Query } from "./lanes.ts";
 
 const PRODUCT = "drover journal";
