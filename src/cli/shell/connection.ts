@@ -74,6 +74,7 @@ const MEANINGS: Readonly<Record<ClientErrorCode, Meaning>> = {
   closed: [EXIT.unreachable, "it is shutting down; try again when it is back"],
   deposed: [EXIT.unreachable, "another server has taken over the log; ask that one"],
   no_leader: [EXIT.unreachable, "no node leads the cluster at the moment; try again in a few seconds"],
+  behind: [EXIT.unreachable, "this node of the cluster is behind; try again, or ask another"],
   bad_answer: [EXIT.broken, ELSEWHERE],
   bad_request: [EXIT.usage],
   unsupported_protocol: [EXIT.usage, "use the drover of the server's version"],

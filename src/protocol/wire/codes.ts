@@ -9,7 +9,7 @@ export type WireCode =
   | ("method_not_allowed" | "conflict" | "stale_attempt" | "session_lost" | "stale_sync" | "too_large")
   | ("unsupported_media_type" | "queue_full" | "backpressure" | "limit" | "budget_exhausted" | "internal")
   | ("bytes_per_minute" | "log_full" | "damaged" | "over_capacity")
-  | ("overloaded" | "closed" | "deposed" | "no_leader" | "log_failed" | "worker_silent");
+  | ("overloaded" | "closed" | "deposed" | "no_leader" | "behind" | "log_failed" | "worker_silent");
 
 /** The body of every answer that is an error. */
 export type WireError = {
@@ -57,6 +57,7 @@ export const WIRE_CODES: Readonly<Record<WireCode, Meaning>> = {
   closed: meaning(503, "The server is shutting down", true),
   deposed: meaning(503, "Another writer has taken over the log", true),
   no_leader: meaning(503, "No node leads the cluster at the moment, or this one does not; ask again", true),
+  behind: meaning(503, "This node has not applied the event that X-Drover-After names; ask again, or another", true),
   log_failed: meaning(503, "The log cannot be written; nothing is accepted until it can", true),
   over_capacity: meaning(507, "All files together have reached files.maxTotal", true),
   worker_silent: meaning(504, "The worker that has the log did not hand it in within a few seconds"),
