@@ -9,7 +9,7 @@
  * AbortSignal that is given ends it with its own reason; nothing else ends a call early.
  */
 import { setTimeout as elapse } from "node:timers/promises";
-import type { Answered, Asked, CallName } from "../protocol/index.ts";
+import type { Answered, Asked, BulkItem, CallName } from "../protocol/index.ts";
 import {
   BULK_CALLS,
   type BulkName,
@@ -307,7 +307,7 @@ export const refusalOf = (status: number, headers: FetchedHeaders, text: string)
   refusalFrom(status, parsed(text), readRetryAfter(headers.get("retry-after"), Date.now()) ?? undefined);
 
 /** The server's refusal as an error; what stands between may refuse too, in words that are not Drover's. */
-export function refusalFrom(status: number, body: unknown, after: number | undefined): ClientError {
+function refusalFrom(status: number, body: unknown, after: number | undefined): ClientError {
   const { error, code, retryable, details } = (body ?? {}) as {
     [Key in "error" | "code" | "retryable" | "details"]?: unknown;
   };
@@ -324,6 +324,15 @@ export function refusalFrom(status: number, body: unknown, after: number | undef
   const said = `the server answered ${status} without saying why; is this a Drover server?`;
   return new ClientError(codeOfStatus(status), said, { status, retryable: isPassing, retryAfterMs: after });
 }
+
+/** The server does not know a request that several calls or waits share. */
+export const UNKNOWN: ReadonlySet<number> = new Set([404, 405, 415]);
+export const TOO_LARGE = 413;
+/** What is refused for the size or form of the whole; a part of it may be right. */
+export const FOR_THE_WHOLE: ReadonlySet<number> = new Set([400, TOO_LARGE, ...UNKNOWN]);
+
+export const refusalOfOne = ({ status, body, retryAfterS }: BulkItem): ClientError =>
+  refusalFrom(status, body, retryAfterS === undefined ? undefined : retryAfterS * 1000);
 
 /** Undefined where it is no JSON; null is JSON. */
 function parsed(text: string): unknown {

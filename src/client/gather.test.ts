@@ -230,13 +230,20 @@ test("a bulk that is too large as a whole is asked for one by one, and the next 
 
 test("what refuses or breaks the whole is told to each, and is tried again where that helps", () =>
   story(
-    [serves(), answers(401, { error: "no: unauthorized", code: "unauthorized" }), answers(200, { answers: [] })],
+    [
+      serves(),
+      answers(401, { error: "no: unauthorized", code: "unauthorized" }),
+      answers(200, { answers: [] }),
+      answers(200, null),
+    ],
     async ({ client, rests }) => {
       const [first, ...others] = names(4).map((id) => client.submit({ ...task, id }));
       await first;
       for (const other of others) assert.equal((await failed(other)).code, "unauthorized");
-      const more = names(3).map((id) => client.submit({ ...task, id }));
-      for (const one of more) assert.equal((await failed(one)).code, "bad_answer");
+      for (const _ of ["no answers", "null"]) {
+        const more = names(3).map((id) => client.submit({ ...task, id }));
+        for (const one of more) assert.equal((await failed(one)).code, "bad_answer");
+      }
       assert.deepEqual(rests, []);
     },
   ));

@@ -10,8 +10,17 @@
 import type { BulkAnswer, BulkItem } from "../protocol/index.ts";
 import { type BulkName, ENDPOINTS } from "../protocol/wire/index.ts";
 import { ClientError } from "./client-error.ts";
-import { answerOf, fetchOnce, type Gather, type Gathered, type Wiring } from "./exchange.ts";
-import { FOR_THE_WHOLE, refusalOfOne, TOO_LARGE, UNKNOWN } from "./shared-request.ts";
+import {
+  answerOf,
+  FOR_THE_WHOLE,
+  fetchOnce,
+  type Gather,
+  type Gathered,
+  refusalOfOne,
+  TOO_LARGE,
+  UNKNOWN,
+  type Wiring,
+} from "./exchange.ts";
 
 /** More save nothing, and the server takes longer over them than the next should wait. */
 const CALLS_MAX = 256;
@@ -79,7 +88,7 @@ export function createGather(wiring: Wiring): Gather {
     try {
       const text = `{"calls":[${calls.map((call) => call.text).join(",")}]}`;
       const answer = await fetchOnce(wiring, ENDPOINTS.bulk, { text }, {});
-      const { answers } = answerOf(ENDPOINTS.bulk, answer) as Partial<BulkAnswer>;
+      const { answers } = (answerOf(ENDPOINTS.bulk, answer) ?? {}) as Partial<BulkAnswer>;
       for (const [index, call] of calls.entries()) settle(call, answers?.[index]);
     } catch (error) {
       const { status = 0 } = error as Partial<ClientError>;

@@ -11,8 +11,18 @@
 import type { TaskView, WaitAnyAnswer, WaitAnyItem } from "../protocol/index.ts";
 import { BULK_MAX, ENDPOINTS, isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
 import { ClientError } from "./client-error.ts";
-import { answerOf, type CallOptions, fetchOnce, retried, type Wiring, waitFor } from "./exchange.ts";
-import { FOR_THE_WHOLE, refusalOfOne, TOO_LARGE, UNKNOWN } from "./shared-request.ts";
+import {
+  answerOf,
+  type CallOptions,
+  FOR_THE_WHOLE,
+  fetchOnce,
+  refusalOfOne,
+  retried,
+  TOO_LARGE,
+  UNKNOWN,
+  type Wiring,
+  waitFor,
+} from "./exchange.ts";
 
 /** What was found, and whether that is its end. */
 export type Waited<Found> = { readonly found: Found; readonly isOver: boolean };
@@ -203,7 +213,7 @@ async function ask(wiring: Wiring, ids: readonly string[], signal: AbortSignal):
   }
   const asked = { body: { timeoutMs }, text: JSON.stringify({ ids, timeoutMs }) };
   const read = answerOf(ENDPOINTS.waitAny, await fetchOnce(wiring, ENDPOINTS.waitAny, asked, { signal }));
-  const { answers } = read as Partial<WaitAnyAnswer>;
+  const { answers } = (read ?? {}) as Partial<WaitAnyAnswer>;
   if (!Array.isArray(answers)) throw new ClientError("bad_answer", "the answers are missing", { status: 200 });
   return answers as readonly WaitAnyItem[];
 }
