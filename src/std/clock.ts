@@ -70,6 +70,24 @@ export function ringAfter(clock: Alarms, ms: number, ring: () => void, options?:
   return clock.ringAt(clock.elapsed() + ms, ring, options);
 }
 
+/** Resolves after so long, or when the signal ends it. */
+export function restFor(
+  clock: Alarms,
+  ms: number,
+  { signal, ...options }: AlarmOptions & { readonly signal?: AbortSignal } = {},
+): Promise<void> {
+  if (signal?.aborted === true) return Promise.resolve();
+  return new Promise((resolve) => {
+    const cancel = ringAfter(clock, ms, done, options);
+    function done(): void {
+      signal?.removeEventListener("abort", done);
+      cancel();
+      resolve();
+    }
+    signal?.addEventListener("abort", done);
+  });
+}
+
 /** Rings again and again. */
 export function ringEvery(clock: Alarms, ms: number, ring: () => void, options?: AlarmOptions): () => void {
   const again = (): void => {

@@ -4,7 +4,17 @@ export { type Again, again, isAgain } from "./again.ts";
 export { type Ask, type AskOptions, ask, asked, TaskAsk } from "./ask.ts";
 export { LastOnes, remember } from "./bounded-map.ts";
 export type { CancelAlarm, Clock } from "./clock.ts";
-export { clockFrom, isoTime, isReading, nextTurn, realClock, ringAfter, ringEvery, withSteadyDate } from "./clock.ts";
+export {
+  clockFrom,
+  isoTime,
+  isReading,
+  nextTurn,
+  realClock,
+  restFor,
+  ringAfter,
+  ringEvery,
+  withSteadyDate,
+} from "./clock.ts";
 export {
   DATABASE_FILE,
   ifThere,

@@ -17,7 +17,7 @@ import { milliseconds } from "../../core/base/index.ts";
 import type { State } from "../../core/model/index.ts";
 import type { Lead } from "../../log/index.ts";
 import type { NodeSeen } from "../../log/journal/index.ts";
-import { ringAfter } from "../../std/index.ts";
+import { restFor } from "../../std/index.ts";
 import { DroverError } from "../base/drover-error.ts";
 import type { Drover } from "../drover-api.ts";
 import { type Life, stopActing } from "../life.ts";
@@ -149,8 +149,7 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
     if (ends !== null && ends.code !== "deposed") throw ends;
   }
 
-  const pause = (ms: number): Promise<void> =>
-    new Promise((resolve) => void ringAfter(clock, ms, resolve, { keepAlive: false }));
+  const pause = (ms: number): Promise<void> => restFor(clock, ms, { keepAlive: false });
 
   /** Rejects with what the present life fails with. */
   async function failing(): Promise<never> {

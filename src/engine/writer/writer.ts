@@ -16,7 +16,7 @@ import { decide, evolve, pump as nextStep } from "../../core/index.ts";
 import { nextChange } from "../../core/lifecycle/index.ts";
 import type { Command, CommandOf, Decided, Decision, Event, MutableState, State } from "../../core/model/index.ts";
 import type { Log } from "../../log/index.ts";
-import { type Clock, ringAfter } from "../../std/index.ts";
+import { type Clock, restFor } from "../../std/index.ts";
 import { accepted, DroverError, isStop } from "../base/drover-error.ts";
 import { type Applied, type Commit, createGroupCommit } from "./group-commit.ts";
 import { createHeadSigning } from "./head-signing.ts";
@@ -258,7 +258,7 @@ const whileSure =
   (holds: () => boolean, clock: Clock) =>
   async (tries: number): Promise<boolean> => {
     const ms = Math.min(REPEAT_MS_MAX, 2 ** tries);
-    if (holds()) await new Promise<void>((resolve) => void ringAfter(clock, ms, resolve, { keepAlive: false }));
+    if (holds()) await restFor(clock, ms, { keepAlive: false });
     if (holds()) return true;
     throw new DroverError("deposed", "the lead was over before the log said whether it stored this; try again");
   };

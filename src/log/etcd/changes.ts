@@ -7,7 +7,7 @@
  * ends a watch, also history that was compacted before its revision, the key is read anew, and the next watch begins at
  * the revision of that read: nothing between is missed. Who listens is told the newest value, not every one.
  */
-import { type Clock, ringAfter } from "../../std/index.ts";
+import { type Clock, restFor } from "../../std/index.ts";
 import { type KeyValue, watchOf } from "./answers.ts";
 import type { EtcdClient } from "./client.ts";
 import { unlessFault } from "./fault.ts";
@@ -117,16 +117,9 @@ async function compareReads({ client, key, clock, signal }: ChangesInput, box: B
 }
 
 /** False, at once, if the signal ended it. */
-function paused(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
-  if (signal.aborted) return Promise.resolve(false);
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const end = (): void => resolve(false);
-  const cancel = ringAfter(clock, ms, () => resolve(true), { keepAlive: false });
-  signal.addEventListener("abort", end, { once: true });
-  return promise.finally(() => {
-    cancel();
-    signal.removeEventListener("abort", end);
-  });
+async function paused(clock: Clock, ms: number, signal: AbortSignal): Promise<boolean> {
+  await restFor(clock, ms, { signal, keepAlive: false });
+  return !signal.aborted;
 }
 
 const revisionOf = (found: KeyValue | null): number => found?.modRevision ?? 0;

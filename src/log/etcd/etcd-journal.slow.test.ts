@@ -3,7 +3,7 @@
  */
 import { after, test } from "node:test";
 import { type EtcdCluster, etcdMissing, startEtcd } from "../../../test/kits/etcd.ts";
-import { realClock, ringAfter } from "../../std/index.ts";
+import { realClock, restFor } from "../../std/index.ts";
 import { journalContract } from "../contract/journal-contract.ts";
 import type { Journal } from "../journal/journal.ts";
 import { openEtcdJournal } from "./journal.ts";
@@ -24,7 +24,7 @@ function contractOn(members: number): void {
         handles.push(journal);
         return journal;
       },
-      pass: (ms) => new Promise((resolve) => void ringAfter(realClock, ms, resolve)),
+      pass: (ms) => restFor(realClock, ms),
       dispose: async () => void (await Promise.all(handles.map((journal) => journal.close()))),
     };
   });

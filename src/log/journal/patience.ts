@@ -5,7 +5,7 @@
  * and then every two seconds, for as long as the caller wants. Meanwhile a line every few seconds says what is waited
  * for, and one says when it is over.
  */
-import { type Clock, ringAfter } from "../../std/index.ts";
+import { type Clock, restFor } from "../../std/index.ts";
 import { type Head, LogFailure } from "../log.ts";
 import type { Journal, SealedBatch } from "./journal.ts";
 
@@ -43,26 +43,12 @@ export async function untilAnswered<Answer>(
       }
     }
     signal.throwIfAborted();
-    await pause(clock, pauseMs, signal);
+    await restFor(clock, pauseMs, { signal });
     signal.throwIfAborted();
   }
 }
 
 const secondsSince = (clock: Clock, since: number): number => Math.round((clock.elapsed() - since) / 1000);
-
-/** Resolves after so long, or when the signal ends it. */
-function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const cancel = ringAfter(clock, ms, done);
-    function done(): void {
-      signal.removeEventListener("abort", done);
-      cancel();
-      resolve();
-    }
-    signal.addEventListener("abort", done);
-    if (signal.aborted) done();
-  });
-}
 
 /** An append as work that is asked for again: whether it was stored is known in the end. */
 export async function knownAnswer(

@@ -17,7 +17,7 @@ import {
   type Sample,
   type WhoAmI,
 } from "../../protocol/index.ts";
-import { type Clock, isoTime, ringAfter } from "../../std/index.ts";
+import { type Clock, isoTime, restFor } from "../../std/index.ts";
 import { isOwnTask, ownProject } from "../access/scoped-views.ts";
 import { checkTask, isOwn } from "../access/token-scope.ts";
 import type { HistoryStore } from "../observe/history.ts";
@@ -42,7 +42,7 @@ export function watchHandlers(deps: Deps, { streams, clock, history }: WatchPart
       const pulse = now();
       if (pulse.seq !== last) yield pulse;
       last = pulse.seq;
-      await rest(clock, PULSE_MS, signal);
+      await restFor(clock, PULSE_MS, { signal, keepAlive: false });
     }
   }
   return {
@@ -71,17 +71,6 @@ export function watchHandlers(deps: Deps, { streams, clock, history }: WatchPart
 }
 
 const pulseMessage = (pulse: Pulse): StreamMessage => ({ id: pulse.seq, event: "pulse", data: JSON.stringify(pulse) });
-
-const rest = (clock: Clock, ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const over = (): void => {
-      callOff();
-      signal.removeEventListener("abort", over);
-      resolve();
-    };
-    const callOff = ringAfter(clock, ms, over, { keepAlive: false });
-    signal.addEventListener("abort", over, { once: true });
-  });
 
 function historyOf(
   { drover }: Deps,
