@@ -6,13 +6,13 @@
  */
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
-import { describe, test } from "node:test";
 import { type Seq, seconds, seq } from "../../core/base/index.ts";
 import { packedOf } from "../format/batch-builder.ts";
 import { sealBatch } from "../format/batch-row.ts";
 import { fromHex, ZERO_HASH_HEX } from "../format/chain.ts";
 import type { Journal, NodeAnnouncement, SealedBatch } from "../journal/journal.ts";
 import type { AppendResult, Head } from "../log.ts";
+import { tellStories } from "./stories.ts";
 import { batchOf, collect, each, failsWith } from "./vocabulary.ts";
 
 export type JournalSubject = {
@@ -29,17 +29,7 @@ const TTL = seconds(3);
 
 export function journalContract(name: string, open: () => Promise<JournalSubject>): void {
   const stories = { ...appending, ...following, ...beginning, ...leading, ...nodesAndEnds };
-  describe(`${name} keeps the promises of a journal`, () => {
-    for (const [claim, story] of Object.entries(stories))
-      test(claim, async () => {
-        const subject = await open();
-        try {
-          await story(subject);
-        } finally {
-          await subject.dispose();
-        }
-      });
-  });
+  tellStories({ title: `${name} keeps the promises of a journal`, stories, open });
 }
 
 type Sealing = { readonly epoch?: number; readonly batchId?: string; readonly payloadBytes?: number };

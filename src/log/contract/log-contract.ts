@@ -6,7 +6,6 @@
  * a way to damage a stored snapshot, and a way to clean up. Nothing here sleeps or looks at a clock.
  */
 import assert from "node:assert/strict";
-import { describe, test } from "node:test";
 import { seconds, seq } from "../../core/base/index.ts";
 import { BATCH_RECORDS_MAX } from "../format/batch-row.ts";
 import { ZERO_HASH_HEX } from "../format/chain.ts";
@@ -14,6 +13,7 @@ import type { Log, LogRecord } from "../log.ts";
 import { appendAndRead } from "./append-and-read.ts";
 import { deferredHashes } from "./deferred-hashes.ts";
 import { snapshotsAndPruning } from "./snapshots-and-pruning.ts";
+import { tellStories } from "./stories.ts";
 import type { OpenSubject, Stories } from "./vocabulary.ts";
 import { batchOf, collect, eventsOf, failsWith, fill, isBug, namesOf, text } from "./vocabulary.ts";
 
@@ -22,17 +22,7 @@ const STORIES_AT_ONCE = 4;
 
 export function logContract(name: string, open: OpenSubject): void {
   const stories = { ...appendAndRead, ...deferredHashes, ...snapshotsAndPruning, ...closing, ...argumentsRefused };
-  describe(`${name} keeps the promises of a log`, { concurrency: STORIES_AT_ONCE }, () => {
-    for (const [claim, story] of Object.entries(stories))
-      test(claim, async () => {
-        const subject = await open();
-        try {
-          await story(subject);
-        } finally {
-          await subject.dispose();
-        }
-      });
-  });
+  tellStories({ title: `${name} keeps the promises of a log`, stories, open, atOnce: STORIES_AT_ONCE });
 }
 
 const closing: Stories = {

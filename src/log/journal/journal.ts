@@ -22,21 +22,12 @@
  */
 import type { Duration, Seq } from "../../core/base/index.ts";
 import type { Clock } from "../../std/index.ts";
+import type { BatchRow } from "../format/batch-row.ts";
 import type { Anchor, AppendResult, Head, Lead } from "../log.ts";
 
-/** A batch as it is linked into the chain. The hash of each event is not in it: they follow from the rest. */
-export type SealedBatch = {
-  readonly firstSeq: Seq;
-  readonly lastSeq: Seq;
-  readonly epoch: number;
-  readonly batchId: string;
-  /** The chain's hash before its first event: 32 bytes. */
-  readonly priorHash: Uint8Array;
-  /** The chain's hash after its last event: 32 bytes. */
-  readonly postHash: Uint8Array;
-  /** The records, as `format/batch-row.ts` frames them. */
-  readonly bytes: Uint8Array;
-  /** What lies beside them, as `format/payload-blocks.ts` frames it. */
+/** A batch as it is linked into the chain, and what lies beside it. The hashes of its events follow from the rest. */
+export type SealedBatch = Omit<BatchRow, "hashes"> & {
+  /** As `format/payload-blocks.ts` frames it. */
   readonly payloads: Uint8Array;
 };
 

@@ -3,13 +3,14 @@
  * goes wrong between a node and the journal loses or doubles a batch.
  */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { seconds, seq } from "../../core/base/index.ts";
 import { logContract } from "../contract/log-contract.ts";
+import { inDirectory } from "../contract/stories.ts";
 import { batchOf, collect, each, eventsOf, failsWith, fill, namesOf } from "../contract/vocabulary.ts";
 import type { MemoryJournal, MemoryJournalStore } from "../journal/memory-journal.ts";
 import { createMemoryJournal, createMemoryJournalStore, expireLead } from "../journal/memory-journal.ts";
@@ -20,25 +21,13 @@ import { openSharedLog, type SharedLog } from "./shared-log.ts";
 const newDirectory = (): string => mkdtempSync(join(tmpdir(), "drover-shared-"));
 const TTL = seconds(60);
 
-logContract("the shared log over the memory journal", async () => {
-  const directory = newDirectory();
-  const store = createMemoryJournalStore();
-  const openOne = () => openSharedLog({ journal: createMemoryJournal({ store }), directory });
-  const opened = [await openOne()];
-  return {
-    log: opened[0] as SharedLog,
-    reopen: async () => {
-      await opened.at(-1)?.close();
-      opened.push(await openOne());
-      return opened.at(-1) as SharedLog;
-    },
-    damageSnapshot: async (at) => writeFileSync(join(directory, `snapshot-${at}.bin`), "damaged"),
-    dispose: async () => {
-      for (const log of opened) await log.close();
-      rmSync(directory, { recursive: true });
-    },
-  };
-});
+logContract(
+  "the shared log over the memory journal",
+  inDirectory(async (directory) => {
+    const store = createMemoryJournalStore();
+    return () => openSharedLog({ journal: createMemoryJournal({ store }), directory });
+  }),
+);
 
 type Node = {
   readonly log: SharedLog;

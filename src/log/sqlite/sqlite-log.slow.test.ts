@@ -25,6 +25,7 @@ import { test } from "node:test";
 import { turnsDuring } from "../../../test/kits/waits.ts";
 import { seconds, seq } from "../../core/base/brand.ts";
 import { logContract } from "../contract/log-contract.ts";
+import { inDirectory } from "../contract/stories.ts";
 import { batchOf, collect, eventsOf, failsWith, fill, loaded, namesOf, save, text } from "../contract/vocabulary.ts";
 import type { Log } from "../log.ts";
 import { LogFailure } from "../log.ts";
@@ -34,23 +35,10 @@ import { type StoreThread, startStoreThread } from "./thread-client.ts";
 
 const newDirectory = (): string => mkdtempSync(join(tmpdir(), "drover-log-"));
 
-logContract("the sqlite log", async () => {
-  const directory = newDirectory();
-  const opened: Log[] = [await openSqliteLog({ directory })];
-  return {
-    log: opened[0] as Log,
-    reopen: async () => {
-      await opened.at(-1)?.close();
-      opened.push(await openSqliteLog({ directory }));
-      return opened.at(-1) as Log;
-    },
-    damageSnapshot: async (at) => writeFileSync(join(directory, `snapshot-${at}.bin`), "damaged"),
-    dispose: async () => {
-      for (const log of opened) await log.close();
-      rmSync(directory, { recursive: true });
-    },
-  };
-});
+logContract(
+  "the sqlite log",
+  inDirectory(async (directory) => () => openSqliteLog({ directory })),
+);
 
 /** A directory that is gone after the test. */
 function directoryFor(context: TestContext): string {
