@@ -291,6 +291,7 @@ const REFUSALS: { readonly [Type in Refusal["type"]]: Omit<Extract<Refusal, { ty
   "session-lost": { worker: "w" },
   "sync-stale": { worker: "w", n: 1, last: 2 },
   "permit-exists": { permit: "p" },
+  "permit-settled": { permit: "p" },
   "permit-unknown": { permit: "p" },
   "bytes-per-minute": { project: "p", stored: 2, max: 1, retryAfterMs: 5 },
   "log-full": { bytes: 2, max: 1 },

@@ -9,6 +9,7 @@ import { TaskTable } from "./collections/task-table.ts";
 import { DEFAULT_CONFIG } from "./config/config.ts";
 import { newShapes } from "./fleet/shape.ts";
 import { newFleet } from "./fleet/worker-tree.ts";
+import { noneSettled } from "./gate/settled.ts";
 import { RollingSum } from "./gate/usage-window.ts";
 import { emptyLedger } from "./lifecycle/usage.ts";
 import type { Plan } from "./model/plan.ts";
@@ -44,6 +45,7 @@ export function emptyState(): State {
     gates: new Map(),
     permits: new Map(),
     strayPermits: sortedList<PermitId>(compareIds),
+    settled: noneSettled(),
     labels: new Map(),
     groups: new Map(),
     plans: new Map(),

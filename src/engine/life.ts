@@ -147,7 +147,7 @@ export async function startLife(options: LifeOptions): Promise<Life> {
   const feed = createFeed({ log, head: writer.committedSeq, state });
   const steady = withSteadyDate(clock);
   const localPermits = createLocalPermits(writer, steady);
-  const permits = createRemotePermits(writer, steady);
+  const permits = createRemotePermits(writer, steady, newId);
   const callbacks = createCallbacks({ writer, bodies, task: (id) => tasks.task(id) });
   const files = openFiles(options, { state, bodies, clock: steady, settled: writer.settled, onWarning });
   const tokens = createAttemptTokens(state, options.data, options.attemptSecret);

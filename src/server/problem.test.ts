@@ -93,6 +93,7 @@ test("every refusal of the core has a status and a body the protocol knows", () 
     "session-lost": { type: "session-lost", worker: "a" },
     "sync-stale": { type: "sync-stale", worker: "a", n: 1, last: 2 },
     "permit-exists": { type: "permit-exists", permit: "a" },
+    "permit-settled": { type: "permit-settled", permit: "a" },
     "permit-unknown": { type: "permit-unknown", permit: "a" },
     "bytes-per-minute": { type: "bytes-per-minute", project: "a", stored: 2, max: 1, retryAfterMs: 5 },
     "log-full": { type: "log-full", bytes: 2, max: 1 },

@@ -144,6 +144,7 @@ type RefusalFields = {
     last: number;
   };
   "permit-exists": Of<"permit">;
+  "permit-settled": Of<"permit">;
   "permit-unknown": Of<"permit">;
   "schedule-unknown": Of<"schedule">;
   "budget-exhausted": Of<"project"> & {
@@ -282,6 +283,8 @@ const SENTENCES: { readonly [Type in Refusal["type"]]: (refusal: RefusalOf<Type>
     `worker ${worker} has joined again under another session; stop what runs and join anew`,
   "sync-stale": ({ worker, n, last }) => `sync ${n} of worker ${worker} came after sync ${last}; it is ignored`,
   "permit-exists": ({ permit }) => `permit ${permit} is queued or held already`,
+  "permit-settled": ({ permit }) =>
+    `the call of permit ${permit} is over and settled; ask under another id for another`,
   "permit-unknown": ({ permit }) => `no permit ${permit} is queued or held; it was settled, given up or ran out`,
   "bytes-per-minute": ({ project, agent, stored, max }) =>
     agent === undefined

@@ -17,6 +17,7 @@ export {
 } from "./limits.ts";
 export type { GateClass, GateSettings } from "./settings.ts";
 export { CLASS_RANK, classOf, DEFAULT_GATE_SETTINGS, GATE_CLASSES } from "./settings.ts";
+export { settledOf } from "./settled.ts";
 export { type Gate, type GateTotals, type GrantedPermit, newGate, type ReadonlyGate } from "./state.ts";
 export { RollingSum } from "./usage-window.ts";
 export type { Ticket } from "./waiting-line.ts";

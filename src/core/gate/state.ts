@@ -21,6 +21,8 @@ export type GrantedPermit = Ticket & {
   /** Sent alone to see whether the provider answers again. */
   readonly probe: boolean;
   readonly episode: number;
+  /** The provider said 429 or 529 to its call. */
+  readonly throttled?: true;
 };
 
 export type TokenLimit = "perMinute" | "perHour" | "perDay";

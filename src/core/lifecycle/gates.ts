@@ -36,6 +36,8 @@ export function ensureGate(state: State, id: GateId): Gate {
 export function throttle(state: State, { at, gate: id, permit, retryAfterMs }: EventOf<"gate-throttled">): void {
   const gate = ensureGate(state, id);
   throttleGate(gate, { at, retryAfterMs, id: permit ?? undefined });
+  const held = permit === null ? undefined : gate.held.get(permit);
+  if (held !== undefined) gate.held.set(held.id, { ...held, throttled: true });
   setGateHeld(state.shapes, gateUse(state.shapes, id), isHeld(gate, at));
 }
 

@@ -20,6 +20,7 @@ import { gateSettings } from "../config/config.ts";
 import { askPermit, dropTicket, grantPermit, releasePermit, restartGate } from "../gate/gate.ts";
 import { expiredPermits, isHeld, nextGateInstant, nextGrant } from "../gate/limits.ts";
 import { classOf } from "../gate/settings.ts";
+import { noteSettled, settledOf } from "../gate/settled.ts";
 import type { Gate, ReadonlyGate } from "../gate/state.ts";
 import type { Ticket } from "../gate/waiting-line.ts";
 import { type AskPermit, type CommandOf, type Decided, REPEATED } from "../model/commands.ts";
@@ -84,6 +85,10 @@ function settlePermit(state: State, gate: Gate, event: EventOf<"permit-settled">
   const permit = releasePermit(gate, event.permit, event);
   state.permits.delete(event.permit);
   if (permit === null) return;
+  if (permit.remote === true && !event.expired) {
+    const until = event.at + gate.settings.permitTtlMs;
+    noteSettled(state.settled, { id: event.permit, until, mayReturn: permit.throttled === true }, event.at);
+  }
   release(state, permit);
   const tokens = event.tokens ?? permit.tokens;
   const attempt = attemptOf(state, permit);
@@ -170,6 +175,8 @@ export function decidePermit(state: ReadonlyState, command: AskPermit, now: Inst
   if (crowded !== null) return fail(crowded);
   if (command.permit !== null && state.permits.has(command.permit))
     return fail({ type: "permit-exists", permit: command.permit });
+  const over = command.permit === null ? undefined : settledOf(state.settled, command.permit, now);
+  if (over?.mayReturn === false) return fail({ type: "permit-settled", permit: over.id });
   const task = command.task === null ? undefined : state.tasks.get(command.task);
   if (command.task !== null) {
     if (task === undefined) return fail({ type: "task-unknown", task: command.task });

@@ -32,6 +32,7 @@ import type { SortedList } from "../collections/sorted-list.ts";
 import type { TaskTable } from "../collections/task-table.ts";
 import type { Config, ProjectSettings } from "../config/config.ts";
 import type { ConfigPatch } from "../config/config-patch.ts";
+import type { SettledPermits } from "../gate/settled.ts";
 import type { Gate } from "../gate/state.ts";
 import type { RollingSum } from "../gate/usage-window.ts";
 import type { PushTarget } from "./commands.ts";
@@ -497,6 +498,8 @@ export type State = {
   readonly permits: Map<PermitId, GateId>;
   /** Those of them whose attempt is over: they are to be taken back. */
   readonly strayPermits: SortedList<PermitId>;
+  /** Permits of callers in other processes that were settled, the first of them first. */
+  readonly settled: SettledPermits;
   /** The labels of all tasks that are still readable, by their text. */
   readonly labels: Map<string, Label>;
   /** Groups of tasks that are still readable, by their ids. */

@@ -59,7 +59,7 @@ export function changingLines({ tasks, remembered, tombstones, ...state }: Reado
   const { permits, loads, fleet, groups, plans, callbacks, schedules, tabs, artifacts, rejected, ledger } = state;
   const others: readonly { readonly size: number }[] = [
     ...[permits, loads, fleet.byId, groups, plans, callbacks.wanted, callbacks.due, schedules, tabs, artifacts],
-    ...[rejected, ledger.types.rows, ledger.labels.rows],
+    ...[{ size: state.settled.order.length }, rejected, ledger.types.rows, ledger.labels.rows],
   ];
   const written = others.reduce((sum, { size }) => sum + size, tombstones.size - remembered.length);
   return { written, noted: tasks.size + remembered.length };

@@ -154,6 +154,8 @@ export type ScheduleRow = [
   ...[lastTask: string | null],
 ];
 type NodeRow = [tag: "node", id: string, url: string, key: string, leads: boolean];
+/** In the order in which they were settled. */
+type SettledRow = [tag: "settled", permit: string, until: number, mayReturn: boolean];
 type RejectedRow = [tag: "rejected", agent: string, count: number];
 /** What was used on a day, by type or by label. */
 type LedgerRow = [
@@ -179,7 +181,7 @@ export type Row =
     )
   | PlanRow
   | (GroupRow | AttemptRow | HoldRow | ArtifactRow | StoneRow | CallbackRow | ScheduleRow | RejectedRow)
-  | (NodeRow | EndOfFileRow)
+  | (NodeRow | SettledRow | EndOfFileRow)
   | (LedgerRow | LedgerGoneRow);
 export type RowOf<Tag extends Row[0]> = Extract<Row, readonly [Tag, ...unknown[]]>;
 
@@ -204,6 +206,7 @@ export const LENGTHS: Readonly<Record<Row[0], readonly [least: number, most: num
   callback: [2, 6],
   schedule: [6, 6],
   node: [5, 5],
+  settled: [4, 4],
   rejected: [3, 3],
   used: [8, 8],
   "used-gone": [3, 3],

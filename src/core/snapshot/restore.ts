@@ -31,6 +31,7 @@ import { internRequirements } from "../fleet/requirements.ts";
 import { gateUse, setGateHeld } from "../fleet/shape.ts";
 import { countFilter } from "../fleet/worker-filter.ts";
 import { addWorker, newWorker, offerOf, setRoom } from "../fleet/worker-tree.ts";
+import { noteSettled } from "../gate/settled.ts";
 import { type Gate, gateFromFacts } from "../gate/state.ts";
 import { RollingSum } from "../gate/usage-window.ts";
 import { attach } from "../lifecycle/attempt.ts";
@@ -161,6 +162,9 @@ const LOADERS: { readonly [Tag in format.Row[0]]: (loading: Loading, row: format
     state.cluster.nodes.set(id, { url, key });
     if (leads) state.cluster.leader = id;
   },
+  settled: ({ state }, [, id, until, mayReturn]) =>
+    // None goes for want of time: what a snapshot lists was there.
+    noteSettled(state.settled, { id: id as PermitId, until, mayReturn }, Number.NEGATIVE_INFINITY),
   rejected: ({ state }, [, agent, times]) => state.rejected.set(agent as AgentId, times),
   used: ({ state }, [, kind, day, project, agent, of, attempts, usage]) => {
     const where = { day, project: project as ProjectId, agent: agent as AgentId, of };

@@ -125,6 +125,7 @@ export function* rowsBelow(state: ReadonlyState): Generator<format.Row> {
     for (const stone of byId(dueStones(state))) yield stoneRow(stone, stone.children, true);
   const { nodes, leader } = state.cluster;
   for (const [id, { url, key }] of nodes) yield ["node", id, url, key, id === leader];
+  for (const { id, until, mayReturn } of waiting(state.settled.order)) yield ["settled", id, until, mayReturn];
   for (const [agent, count] of state.rejected) yield ["rejected", agent, count];
   for (const task of [...state.callbacks.wanted.keys()].sort())
     yield ["callback", task, null, null, null, state.callbacks.wanted.get(task) as string];

@@ -41,6 +41,7 @@ const CODE: Readonly<Record<Refusal["type"], DroverErrorCode>> = {
   "session-lost": "session_lost",
   "sync-stale": "stale_sync",
   "permit-exists": "conflict",
+  "permit-settled": "conflict",
   "permit-unknown": "not_found",
   "schedule-unknown": "not_found",
   "bytes-per-minute": "bytes_per_minute",

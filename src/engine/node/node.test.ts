@@ -216,6 +216,29 @@ test("the next leader makes up for schedules, and feels its way at gates", async
   assert.deepEqual(statuses, ["granted", "queued"], "one probe first");
 });
 
+test("what was settled is so for the next leader; a grant that was not stored is unknown there", async (context) => {
+  const { nodes, clock, settle } = await createCluster(context, ["a", "b"]);
+  const [a, b] = nodes as [TestNode, TestNode];
+  for (const id of ["settled", "out"]) assert.equal((await drover(a).permits.ask({ gate: "g", id })).status, "granted");
+  await drover(a).permits.settle("settled");
+  await settle();
+  assert.ok(b.life().drover.state.permits.has("out" as never), "a grant is stored with what comes next");
+  a.journal.fault({ cut: "both" });
+  const lost = drover(a).permits.ask({ gate: "g" });
+  await settle();
+  const { status, permitId } = await lost;
+  assert.equal(status, "granted", "a grant waits for no journal");
+  await clock.advance(3 * LEASE_MS);
+  assert.equal(roles(nodes), "follower leader");
+  const { permits } = drover(b);
+  await assert.rejects(permits.ask({ gate: "g", id: "settled" }), { code: "conflict" });
+  await permits.settle("settled");
+  await assert.rejects(permits.settle(permitId), { code: "not_found" });
+  await permits.settle("out");
+  // No number of the log, which another call will have.
+  assert.match(permitId, /^permit_a-\d+$/, "its id is never another's");
+});
+
 test("a lead that is handed over is another's within a second; what was under way is durable", async (context) => {
   const { nodes, clock, settle, states } = await createCluster(context, ["a", "b"]);
   const [a] = nodes as [TestNode, TestNode];

@@ -160,17 +160,40 @@ test("a caller that has gone before it asked gets no ticket, and one whose ticke
   await drover.close();
 });
 
-test("an id of the form that Drover makes itself is refused as such, and one that is over as unknown", async () => {
-  const { drover, clock } = await createTestDrover({ config: ONE });
+test("an id of the form that Drover makes itself is refused as such", async () => {
+  const { drover } = await createTestDrover({ config: ONE });
   const made = drover.permits.ask({ gate: "g", id: "p99999" });
   await assert.rejects(made, { code: "bad_request", message: /^id is "p99999", and must be an id not of the form p</ });
-  const held = await drover.permits.ask({ gate: "g" });
-  const queued = await drover.permits.ask({ gate: "g" });
-  assert.match(queued.permitId, /^p\d+$/);
-  await clock.advance(61_000);
-  const again = drover.permits.ask({ gate: "g", id: queued.permitId });
-  await assert.rejects(again, { code: "not_found", message: /it was settled, given up or ran out/ });
-  await drover.permits.settle(held.permitId);
-  await assert.rejects(drover.permits.ask({ gate: "g", id: held.permitId }), { code: "not_found" });
+  await drover.close();
+});
+
+test("an id that was settled or given back is not granted again for a while, also after a restart", async () => {
+  const data = await mkdtemp(join(tmpdir(), "drover-permits-"));
+  const first = await createTestDrover({ data });
+  for (const id of ["settled", "dropped", "throttled"]) await first.drover.permits.ask({ gate: "g", id });
+  await first.drover.permits.settle("settled");
+  await first.drover.permits.drop("dropped");
+  await first.drover.permits.settle("throttled", { rateLimited: { retryAfterMs: 1000 } });
+  await first.drover.snapshot();
+  await first.drover.close();
+  const { drover, clock } = await createTestDrover({ data, at: first.clock.now() + 60_000 });
+  for (const id of ["settled", "dropped"]) {
+    const message = new RegExp(`permit ${id} is over and settled; ask under another id`);
+    await assert.rejects(drover.permits.ask({ gate: "g", id }), { code: "conflict", message });
+    await drover.permits.settle(id);
+  }
+  assert.equal((await drover.permits.ask({ gate: "g", id: "throttled" })).status, "granted", "it may come back");
+  await clock.advance(9 * 60_000);
+  assert.equal((await drover.permits.ask({ gate: "g", id: "settled" })).status, "queued", "its time is over");
+  await drover.close();
+  await rm(data, { recursive: true });
+});
+
+test("what was settled before another came back is repeated in vain, and answered when it is stored", async () => {
+  const { drover } = await createTestDrover();
+  const { permitId } = await drover.permits.ask({ gate: "g" });
+  const [first, repeat] = [drover.permits.settle(permitId), drover.permits.settle(permitId)];
+  assert.equal(await Promise.race([first.then(() => "first"), repeat.then(() => "repeat")]), "first");
+  await repeat;
   await drover.close();
 });

@@ -3,12 +3,14 @@
  *
  * A ticket keeps its position however often its caller asks again under the same id, so a call over a wire that breaks
  * loses nothing; one that its caller has not asked for in a minute is given up. A grant is answered when it is applied,
- * like any (permits are logged behind). A permit that is never settled comes back by itself when its time is over. A
- * caller never gets at the permits of callers in this process, whatever id it names.
+ * like any (permits are logged behind): one that its leader took along is unknown to the next, and the call that went
+ * out under it is none the worse. Which ids were settled is a fact of the log. An id that Drover chooses is never
+ * chosen again, also if what was granted under it is forgotten. A permit that is never settled comes back by itself
+ * when its time is over. A caller never gets at the permits of callers in this process, whatever id it names.
  */
 import type { Fields, GateId, Instant, PermitId, ProjectId, TaskId } from "../../core/base/index.ts";
 import { flag, name, whole } from "../../core/base/index.ts";
-import { waitingOf } from "../../core/gate/index.ts";
+import { settledOf, waitingOf } from "../../core/gate/index.ts";
 import { THROTTLED_MS_MAX } from "../../core/lifecycle/index.ts";
 import type { Event, State } from "../../core/model/index.ts";
 import type { PermitBody, PermitView, SettleBody } from "../../protocol/index.ts";
@@ -17,11 +19,11 @@ import { type Clock, isoTime, remember } from "../../std/index.ts";
 import { abortSignal, readBody, readOptions } from "../base/call-options.ts";
 import { countTokens } from "../base/charged-tokens.ts";
 import { accepted, badInput, type DroverError, refused } from "../base/drover-error.ts";
-import type { Writer } from "../writer/writer.ts";
+import { notify, type Writer } from "../writer/writer.ts";
 
 const GIVE_UP_MS = 60_000;
 const IDS_KEPT_MAX = 10_000;
-/** Ids of this form are Drover's own. */
+/** Ids of this form are those of callers in the process. */
 const OWN_ID = /^p\d+$/;
 
 /** A position in the queue of a gate: older calls go first. */
@@ -43,16 +45,14 @@ export type RemotePermits = {
 };
 type RemotePermitsService = RemotePermits & { onApplied(event: Event): void; stop(error: DroverError): void };
 
-export function createRemotePermits(writer: Writer, clock: Clock): RemotePermitsService {
+export function createRemotePermits(writer: Writer, clock: Clock, newId: () => string): RemotePermitsService {
   const { state } = writer;
   const waits = createWaits(clock);
   const givingUp = new Map<string, () => void>();
-  const settled = new Map<string, true>();
-  /** Ids of Drover's own that were given out and are over. */
-  const gone = new Map<string, true>();
+  /** Tickets that their callers gave up. */
+  const dropped = new Map<string, true>();
   /** The positions in the queue of calls that met a 429, by their permits: they may come back. */
   const rateLimitedCalls = new Map<string, Position>();
-  const begunAt = state.seq;
   let isStopped = false;
 
   async function ask(body: PermitBody, options?: AskOptions): Promise<PermitView> {
@@ -75,11 +75,12 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
   }
 
   function enqueue(call: PermitBody, keepsPosition: boolean): string {
-    if (call.id !== undefined && OWN_ID.test(call.id)) throw notToBeChosen(call.id);
+    const { id = `permit_${newId()}` } = call;
+    if (OWN_ID.test(id)) throw badInput("id", id, "an id not of the form p<number>, which Drover makes itself");
     const position = keepsPosition ? positionOf(call) : null;
     const asked = writer.execute({
       type: "ask-permit",
-      permit: (call.id ?? null) as PermitId | null,
+      permit: id as PermitId,
       gate: call.gate as GateId,
       task: (call.taskId ?? null) as TaskId | null,
       attempt: call.attempt ?? null,
@@ -90,9 +91,9 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
       order: position?.order ?? null,
       remote: true,
     });
-    const { id } = accepted(asked);
+    accepted(asked);
     if (position !== null) rateLimitedCalls.delete((call.again ?? call.id) as string);
-    return id as string;
+    return id;
   }
 
   /** The position the same call had before its 429; that of another gate or payer is not this one's. */
@@ -102,12 +103,6 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
     const task = taskId === undefined ? undefined : state.tasks.get(taskId as TaskId);
     const payer = task?.project.id ?? project ?? "default";
     return position.project === payer ? position : null;
-  }
-
-  /** It was given out and is gone, perhaps before this engine began; or the caller has made it up. */
-  function notToBeChosen(id: string): DroverError {
-    if (gone.has(id) || Number(id.slice(1)) <= begunAt) return refused({ type: "permit-unknown", permit: id });
-    return badInput("id", id, "an id not of the form p<number>, which Drover makes itself");
   }
 
   /** The same ticket, if it is the same call. */
@@ -122,7 +117,7 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
     const drop = (): void => {
       givingUp.delete(id);
       if (!isStopped && state.permits.has(id as PermitId) && !isHeld(state, id))
-        writer.execute({ type: "drop-permit", permit: id as PermitId });
+        notify(writer, { type: "drop-permit", permit: id as PermitId });
     };
     givingUp.get(id)?.();
     givingUp.set(id, clock.ringAt(clock.elapsed() + GIVE_UP_MS, drop, { keepAlive: false }));
@@ -132,7 +127,7 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
     const id = readId(permit);
     const { retryAfterMsMax = THROTTLED_MS_MAX } = readOptions<SettleOptions>(SETTLE_OPTIONS, options);
     const { ok: went = true, usage, rateLimited } = readBody(settleBody, body);
-    if (isRepeated(id)) return;
+    if (isRepeated(id)) return writer.settled();
     if (!isHeld(state, id))
       throw badInput("permit", id, "a permit that was granted; this one still waits: drop it instead");
     const tokens = usage === undefined ? null : countTokens(usage);
@@ -145,7 +140,6 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
     // A call that was turned away used nothing; what any other used is charged at its estimate if it does not say.
     const used = rateLimited === undefined ? tokens : (tokens ?? 0);
     writer.execute({ type: "settle-permit", permit: id, ok: went && rateLimited === undefined, tokens: used });
-    remember(settled, id, true, IDS_KEPT_MAX);
     await writer.settled();
   }
 
@@ -158,16 +152,16 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
 
   async function drop(permit: string): Promise<void> {
     const id = readId(permit);
-    if (isRepeated(id)) return;
+    if (isRepeated(id)) return writer.settled();
     writer.execute({ type: "drop-permit", permit: id });
-    remember(settled, id, true, IDS_KEPT_MAX);
+    remember(dropped, id, true, IDS_KEPT_MAX);
     await writer.settled();
   }
 
-  /** Saying it twice is no fault; saying it of what never was is. */
+  /** Saying it twice is no fault, also to another leader; saying it of what never was is. */
   function isRepeated(id: PermitId): boolean {
     if (isRemote(state, id)) return false;
-    if (settled.has(id)) return true;
+    if (dropped.has(id) || settledOf(state.settled, id, writer.now()) !== undefined) return true;
     throw refused({ type: "permit-unknown", permit: id });
   }
 
@@ -176,8 +170,6 @@ export function createRemotePermits(writer: Writer, clock: Clock): RemotePermits
     settle,
     drop,
     onApplied(event) {
-      if ((event.kind === "permit-dropped" || event.kind === "permit-settled") && OWN_ID.test(event.permit))
-        remember(gone, event.permit, true, IDS_KEPT_MAX);
       if (event.kind !== "permit-granted" && event.kind !== "permit-dropped") return;
       waits.end(event.permit);
     },

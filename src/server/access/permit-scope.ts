@@ -2,10 +2,9 @@
  * Whose a permit is, for worker tokens and for tokens that are scoped to a project or an agent.
  *
  * The log knows the project of a permit, and its task where the call is a task's. A permit without a task has no agent
- * and no worker there, and the ids that Drover gives can be counted up by anybody. So this process remembers whom it
- * made a ticket for, once there is one: an id that was named in vain has no owner. What it does not know is not the
- * caller's: after a restart such a permit comes back by itself. The position that a call had in the line before its 429
- * is owned in the same way, though its permit is settled.
+ * and no worker there. So this process remembers whom it made a ticket for, once there is one: an id that was named in
+ * vain has no owner. What it does not know is not the caller's: after a restart such a permit comes back by itself. The
+ * position that a call had in the line before its 429 is owned in the same way, though its permit is settled.
  */
 import type { GateId, PermitId, TaskId } from "../../core/base/index.ts";
 import type { Ticket } from "../../core/gate/index.ts";

@@ -11,13 +11,15 @@ const FIRST = Number(process.env.DROVER_SEED ?? 4000);
 const RUNS = 6;
 
 test(`nothing is lost or doubled in clusters under faults (seeds ${FIRST} to ${FIRST + RUNS - 1})`, async () => {
-  let epochs = 0;
+  let [epochs, settled] = [0, 0];
   for (let seed = FIRST; seed < FIRST + RUNS; seed++) {
     const report = await simulateCluster({ seed, steps: 120, nodes: 2 + (seed % 3) });
     assert.deepEqual(report.complaints, [], `seed ${seed}`);
     epochs += report.figures.epochs;
+    settled += report.figures.settled;
   }
   assert.ok(epochs > 3 * RUNS, "the lead went over often");
+  assert.ok(settled > 0, "calls went out and were settled");
 });
 
 test("the same seed gives the same bytes", async () => {

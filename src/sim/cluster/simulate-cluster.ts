@@ -30,7 +30,7 @@ const CONFIG = {
   scheduler: { retry: { base: 500 }, resultTtl: 86_400_000 },
 };
 
-type Counted = "tasks" | "answered" | "acknowledged" | "again" | "results";
+type Counted = "tasks" | "answered" | "acknowledged" | "again" | "results" | "settled";
 export type ClusterReport = {
   readonly seed: number;
   readonly complaints: readonly Complaint[];
@@ -76,7 +76,7 @@ export async function simulateCluster(options: {
     for (const entry of nodes.store.entries) takeInto(observed, entry);
   };
   nodes.store.onChange.add(observe);
-  const tally = { acknowledged: 0, answered: 0, again: 0, results: 0, tasks: 0 };
+  const tally = { acknowledged: 0, answered: 0, again: 0, results: 0, settled: 0, tasks: 0 };
   const run: Run = { world, random, nodes, auditor, tally, counted: new Map() };
   for (const node of nodes.all) await openAgain(run, node);
   const workers = ["w1", "w2"].map((id) => work(run, id));
@@ -193,12 +193,20 @@ function cancel(run: Run): void {
   });
 }
 
+/** A call under a permit. Once it is settled, a repeat of its ask is granted nothing, whoever leads. */
 function permit(run: Run): void {
+  const rest = (ms: number): Promise<void> => new Promise((resolve) => void run.world.after(ms, resolve));
   const id = `call-${run.world.elapsed()}-${run.random.below(1000)}`;
   void ask(run, (drover) => drover.permits.ask({ gate: "llm", id, waitMs: 2000 })).then(async (answer) => {
     if (answer?.status !== "granted") return;
-    await new Promise<void>((resolve) => void run.world.after(run.random.between(1, 3000), resolve));
-    await ask(run, (drover) => drover.permits.settle(id, { usage: { inputTokens: 5, outputTokens: 5 } }));
+    await rest(run.random.between(1, 3000));
+    const usage = { inputTokens: 5, outputTokens: 5 };
+    // Null: its grant went with its leader, and so did its id.
+    if ((await ask(run, (drover) => drover.permits.settle(id, { usage }))) === null) return;
+    run.tally.settled++;
+    await rest(run.random.between(1, 10_000));
+    const late = await ask(run, (drover) => drover.permits.ask({ gate: "llm", id }));
+    if (late !== null) run.auditor.complain("settled", `permit ${id} was settled, and is ${late.status} again`);
   });
 }
 
