@@ -153,8 +153,8 @@ function* leavesOf(value: unknown, path: string): Generator<[path: string, value
 
 type Knobs = { readonly properties: Readonly<Record<string, Knobs & { readonly default: unknown }>> };
 function* serviceKnobs(): Generator<[path: string, value: unknown]> {
-  const { server, webhooks, log } = (settingsSchema as unknown as Knobs).properties;
-  for (const [section, knobs] of Object.entries({ server, webhooks }))
+  const { server, webhooks, cluster, log } = (settingsSchema as unknown as Knobs).properties;
+  for (const [section, knobs] of Object.entries({ server, webhooks, cluster }))
     for (const [key, knob] of Object.entries(knobs?.properties ?? {})) yield [`${section}.${key}`, knob.default];
   yield ["log.url", log?.properties.url?.default];
 }

@@ -36,6 +36,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
 /** The few files in which the halves meet, and the package's own index. */
 const MEETING_POINTS: Readonly<Record<string, readonly string[]>> = {
   "src/cli/serve/serve.ts": ["engine", "server"],
+  "src/cli/serve/cluster-node.ts": ["engine", "server"],
   "src/cli/demo.ts": ["engine", "server"],
   "src/cli/story.ts": ["engine"],
   "src/cli/run/session.ts": ["engine"],

@@ -13,12 +13,13 @@ import { randomUUID } from "node:crypto";
 import type { Reader } from "../core/base/index.ts";
 import { badField, fail, flag, isRecord, milliseconds, ok, readSection, whole } from "../core/base/index.ts";
 import { type Config, readConfig } from "../core/config/index.ts";
-import type { Log } from "../log/index.ts";
+import { type Log, LogFailure } from "../log/index.ts";
 import { createMemoryLog } from "../log/memory/index.ts";
 import { openSqliteLog as open, type SqliteLogOptions } from "../log/sqlite/index.ts";
 import type { ConfigInput } from "../protocol/index.ts";
 import { type Clock, clockFrom, realClock } from "../std/index.ts";
 import { accepted, badInput, reading, refused } from "./base/drover-error.ts";
+import { identityIn } from "./base/node-identity.ts";
 import { apiOf, type Drover } from "./drover-api.ts";
 import type { FileMedium } from "./files/medium.ts";
 import { startLife } from "./life.ts";
@@ -63,6 +64,7 @@ export async function openDrover(options: OpenOptions = {}): Promise<Drover> {
     checkOptions(options);
     return accepted(readConfig(options.config));
   });
+  if (options.data !== undefined) checkOwnLog(options.data);
   const log =
     options.log ?? (options.data === undefined ? createMemoryLog() : await openSqliteLog({ directory: options.data }));
   try {
@@ -80,6 +82,18 @@ async function openOver(options: OpenOptions, log: Log, config: Config | null): 
   const { epoch } = await log.acquireLead(newId(), milliseconds(LEAD_MS));
   const role = { type: "leader", epoch, config } as const;
   return apiOf(await startLife({ ...options, ...recovered, log, role, clock, newId, onWarning }));
+}
+
+/** What is written into the replica of a node is not in the log that it is a replica of. */
+function checkOwnLog(data: string): void {
+  const node = identityIn(data);
+  if (node === null) return;
+  throw new LogFailure(
+    "refused",
+    `the data directory ${data} is that of node ${node.id} of a cluster, whose log is elsewhere. ` +
+      "Nothing was changed. Serve it with --log and the address of that log; to go on without the cluster, " +
+      "copy it elsewhere first.",
+  );
 }
 
 function checkOptions(options: OpenOptions): void {

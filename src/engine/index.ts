@@ -25,6 +25,7 @@ export type { FeedEvent, FeedOptions } from "./feed.ts";
 export type { FileTotals, ForAttempt } from "./files/contents.ts";
 export type { Files, OpenFile, OpenFileOptions } from "./files/files.ts";
 export type { ArrivingContent, FileMedium, KeptContent } from "./files/medium.ts";
+export type { DroverNode } from "./node/index.ts";
 export type { RemotePermits } from "./permits/remote-permits.ts";
 export type { PlanFilter, PlanOptions, Plans } from "./plans/plans.ts";
 export type { ScheduleInput } from "./schedules/schedule-body.ts";

@@ -8,7 +8,6 @@
  * The engine is closed with the server (shutdown.ts), since no call could reach it any more.
  */
 import { randomUUID } from "node:crypto";
-import type { AddressInfo } from "node:net";
 import { setTimeout as rest } from "node:timers/promises";
 import { type Logger, pino } from "pino";
 import type { Drover } from "../engine/index.ts";
@@ -42,6 +41,7 @@ import { planHandlers } from "./handlers/plans.ts";
 import { schedulerHandlers, serverHandlers } from "./handlers/server.ts";
 import { taskHandlers } from "./handlers/tasks.ts";
 import { watchHandlers } from "./handlers/watching.ts";
+import { type Listening, listen } from "./life/listening.ts";
 import { createPhase } from "./life/phase.ts";
 import { type Ending, shutDown } from "./life/shutdown.ts";
 import { createLogRequests } from "./logs/log-requests.ts";
@@ -285,25 +285,4 @@ function liveSettings(first: Settings, host: string, grant: Grant): LiveSettings
       };
     },
   };
-}
-
-type Listening = { readonly url: string; readonly port: number; readonly address: string };
-async function listen(listener: Listener, host: string, port: number): Promise<Listening> {
-  try {
-    const bound = await listener.listen(host, port);
-    return { url: urlOf(bound), port: bound.port, address: bound.address };
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "EADDRINUSE")
-      throw new StartRefusal("port_taken", `port ${port} of ${host} is taken; free it, or choose another server.port`);
-    if (code === "EADDRNOTAVAIL")
-      throw new StartRefusal("bad_settings", `${host} is not an address of this machine; see server.host`);
-    throw error;
-  }
-}
-
-/** Under which this machine reaches it. */
-function urlOf({ address, family, port }: AddressInfo): string {
-  const reached = address === "0.0.0.0" || address === "::" ? "127.0.0.1" : address;
-  return `http://${family === "IPv6" && reached.includes(":") ? `[${reached}]` : reached}:${port}`;
 }

@@ -17,6 +17,9 @@ const START_LIMIT_MS = 60_000;
 
 export type Served = AsyncDisposable & {
   readonly url: string;
+  readonly isRunning: () => boolean;
+  /** Nothing if it has ended. */
+  readonly signal: (signal: NodeJS.Signals) => void;
   /** What it has written to standard error so far. */
   readonly said: () => string;
   /** The exit code, when it has ended by itself or by others. */
@@ -43,7 +46,10 @@ export async function startServe(options: {
   });
   const url = await firstUrl(child, () => errors);
   const stop = (): Promise<number | null> => stopped(child);
-  return { url, ended, stop, said: () => errors, [Symbol.asyncDispose]: async () => void (await stop()) };
+  const isRunning = (): boolean => child.exitCode === null && child.signalCode === null;
+  const signal = (name: NodeJS.Signals): void => void child.kill(name);
+  const dispose = async (): Promise<void> => void (await stop());
+  return { url, isRunning, signal, ended, stop, said: () => errors, [Symbol.asyncDispose]: dispose };
 }
 
 async function firstUrl(child: ChildProcess, errors: () => string): Promise<string> {

@@ -9,6 +9,7 @@ import { dirname, join } from "node:path";
 import { after, describe, test } from "node:test";
 import { stringify } from "yaml";
 import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
+import { readShape } from "../../protocol/index.ts";
 import {
   alternatives,
   isSpan,
@@ -23,7 +24,7 @@ import type { Environment } from "../shell/terminal.ts";
 import { schemaText } from "../verbs/config.ts";
 import { VERBS } from "../verbs.ts";
 import { toObject } from "./layers.ts";
-import { loadSettings, type ServerConfig } from "./load.ts";
+import { dataSetting, loadSettings, type ServerConfig } from "./load.ts";
 import { BadConfig, shownProblem } from "./problem.ts";
 import { SETTINGS_SCHEMA } from "./settings.ts";
 import { variableOf } from "./variables.ts";
@@ -105,6 +106,18 @@ describe("layers", () => {
     assert.equal(load({ env: { DROVER_DATA: "/data" } }).settings.log.url, "sqlite:/data/drover.db");
     const both = { DROVER_DATA: "/data", DROVER_LOG__URL: "memory:" };
     assert.equal(load({ env: both }).settings.log.url, "memory:");
+    assert.equal(load({ env: both }).data, null);
+  });
+  test("where nodes share the log, DROVER_DATA and --data name the directory of this node and not another log", () => {
+    const own = "log: { url: 'etcd://h1,h2/drover' }";
+    const both = load({ own, env: { DROVER_DATA: "/data" } });
+    assert.deepEqual([both.settings.log.url, both.data], ["etcd://h1,h2/drover", "/data"]);
+    const flags = [dataSetting("/other", { kind: "flag", flag: "--data" })];
+    const byFlag = loadSettings({ env: { DROVER_DATA: "/data" }, flags, ...world({ own }) });
+    assert.deepEqual([byFlag.settings.log.url, byFlag.data], ["etcd://h1,h2/drover", "/other"]);
+    const alone = loadSettings({ env: {}, flags, ...world({ own: "log: { url: 'sqlite:x' }" }) });
+    assert.deepEqual([alone.settings.log.url, alone.data], ["sqlite:/other/drover.db", null]);
+    assert.equal(load({ own }).data, null);
   });
   test("a project or gate has any name, also that of what stands around it or of what every object has", () => {
     const named = (given: World, section: "projects" | "gates"): [string, number][] =>
@@ -168,7 +181,7 @@ describe("a bad config", () => {
       { own: "zebra: 1\n", env: { DROVER_BUDGET__LIMIT: "-1" }, sets: ["server.port=-1"] },
       [
         "drover.yml:1:1: zebra is not a known field; known here: scheduler, budget, projects, gates, workers, " +
-          "artifacts, files, log, server, webhooks\n  1 | zebra: (hidden)\n    | ^",
+          "artifacts, files, log, server, webhooks, cluster\n  1 | zebra: (hidden)\n    | ^",
         "DROVER_BUDGET__LIMIT: budget.limit is -1, and must be a whole number from 1 to 9007199254740991, or null",
         "--set server.port: server.port is -1, and must be a whole number from 0 to 65535",
       ],
@@ -220,7 +233,8 @@ function another(schema: JsonSchema): unknown {
   const [first] = numbers;
   const number = Math.min(Number(first?.minimum ?? 1) + 1001, Number(first?.maximum) - 1);
   if (first !== undefined) return isSpan(schema) ? `${number}ms` : number;
-  return "memory:other";
+  const texts = ["memory:other", "other", "http://other.test"];
+  return texts.find((text) => readShape(schema as never, text).ok);
 }
 
 describe("every knob", () => {

@@ -47,6 +47,8 @@ export type ServerConfig = {
   readonly given: Readonly<Record<string, unknown>>;
   /** Every knob in force with who set it, in the order of the schema; the defaults included. */
   readonly effective: readonly Setting[];
+  /** The data directory of a node, where one is named beside the log that nodes share. */
+  readonly data: string | null;
   /** The files that were read, and those that would be if they were there. */
   readonly files: readonly string[];
   readonly filesRead: readonly string[];
@@ -70,12 +72,13 @@ export function loadSettings(sources: ConfigSources): ServerConfig {
     throw new BadConfig([{ message: `${chosen} does not exist`, origin: null }]);
   const parsed = found.filter((file) => file !== null);
   const problems: ConfigProblem[] = [];
-  const layers: Layer[] = [
+  const given: Layer[] = [
     ...parsed.map(({ settings }) => settings),
     collect(problems, () => [...settingsFromData(env), ...settingsFromVariables(env, SCHEMA, RESERVED_VARIABLES)]),
     (sources.sets ?? []).flatMap((text) => collect(problems, () => [settingFromFlag(text, SCHEMA)])),
     sources.flags ?? [],
   ];
+  const { layers, data } = apartFromJournal(given);
   problems.push(...oncePerLine(unknownNames(layers.flat(), parsed)));
   const merge = (some: readonly Layer[]): Setting[] =>
     mergeLayers(some, SCHEMA).filter(({ path }) => unknownName(path, SCHEMA) === null);
@@ -88,6 +91,7 @@ export function loadSettings(sources: ConfigSources): ServerConfig {
     settings,
     given: toObject(merged),
     effective: withDefaults(merged),
+    data,
     files,
     filesRead: files.filter((_, at) => found[at] !== null),
     filesWithSettings: files.filter((_, at) => (found[at]?.settings.length ?? 0) > 0),
@@ -117,11 +121,29 @@ function settingsFromData(env: Environment): Setting[] {
   return directory === "" ? [] : [dataSetting(directory, { kind: "variable", name: "DROVER_DATA" })];
 }
 
-export const dataSetting = (directory: string, origin: Setting["origin"]): Setting => ({
+type DataSetting = Setting & { readonly directory: string };
+
+export const dataSetting = (directory: string, origin: Setting["origin"]): DataSetting => ({
   path: ["log", "url"],
   value: `sqlite:${join(directory, "drover.db")}`,
   origin,
+  directory,
 });
+
+/** Where the log is one that nodes share, a directory is named for this node, and not in place of the log. */
+function apartFromJournal(layers: readonly Layer[]): {
+  readonly layers: readonly Layer[];
+  readonly data: string | null;
+} {
+  const isOfData = (setting: Setting): setting is DataSetting => "directory" in setting;
+  const others = layers.map((layer) => layer.filter((setting) => !isOfData(setting)));
+  const log = others.flat().findLast(({ path }) => path.join(".") === "log.url");
+  if (!isJournalUrl(String(log?.value))) return { layers, data: null };
+  return { layers: others, data: layers.flat().findLast(isOfData)?.directory ?? null };
+}
+
+/** Whether this names a log that nodes share. */
+export const isJournalUrl = (url: string): boolean => /^(?:etcd|postgres|postgresql):/.test(url);
 
 function unknownNames(settings: Layer, files: readonly ConfigFile[]): ConfigProblem[] {
   const seen = new Set<string>();

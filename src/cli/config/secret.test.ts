@@ -23,17 +23,25 @@ test("an address is shown without its password, whatever that holds", () => {
     ["postgres://ann:geheim/db", "postgres:(hidden)"],
     ["//ann:geheim@db", "(hidden)"],
     ["redis", "redis"],
+    ["etcd://h1:2379,h2:2379,h3/drover", "etcd://h1:2379,h2:2379,h3/drover"],
+    ["etcd://ann:ge,heim@h1:2379,[::1]:2379/drover", "etcd://(hidden)@h1:2379,[::1]:2379/drover"],
+    ["etcd://ann:geheim,h1/drover", "etcd:(hidden)"],
   ] as const)
     assert.equal(withoutCredentials(url), shown);
 });
 
 const URL = "postgres://ann:geheim@db/drover?password=geheim";
+const OTHER = "mysql://ann:geheim@db/drover?password=geheim";
 const SHORT = "postgres:ann:geheim/db";
 const COMMA = /drover\.yml:1:\d+: inside \{ \} a comma ends a value/;
 const told: [claim: string, args: string[], yaml: string, said: RegExp][] = [
-  ["a refused --log", ["serve", "--log", URL], "", /postgres:\/\/\(hidden\)@db/],
-  ["a refused --log, as JSON", ["serve", "--json", "--log", URL], "", /postgres:\/\/\(hidden\)@db/],
-  ["a refused --log without a host", ["serve", "--log", SHORT], "", /"postgres:\(hidden\)"/],
+  ["a --log of another kind", ["serve", "--log", OTHER], "", /mysql:\/\/\(hidden\)@db/],
+  ["a --log of another kind, as JSON", ["serve", "--json", "--log", OTHER], "", /mysql:\/\/\(hidden\)@db/],
+  ["a refused --log", ["serve", "--log", URL], "", /PostgreSQL has the option "password"/],
+  ["a refused --log, as JSON", ["serve", "--json", "--log", URL], "", /PostgreSQL has the option \\+"password/],
+  ["a refused --log without a host", ["serve", "--log", SHORT], "", /an address of PostgreSQL begins with/],
+  ["a refused host of etcd", ["serve", "--log", "etcd://ann:geheim@a:b:1/p"], "", /the host "a:b:1" .* etcd is not/],
+  ["a password with a slash", ["serve", "--log", "etcd://ann:ge/heim@h/p"], "", /must be percent-encoded/],
   [
     "a misspelt name of a --set",
     ["config", "show", "--set", "server.tokns=[geheim]"],
@@ -49,7 +57,7 @@ const told: [claim: string, args: string[], yaml: string, said: RegExp][] = [
   ["a --set with an alias", ["config", "show", "--set", "server.tokns=*geheim"], "", /tokns: this value is not YAML/],
   ["a --set of a section", ["config", "check", "--set", "log=geheim"], "", /--set log: log is hidden, since it may be/],
   ["a --set of webhooks", ["config", "check", "--set", "webhooks=[geheim]"], "", /webhooks is hidden, since it may be/],
-  ["a refused log.url of a file", ["serve"], `log: { url: "${URL}" }\n`, /postgres:\/\/\(hidden\)@db/],
+  ["a refused log.url of a file", ["serve"], `log: { url: "${URL}" }\n`, /PostgreSQL has the option "password"/],
   ["a config that is shown", ["config", "show", "--origins"], `log: { url: "${URL}" }\n`, /\(hidden\)@db/],
   ["a config without a host that is shown", ["config", "show"], `log: { url: "${SHORT}" }\n`, /postgres:\(hidden\)/],
 ];

@@ -88,8 +88,8 @@ export function withoutCredentials(url: string): string {
   return `${scheme}//${at < 0 ? "" : "(hidden)@"}${host.replace(/\?.*$/s, "?(hidden)")}`;
 }
 
-/** A host with or without a port, and what follows. */
-const HOST = /^[^:/?#]*(?::\d+)?(?:[/?#].*)?$/s;
+/** A host with or without a port, or several, and what follows. */
+const HOST = /^(?:[^:/?#,]*|\[[0-9a-f:.]+\])(?::\d+)?(?:,(?:[^:/?#,]+|\[[0-9a-f:.]+\])(?::\d+)?)*(?:[/?#].*)?$/is;
 
 const CREDENTIALS = /[a-z][a-z0-9+.-]*:\/\/\S*@\S*/gi;
 

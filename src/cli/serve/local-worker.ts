@@ -150,7 +150,7 @@ const isAskedFor = ({ worker, exec }: LocalWorkerFlags): boolean => worker === t
 
 /** What a worker on this machine has written beside the log, as `drover worker` does by default. */
 function logsBeside(log: LogTarget): LocalWorker["logsOf"] {
-  if (log.kind !== "sqlite") return async () => null;
+  if (log.kind === "memory") return async () => null;
   const logs = createOutputDirectory(join(log.directory, "worker", "logs"), Number.POSITIVE_INFINITY);
   return async (task, attempt, size) => {
     const number = attempt ?? (await logs.latestOf(task));
@@ -178,7 +178,7 @@ function description({ exec }: LocalWorkerFlags, slots: number): string {
 
 /** Beside the log; with a log in memory, somewhere that is removed again. */
 function dataFor(log: LogTarget): { readonly path: string; readonly remove: () => void } {
-  if (log.kind === "sqlite") return { path: join(log.directory, "worker"), remove: () => {} };
+  if (log.kind !== "memory") return { path: join(log.directory, "worker"), remove: () => {} };
   const path = mkdtempSync(join(tmpdir(), "drover-worker-"));
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }

@@ -5,19 +5,31 @@ import { statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import type { Settings } from "../../protocol/index.ts";
 import { DATABASE_FILE, isLoopback, versionText } from "../../std/index.ts";
-import type { ServerConfig } from "../config/load.ts";
+import { isJournalUrl, type ServerConfig } from "../config/load.ts";
 import { withoutCredentials } from "../config/secret.ts";
 import { CliProblem, EXIT, ownName, usageProblem } from "../shell/problem.ts";
+import { OWN_DATA } from "../shell/server-file.ts";
 import { type Paint, shortPath } from "../shell/text.ts";
 
-export type LogTarget = { readonly kind: "memory" } | { readonly kind: "sqlite"; readonly directory: string };
+export type LogTarget =
+  | { readonly kind: "memory" }
+  | { readonly kind: "sqlite"; readonly directory: string }
+  /** What nodes share, and the directory that is this node's own. */
+  | JournalTarget;
+export type JournalTarget = { readonly kind: "journal"; readonly url: string; readonly directory: string };
 
-/** `sqlite:.drover/drover.db` or `sqlite:.drover`: the directory is what counts. `memory:` keeps nothing. */
-export function logTargetOf(url: string, cwd: string): LogTarget {
+/**
+ * `sqlite:.drover/drover.db` or `sqlite:.drover`: the directory is what counts. `memory:` keeps nothing. A node of a
+ * cluster has a directory beside its log.
+ */
+export function logTargetOf(url: string, cwd: string, data: string | null = null): LogTarget {
   if (url === "memory:" || url === "memory") return { kind: "memory" };
+  if (isJournalUrl(url)) return { kind: "journal", url, directory: resolve(cwd, data ?? OWN_DATA) };
   const [, path = ""] = /^sqlite:(.+)$/.exec(url) ?? [];
   if (path === "") {
-    const hint = "sqlite:PATH, such as sqlite:.drover/drover.db, or memory: to keep nothing";
+    const hint =
+      "sqlite:PATH, such as sqlite:.drover/drover.db; memory: to keep nothing; " +
+      "for a cluster etcd://HOST:2379,HOST:2379/PREFIX or postgres://USER:PASSWORD@HOST:5432/DATABASE";
     throw usageProblem(`log.url is ${JSON.stringify(withoutCredentials(url))}, which this version cannot open`, hint);
   }
   const plain = path.replace(/^\/\//, "");
@@ -33,7 +45,7 @@ const MIB = 1024 * 1024;
  * holds is moved into the database then, which may grow by as much.
  */
 export function roomToStart(log: LogTarget): string | null {
-  if (log.kind !== "sqlite") return null;
+  if (log.kind === "memory") return null;
   const { size = 0 } = statSync(join(log.directory, `${DATABASE_FILE}-wal`), { throwIfNoEntry: false }) ?? {};
   const mib = Math.ceil((START_BYTES + size) / MIB);
   return `make at least ${mib} MiB free for ${log.directory}, and start it again`;
@@ -55,6 +67,9 @@ export function needsRestart(before: Settings, after: Settings): string[] {
     ["server.bodyLimit", ({ server }) => server.bodyLimit],
     ["server.telemetry", ({ server }) => server.telemetry],
     ["log.url", ({ log }) => log.url],
+    ["cluster.lease", ({ cluster }) => cluster.lease],
+    ["cluster.node", ({ cluster }) => cluster.node],
+    ["cluster.advertise", ({ cluster }) => cluster.advertise],
     ["workers.killGrace of the local worker", ({ config }) => config.workers.killGrace],
   ];
   return knobs.filter(([, of]) => of(before) !== of(after)).map(([name]) => name);
@@ -67,15 +82,19 @@ type Facts = {
   /** What the local worker does, or why there is none. */
   readonly worker: string;
   readonly cwd: string;
+  /** The node of a cluster that it is, if it is one. */
+  readonly node?: { readonly id: string; readonly role: string; readonly advertise: string } | undefined;
 };
 
-export function welcome({ url, log, config, worker, cwd }: Facts, paint: Paint): string {
+export function welcome({ url, log, config, worker, cwd, node }: Facts, paint: Paint): string {
   const drover = ownName();
   const data = log.kind === "memory" ? "in memory: nothing is kept" : shortPath(log.directory, cwd);
   const token = config.settings.server.tokens.length === 0 ? "" : ' \\\n    -H "authorization: Bearer $DROVER_TOKEN"';
   const body = '{"agentId": "me", "action": "exec", "params": {"command": "echo hello"}}';
   const files = config.filesRead.map((file) => shortPath(file, cwd));
   const rows: [string, string][] = [
+    ...(node === undefined ? [] : [["node", `${node.id}, ${node.role}, at ${node.advertise}`] as [string, string]]),
+    ...(log.kind === "journal" ? [["log", withoutCredentials(log.url)] as [string, string]] : []),
     ["data", data],
     ["config", files.length === 0 ? "the defaults (no drover.yml here)" : files.join(", ")],
     ["worker", worker],

@@ -172,10 +172,10 @@ describe("serve is refused", LIMIT, () => {
     writeFileSync(join(cwd, "file"), "");
     const blocked = await refused(["--port", "0", "--data", "file/inside"], cwd);
     assert.equal(blocked.code, 6, blocked.err);
-    const foreign = await refused(["--log", "postgres://x"], cwd);
+    const foreign = await refused(["--log", "mysql://x"], cwd);
     assert.deepEqual(
       [foreign.code, foreign.err.split("\n")[0]],
-      [2, 'error: log.url is "postgres://x", which this version cannot open'],
+      [2, 'error: log.url is "mysql://x", which this version cannot open'],
     );
     writeFileSync(join(cwd, "drover.yml"), "server: { prot: 1 }\n");
     const bad = await refused([], cwd);
@@ -262,7 +262,12 @@ describe("the config of a server", LIMIT, () => {
 
   test("what cannot change while it runs is named", () => {
     const settings = (port: number): Parameters<typeof needsRestart>[0] =>
-      ({ server: { host: "h", port }, log: { url: "u" }, config: { workers: { killGrace: port } } }) as never;
+      ({
+        server: { host: "h", port },
+        log: { url: "u" },
+        cluster: {},
+        config: { workers: { killGrace: port } },
+      }) as never;
     assert.deepEqual(needsRestart(settings(1), settings(1)), []);
     assert.deepEqual(needsRestart(settings(1), settings(2)), ["server.port", "workers.killGrace of the local worker"]);
   });

@@ -19,6 +19,7 @@ import { removeServerFile, writeServerFile } from "../shell/server-file.ts";
 import { exitOf, type StopSignal, type Terminal } from "../shell/terminal.ts";
 import { plainLines } from "../shell/text.ts";
 import type { Call, ConfigFlags } from "../shell/verb.ts";
+import { type OpenedNode, openServedNode } from "./cluster-node.ts";
 import { type LocalWorker, type LocalWorkerFlags, startLocalWorker } from "./local-worker.ts";
 import type { LogTarget } from "./messages.ts";
 import { logTargetOf, needsRestart, othersWhoMaySubmit, portTaken, roomToStart, welcome } from "./messages.ts";
@@ -29,6 +30,8 @@ export type ServeFlags = ConfigFlags &
     readonly port?: number;
     readonly data?: string;
     readonly log?: string;
+    readonly node?: string;
+    readonly advertise?: string;
     readonly logLevel?: string;
   };
 
@@ -37,22 +40,47 @@ export async function serve(call: Call<ServeFlags>): Promise<ExitCode> {
   const first = load(call);
   const serverConsole = consoleFor(call);
   for (const warning of first.warnings) serverConsole.complain(warning);
-  const log = logTargetOf(first.settings.log.url, terminal.cwd);
-  if (flags.shell === true && flags.exec === undefined)
-    throw usageProblem("--shell is for --exec", "add --exec 'LINE'");
+  const log = logTargetOf(first.settings.log.url, terminal.cwd, first.data);
+  checkFlags(flags, log);
   const stop = listen(terminal);
   try {
-    const parts = await start(call, first, log, serverConsole);
-    const { worker } = parts;
+    const parts = await unlessStopped(stop, (signal) => start(call, first, log, serverConsole, signal));
+    if (parts === null) return EXIT.ok;
+    const { worker, cluster } = parts;
     const facts = { url: parts.server.url, log, config: first, worker: worker.describe(), cwd: terminal.cwd };
+    const node = cluster === null ? {} : { node: nodeFacts(cluster) };
     const data = log.kind === "memory" ? null : log.directory;
     return await whileFound(data, parts.server, () => {
-      const answer = { url: facts.url, data, pid: process.pid, worker: worker.id() };
-      output.answer(answer, () => welcome(facts, output.paint));
+      const answer = { url: facts.url, data, ...node, pid: process.pid, worker: worker.id() };
+      output.answer(answer, () => welcome({ ...facts, ...node }, output.paint));
       return untilStopped(parts, stop, serverConsole);
     });
   } finally {
     stop.silence();
+  }
+}
+
+function checkFlags(flags: ServeFlags, log: LogTarget): void {
+  if (flags.shell === true && flags.exec === undefined)
+    throw usageProblem("--shell is for --exec", "add --exec 'LINE'");
+  const [flag] = (["node", "advertise"] as const).filter((name) => flags[name] !== undefined);
+  if (log.kind === "journal" && (flags.worker === true || flags.exec !== undefined))
+    throw usageProblem("a node of a cluster has no worker of its own", `start one with ${ownName()} worker`);
+  if (flag !== undefined && log.kind !== "journal")
+    throw usageProblem(`--${flag} is for a node of a cluster`, "add --log etcd://… or --log postgres://…");
+}
+
+const nodeFacts = ({ node, advertise }: OpenedNode) => ({ id: node.id, role: node.life().role, advertise });
+
+/** Null if the first signal comes before it has begun: then it is given up. */
+async function unlessStopped(stop: Listening, begin: (signal: AbortSignal) => Promise<Parts>): Promise<Parts | null> {
+  const giveUp = new AbortController();
+  void stop.first.then(() => giveUp.abort());
+  try {
+    return await begin(giveUp.signal);
+  } catch (error) {
+    if (giveUp.signal.aborted) return null;
+    throw error;
   }
 }
 
@@ -118,7 +146,7 @@ function loadAgain(call: Call<ServeFlags>, inForce: ServerConfig): ServerConfig 
 }
 
 /** What the flags of this verb set; --log wins over --data, since it says more. */
-function ownSettings({ host, port, data, log }: ServeFlags): Setting[] {
+function ownSettings({ host, port, data, log, node, advertise }: ServeFlags): Setting[] {
   const own = (flag: string, path: readonly string[], value: unknown): Setting[] =>
     value === undefined ? [] : [{ path, value, origin: { kind: "flag", flag } }];
   return [
@@ -126,6 +154,8 @@ function ownSettings({ host, port, data, log }: ServeFlags): Setting[] {
     ...own("--port", ["server", "port"], port),
     ...(data === undefined ? [] : [dataSetting(data, { kind: "flag", flag: "--data" })]),
     ...own("--log", ["log", "url"], log),
+    ...own("--node", ["cluster", "node"], node),
+    ...own("--advertise", ["cluster", "advertise"], advertise),
   ];
 }
 
@@ -142,6 +172,8 @@ function engineConfig({ settings, effective }: ServerConfig): Settings["config"]
 type Parts = {
   readonly log: LogTarget;
   readonly drover: Drover;
+  /** The node of a cluster that it is, if it is one. */
+  readonly cluster: OpenedNode | null;
   readonly server: Server;
   readonly worker: LocalWorker;
   readonly reloading: Reloading;
@@ -152,15 +184,16 @@ async function start(
   first: ServerConfig,
   log: LogTarget,
   serverConsole: ServerConsole,
+  signal: AbortSignal,
 ): Promise<Parts> {
   const { flags, terminal } = call;
   const { logger, say, complain, alarm } = serverConsole;
-  const drover = await open(log, first, complain);
+  const { drover, cluster, settings } = await open(log, first, complain, signal);
   let server: Server | null = null;
   let worker: LocalWorker | null = null;
   let reloading: Reloading | null = null;
   try {
-    server = await listenOn(drover, first.settings, {
+    server = await listenOn(drover, settings, {
       logger,
       onReload: () => reloading?.now() ?? Promise.reject(new Error("the server is not ready yet; try again")),
       logsOf: (task, attempt, { tail, ...age }) => worker?.logsOf(task, attempt, { lines: tail, ...age }) ?? null,
@@ -173,14 +206,14 @@ async function start(
       log,
       url: server.url,
       complain,
-      others: othersWhoMaySubmit(first.settings),
+      others: cluster === null ? othersWhoMaySubmit(first.settings) : "it is a node of a cluster",
       killGraceMs: first.settings.config.workers.killGrace,
       maxWorktrees: first.settings.config.workers.maxWorktrees,
     });
     const apply = applyTo({ drover, server, worker }, first, complain);
     const hooks = { load: (inForce: ServerConfig) => loadAgain(call, inForce), apply, say, complain, alarm };
     reloading = keepReloading(first, hooks, terminal);
-    return { log, drover, server, worker, reloading };
+    return { log, drover, cluster, server, worker, reloading };
   } catch (error) {
     await worker?.stop();
     // A server that listens already would keep the process, and its port, for ever.
@@ -189,12 +222,27 @@ async function start(
   }
 }
 
-async function open(log: LogTarget, first: ServerConfig, complain: (text: string) => void): Promise<Drover> {
+type Opened = Pick<Parts, "drover" | "cluster"> & { readonly settings: Settings };
+
+async function open(
+  log: LogTarget,
+  first: ServerConfig,
+  complain: (text: string) => void,
+  signal: AbortSignal,
+): Promise<Opened> {
+  const { settings } = first;
   const config = engineConfig(first);
-  const data = log.kind === "memory" ? {} : { data: log.directory };
   try {
-    return await openDrover({ ...data, config, onWarning: complain });
+    if (log.kind !== "journal") {
+      const data = log.kind === "memory" ? {} : { data: log.directory };
+      return { drover: await openDrover({ ...data, config, onWarning: complain }), cluster: null, settings };
+    }
+    checkServed(first);
+    const cluster = await openServedNode({ log, settings, config: () => config, complain, signal });
+    const { node, port } = cluster;
+    return { drover: node.drover, cluster, settings: { ...settings, server: { ...settings.server, port } } };
   } catch (error) {
+    if (error instanceof StartRefusal) throw await startProblem(error, settings);
     if (error instanceof LogFailure) throw logProblem(error, log);
     if (error instanceof DroverError && error.code === "log_failed") throw engineProblem(error, log);
     if (error instanceof DroverError) throw usageProblem(error.message);
@@ -209,7 +257,9 @@ function logProblem({ code, message }: LogFailure, log: LogTarget): CliProblem {
   const fitting = message
     .replace(", choose another directory, or open this one with readOnly", ", or choose another directory")
     .replace(", or open the log with readOnly", "");
-  return new CliProblem({ message: fitting, code: `log_${code}`, exit: EXIT.broken, hint });
+  // What the call or the config names is a person's to mend: an address, a password, a directory, a name.
+  const exit = code === "refused" ? EXIT.usage : EXIT.broken;
+  return new CliProblem({ message: fitting, code: `log_${code}`, exit, hint });
 }
 
 function engineProblem({ message, code, details }: DroverError, log: LogTarget): CliProblem {
@@ -226,10 +276,12 @@ async function listenOn(drover: Drover, settings: Settings, hooks: ServerHooks):
   try {
     return await startServer({ drover, settings, ...hooks });
   } catch (error) {
-    if (!(error instanceof StartRefusal)) throw error;
-    throw error.code === "port_taken" ? await portTaken(settings.server) : settingsProblem(error.message);
+    throw error instanceof StartRefusal ? await startProblem(error, settings) : error;
   }
 }
+
+const startProblem = async ({ code, message }: StartRefusal, { server }: Settings): Promise<CliProblem> =>
+  code === "port_taken" ? portTaken(server) : settingsProblem(message);
 
 const settingsProblem = (message: string): CliProblem =>
   usageProblem(message, `${ownName()} help config says where these settings come from`);
@@ -293,8 +345,13 @@ async function untilStopped(parts: Parts, stop: Listening, { say }: ServerConsol
   throw engineProblem(failed, log);
 }
 
-async function end({ server, worker, reloading }: Parts): Promise<void> {
+async function end({ server, worker, reloading, cluster }: Parts): Promise<void> {
   await reloading.settled();
+  // What runs goes on with the node that leads next: nothing here waits for it.
+  if (cluster !== null) {
+    await cluster.node.handOver();
+    return server.close({ graceMs: 0 });
+  }
   // What it runs is waited for by the server; an engine that has failed does not even answer.
   worker.drain().catch(() => {});
   try {

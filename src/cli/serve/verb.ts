@@ -19,7 +19,12 @@ export const serveVerb: VerbBody<ServeFlags> = {
     { flags: "--host <address>", about: "where to listen (default: 127.0.0.1; another needs server.tokens)" },
     { flags: "-P, --port <n>", about: "which port (default: 4747; 0: any that is free)", read: wholeNumber(0, 65_535) },
     { flags: "-d, --data <directory>", about: "where everything is kept (default: .drover)" },
-    { flags: "--log <url>", about: "the same as a URL: sqlite:PATH, or memory: to keep nothing" },
+    {
+      flags: "--log <url>",
+      about: "sqlite:PATH, memory: to keep nothing, or what a cluster shares: etcd://…, postgres://…",
+    },
+    { flags: "--node <id>", about: "the name of this node of a cluster (default: one that --data keeps)" },
+    { flags: "--advertise <url>", about: "where other nodes and clients reach it (default: where it listens)" },
     ...CONFIG_FLAGS,
     { flags: "--worker", about: "with the local worker also where others may submit" },
     { flags: "--no-worker", about: "without the local worker; tasks wait for workers of yours" },

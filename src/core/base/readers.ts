@@ -79,12 +79,13 @@ function measured(units: Units, min: number, max: number, expected: string): Rea
 }
 
 /** A span: whole milliseconds, or text such as `250ms`, `30s`, `5m`, `24h`, `30d`. */
-export const span = (minMs: number): Reader<number> =>
+export const span = (minMs: number, maxMs: number = SPAN_MS_MAX): Reader<number> =>
   measured(
     SPAN_UNITS,
     minMs,
-    SPAN_MS_MAX,
-    `a span of at least ${minMs} ms: whole milliseconds, or text such as 250ms, 30s, 5m, 24h, 30d`,
+    maxMs,
+    `a span ${maxMs === SPAN_MS_MAX ? `of at least ${minMs}` : `from ${minMs} to ${maxMs}`} ms: whole milliseconds, ` +
+      "or text such as 250ms, 30s, 5m, 24h, 30d",
   );
 
 /** A size: whole bytes, or text such as `512KiB`, `1MiB`, `2MB`. */

@@ -11,7 +11,7 @@ import type { AppliedHead, NodeFacts } from "./lives.ts";
 
 const ANNOUNCE_MS = 2000;
 /** A node that was silent for so long is down, as far as others can tell. */
-const DOWN_MS = 7000;
+export const DOWN_MS = 7000;
 
 /** A node as this one sees it. */
 export type ClusterNode = {

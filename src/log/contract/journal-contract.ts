@@ -295,6 +295,16 @@ const leading: JournalStories = {
 };
 
 const nodesAndEnds: JournalStories = {
+  "all nodes have one secret, made by the first that asks": async ({ handle }) => {
+    const [a, b] = await Promise.all([handle(), handle()]);
+    const [first, second] = await Promise.all([a.secret(), b.secret()]);
+    assert.match(first, /^[0-9a-f]{64}$/);
+    assert.equal(second, first);
+    const head = await appendSizes(a, [1, 2]);
+    const later = await handle();
+    assert.equal(await later.secret(), first);
+    assert.deepEqual((await later.head()).hash, head.hash, "it is no part of the order");
+  },
   "nodes tell of themselves, and every node sees all": async ({ handle }) => {
     const [ann, bob] = [await handle(), await handle()];
     await ann.announce(announced("ann", seq(3)));

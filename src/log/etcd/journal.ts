@@ -5,14 +5,15 @@
  * writes go through a majority of the members, so a handle never sees an order that is taken back. Nothing is written
  * by opening it.
  */
-import { invariant, type Seq } from "../../core/base/index.ts";
+import { randomBytes } from "node:crypto";
+import { invariant, isSha256, type Seq } from "../../core/base/index.ts";
 import { type Clock, realClock } from "../../std/index.ts";
 import type { Journal, JournalHealth, JournalOptions, SealedBatch } from "../journal/journal.ts";
 import type { Lease } from "../journal/lease.ts";
 import { type Patience, untilAnswered } from "../journal/patience.ts";
-import { closedFailure, type Lead } from "../log.ts";
+import { closedFailure, type Lead, LogFailure } from "../log.ts";
 import { type AddressOptions, type EtcdAddress, readAddress } from "./address.ts";
-import { createAppender, type StoredHead, storedHead } from "./appending.ts";
+import { createAppender, makeHead, type StoredHead, storedHead } from "./appending.ts";
 import { changesOf } from "./changes.ts";
 import { createClient, type EtcdClient } from "./client.ts";
 import { saying } from "./failures.ts";
@@ -25,6 +26,8 @@ import { baseOf, firstPage, readSome } from "./reading.ts";
 import { createKeys, foreign, type Keys } from "./records.ts";
 
 export type EtcdJournalOptions = JournalOptions & AddressOptions & { readonly url: string };
+
+const SECRET_BYTES = 32;
 
 type Session = {
   readonly address: EtcdAddress;
@@ -107,6 +110,7 @@ function createHandle(session: Session): Journal {
     acquireLead,
     announce: (told) => ask(() => announce(told)),
     nodes: () => ask(nodes),
+    secret: () => ask(() => secretIn(session)),
     begin: (base) => ask(() => beginBehind(session, base)),
     prune: (before) => ask(() => pruneBefore(session, before)),
     close,
@@ -118,6 +122,22 @@ async function describe({ address, client, keys }: Session): Promise<JournalHeal
   const { head } = await headIn({ client, keys });
   const [health, base] = await Promise.all([healthOf(client), baseOf({ client, keys }, head)]);
   return { kind: "etcd", address: address.shown, head, base, ...health };
+}
+
+/** Of two that make one at the same time, one is first, and the other finds it. */
+async function secretIn({ client, keys }: Session): Promise<string> {
+  await makeHead({ client, keys });
+  const { ranges } = await client.txn({
+    compare: [{ key: keys.secret, modRevision: 0 }],
+    success: [
+      { put: keys.secret, value: Buffer.from(randomBytes(SECRET_BYTES).toString("hex"), "utf8") },
+      { range: { key: keys.secret } },
+    ],
+    failure: [{ range: { key: keys.secret } }],
+  });
+  const found = ranges.flat()[0]?.value.toString("utf8");
+  if (isSha256(found)) return found;
+  throw new LogFailure("corrupt", `the record ${keys.secret} of the journal makes no sense. Nothing was repaired.`);
 }
 
 /** Asks again until there is an answer. When it is to end, it rejects, with whatever. */

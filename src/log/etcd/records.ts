@@ -6,6 +6,7 @@
  *     PREFIX/part/0000000000000042/HASH/1   a further part; HASH is the chain's hash behind the batch
  *     PREFIX/lead                      {node, epoch}, under a lease
  *     PREFIX/node/NAME                 what a node told of itself, under a lease
+ *     PREFIX/secret                    64 hex digits that all nodes share
  *
  * The head carries the mark of the product: keys without it are somebody else's. It is made with the first thing that
  * is written and never deleted; where there is none, the journal is empty. A request to etcd has at most 1.5 MiB, so a
@@ -30,6 +31,7 @@ export type Keys = {
   readonly all: Span;
   readonly head: string;
   readonly lead: string;
+  readonly secret: string;
   readonly nodes: Span;
   node(name: string): string;
   batch(first: number): string;
@@ -50,6 +52,7 @@ export function createKeys(prefix: string): Keys {
     all: under(prefix),
     head: `${prefix}head`,
     lead: `${prefix}lead`,
+    secret: `${prefix}secret`,
     nodes: under(`${prefix}node/`),
     node: (name) => `${prefix}node/${encodeURIComponent(name)}`,
     batch,

@@ -88,6 +88,13 @@ const publicPemOf = (privateKey: KeyObject): string =>
 
 const pemOf = (privateKey: KeyObject): string => privateKey.export({ type: "pkcs8", format: "pem" }).toString();
 
+/** The public half of the key of this directory, for others: SPKI in base64. */
+export function publicKeyIn(directory: string): string {
+  const path = join(directory, PUBLIC_KEY_FILE);
+  const key = keyOf(path, readFileSync(path, "utf8"), createPublicKey);
+  return key.export({ type: "spki", format: "der" }).toString("base64");
+}
+
 /** Checks what this directory signed; the public half of the key is enough. */
 export function openVerifier(directory: string): Verifier {
   const path = join(directory, PUBLIC_KEY_FILE);

@@ -29,8 +29,6 @@ import type { Anchor, AppendResult, Head, Lead } from "../log.ts";
 export type SealedBatch = Omit<BatchRow, "hashes"> & {
   /** As `format/payload-blocks.ts` frames it. */
   readonly payloads: Uint8Array;
-  /** All of it as one block, where that was made already (`entry.ts`). */
-  readonly packed?: Uint8Array;
 };
 
 /** What a node tells of itself, every few seconds. */
@@ -113,6 +111,11 @@ export interface Journal extends AsyncDisposable {
   /** Tells of this node; forgotten `NODE_KEPT_MS` after the last word. */
   announce(node: NodeAnnouncement): Promise<void>;
   nodes(): Promise<NodesSeen>;
+  /**
+   * A secret that all nodes share and nobody else knows who cannot read the journal: 64 hex digits, made by whoever
+   * asks first. It lies beside the batches and is part of none, so no replica, copy or backup of a node has it.
+   */
+  secret(): Promise<string>;
   /**
    * Lets a journal that is empty begin behind an event, for a log whose beginning was pruned. Answers where it begins:
    * elsewhere, if it was not empty.

@@ -20,6 +20,7 @@ export type MemoryJournalStore = {
   entries: SealedBatch[];
   lead: { readonly node: string; readonly epoch: number; readonly until: number } | null;
   readonly nodes: Map<string, { readonly told: NodeAnnouncement; readonly at: number }>;
+  readonly secret: string;
   readonly clock: Clock;
   /** Called after every change, by every change once. */
   readonly onChange: Set<() => void>;
@@ -51,6 +52,7 @@ export function createMemoryJournalStore(clock: Clock = realClock): MemoryJourna
     entries: [],
     lead: null,
     nodes: new Map(),
+    secret: "5e".repeat(32),
     clock,
     onChange: new Set(),
   };
@@ -162,6 +164,7 @@ export function createMemoryJournal(options: MemoryJournalOptions = {}): MemoryJ
     acquireLead,
     announce: (told) => ask(() => void store.nodes.set(told.node, { told, at: store.clock.elapsed() })),
     nodes: () => ask(() => nodesOf(store)),
+    secret: () => ask(() => store.secret),
     begin: (base) => ask(() => begin(store, base)),
     prune: (before) => ask(() => prune(store, before)),
     close,

@@ -5,7 +5,7 @@
  * renewed by the database's own clock. A node has three connections and one that listens; a pooler may lend them for a
  * transaction each (`lanes.ts`). `schema.ts` says what is kept in which table.
  */
-import { invariant, type Seq, seq } from "../../core/base/index.ts";
+import { invariant, isSha256, type Seq, seq } from "../../core/base/index.ts";
 import { type Clock, realClock } from "../../std/index.ts";
 import { toHex } from "../format/chain.ts";
 import { packEntry, unpackEntry } from "../journal/entry.ts";
@@ -100,6 +100,7 @@ function createHandle(session: Session): Journal {
     acquireLead,
     announce: (told) => announce(session, told),
     nodes: async () => nodesOf(await urgent.query<NodeRow>(sql.nodes, [NODE_KEPT_MS])),
+    secret: () => secretIn(session),
     begin: (base) => begin(session, base),
     prune: (before) => prune(session, before),
     close,
@@ -128,6 +129,12 @@ async function baseIn(query: Query, sql: Statements): Promise<Anchor> {
   const [row] = await query<{ seq: string; hash: string }>(sql.base);
   if (row === undefined) throw new LogFailure("corrupt", "the journal in PostgreSQL has lost where it begins");
   return { seq: seq(Number(row.seq)), hash: row.hash };
+}
+
+async function secretIn({ urgent, sql }: Session): Promise<string> {
+  const [row] = await urgent.query<{ secret: string }>(sql.secret);
+  if (isSha256(row?.secret)) return row.secret;
+  throw new LogFailure("corrupt", "the journal in PostgreSQL has lost the secret of its nodes");
 }
 
 async function append({ writing, sql, closing }: Session, entry: SealedBatch): Promise<AppendResult> {

@@ -1,7 +1,8 @@
 /**
  * The tables of the journal, made by whoever opens it first and changed by whoever is newer.
  *
- *     meta    whose tables these are, their version, and the oldest version that may still use them
+ *     meta    whose tables these are, their version, the oldest version that may still use them, and a secret that
+ *             all nodes share
  *     head    the one head record
  *     base    where the journal begins: the last event that was pruned
  *     lead    who leads, under which epoch, and until when by the database's own clock
@@ -28,7 +29,8 @@ const SERVER_VERSION_MIN = 130_000;
 const STEPS: readonly ((schema: string) => string)[] = [
   (schema) => `
     CREATE TABLE ${schema}.meta (
-      id integer PRIMARY KEY CHECK (id = 1), product text NOT NULL, version integer NOT NULL, oldest integer NOT NULL
+      id integer PRIMARY KEY CHECK (id = 1), product text NOT NULL, version integer NOT NULL, oldest integer NOT NULL,
+      secret text NOT NULL
     );
     CREATE TABLE ${schema}.head (
       id integer PRIMARY KEY CHECK (id = 1),
@@ -44,7 +46,9 @@ const STEPS: readonly ((schema: string) => string)[] = [
     );
     ALTER TABLE ${schema}.batch ALTER COLUMN entry SET STORAGE EXTERNAL;
     CREATE TABLE ${schema}.node (node text PRIMARY KEY, told jsonb NOT NULL, at timestamptz NOT NULL);
-    INSERT INTO ${schema}.meta VALUES (1, '${PRODUCT}', 1, 1);
+    INSERT INTO ${schema}.meta VALUES (
+      1, '${PRODUCT}', 1, 1, replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '')
+    );
     INSERT INTO ${schema}.head VALUES (1, 0, decode(repeat('00', 32), 'hex'), 0, '');
     INSERT INTO ${schema}.base VALUES (1, 0, decode(repeat('00', 32), 'hex'));
     INSERT INTO ${schema}.lead VALUES (1, '', 0, '-infinity');`,

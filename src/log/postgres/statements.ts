@@ -83,6 +83,7 @@ const leads = (schema: string, sync: string) => ({
 });
 
 const nodes = (schema: string) => ({
+  secret: `SELECT secret FROM ${schema}.meta`,
   /** node, what it told */
   announce: `
     INSERT INTO ${schema}.node (node, told, at) VALUES ($1, $2, clock_timestamp())

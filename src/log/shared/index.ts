@@ -1,5 +1,6 @@
 /** What other layers may use of this room. */
 
+export { publicKeyIn } from "../integrity/signing-key.ts";
 export {
   type LogPlace,
   type OpenJournalOptions,

@@ -186,8 +186,8 @@ function measure(reader: core.Reader<number>, min: number, max: number, pattern:
 
 /** How a span with its unit is written. */
 export const SPAN_PATTERN = "^[0-9]{1,15}(ms|s|m|h|d)$";
-export const span = (minMs: number): Schema<number | string> =>
-  measure(core.span(minMs), minMs, core.SPAN_MS_MAX, SPAN_PATTERN);
+export const span = (minMs: number, maxMs: number = core.SPAN_MS_MAX): Schema<number | string> =>
+  measure(core.span(minMs, maxMs), minMs, maxMs, SPAN_PATTERN);
 export const size = (min: number, max: number): Schema<number | string> =>
   measure(core.size(min, max), min, max, core.SIZE_PATTERN);
 

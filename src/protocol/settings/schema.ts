@@ -10,16 +10,19 @@ import {
   FILE_BYTES_MAX,
   FILES_MAX,
 } from "../../core/config/index.ts";
-import { type Knobs, knob, namedSection, type Section, section, spanKnob } from "../schema/knobs.ts";
+import { type Knobs, knob, namedSection, type Section, section, spanKnob, spanText } from "../schema/knobs.ts";
 import { type Published, published, withUnits } from "../schema/published.ts";
 import * as s from "../schema/schema.ts";
 import { schedulerSection } from "../shapes/scheduler.ts";
 import { priority } from "../shapes/tasks.ts";
 import { TOKENS_MAX, tokenSchema } from "./tokens.ts";
 
+/** Of the lead of a cluster. What renews it must have time, and a dead leader is waited for so long. */
+export const LEASE_MS = { min: 1000, max: 4000, default: 3000 };
 export const BODY_LIMIT = { min: 1024, max: 1_073_741_824, default: 1_048_576 };
 export const DEFAULT_LOG_URL = "sqlite:.drover/drover.db";
 const DAY_MS_TEXT = "24h";
+const NODE_PATTERN = "^[A-Za-z0-9]([A-Za-z0-9._]|-){0,63}$";
 
 const budget = (): Section =>
   section(
@@ -111,6 +114,26 @@ export const webhooksSection: Section = section(
   },
   { description: "Where tasks are posted when they have ended." },
 );
+export const clusterSection: Section = section(
+  {
+    lease: knob(
+      s.span(LEASE_MS.min, LEASE_MS.max),
+      spanText(LEASE_MS.default),
+      "A leader that was not heard of for so long is replaced.",
+    ),
+    node: knob(
+      s.nullable(s.matching(NODE_PATTERN, "a name of 1 to 64 letters, digits, dots, hyphens and underscores")),
+      null,
+      "The name of this node; null: one that is made once and kept in the data directory.",
+    ),
+    advertise: knob(
+      s.nullable(s.webUrl()),
+      null,
+      "Where other nodes and clients reach this node; null: where it listens.",
+    ),
+  },
+  { description: "This node of a cluster, where log.url names a journal that nodes share." },
+);
 
 const W = DEFAULT_CONFIG.workers;
 const L = DEFAULT_CONFIG.log;
@@ -170,7 +193,7 @@ export const coreSections: Knobs = {
       url: knob(
         s.noted(s.text(1, 2048), { secret: true }),
         DEFAULT_LOG_URL,
-        "Where the log is: sqlite:PATH, or memory:.",
+        "Where the log is: sqlite:PATH, memory:, or a journal that nodes share: etcd://… or postgres://….",
       ),
       snapshotEvery: knob(s.whole(1), L.snapshotEvery, "Events between two snapshots."),
       retain: spanKnob(1000, L.retain, "How long events are kept."),
@@ -197,6 +220,7 @@ export const settingsSchema: Section = section({
   ...coreSections,
   server: serverSection,
   webhooks: webhooksSection,
+  cluster: clusterSection,
 });
 
 /** The file that editors read. */

@@ -36,6 +36,7 @@ test("without a file there are the defaults", () => {
       telemetry: false,
     },
     webhooks: { timeout: 10_000, attempts: 8, concurrency: 16, allowPrivate: false, secret: null },
+    cluster: { lease: 3000, node: null, advertise: null },
     log: { url: "sqlite:.drover/drover.db" },
   };
   for (const value of [undefined, null, {}, { server: null, gates: null }, { $schema: "x" }]) {

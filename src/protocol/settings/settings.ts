@@ -19,7 +19,16 @@ import {
 import { type Config, readConfig } from "../../core/config/index.ts";
 import type { Section } from "../schema/knobs.ts";
 import { readShape } from "../schema/validate.ts";
-import { BODY_LIMIT, coreSections, DEFAULT_LOG_URL, serverSection, settingsSchema, webhooksSection } from "./schema.ts";
+import {
+  BODY_LIMIT,
+  clusterSection,
+  coreSections,
+  DEFAULT_LOG_URL,
+  LEASE_MS,
+  serverSection,
+  settingsSchema,
+  webhooksSection,
+} from "./schema.ts";
 import { type TokenSettings, tokenFaults } from "./tokens.ts";
 
 type ServerSettings = {
@@ -45,14 +54,24 @@ export type WebhookSettings = {
   /** Signs what is sent; null: unsigned. */
   readonly secret: string | null;
 };
+/** This node of a cluster. */
+type ClusterSettings = {
+  /** In milliseconds. */
+  readonly lease: number;
+  /** Null: a name that is kept in the data directory. */
+  readonly node: string | null;
+  /** Null: where it listens. */
+  readonly advertise: string | null;
+};
 export type Settings = {
   readonly config: Config;
   readonly server: ServerSettings;
   readonly webhooks: WebhookSettings;
+  readonly cluster: ClusterSettings;
   readonly log: { readonly url: string };
 };
 
-const SECTIONS: readonly string[] = [...Object.keys(coreSections), "server", "webhooks"];
+const SECTIONS: readonly string[] = [...Object.keys(coreSections), "server", "webhooks", "cluster"];
 
 /** The settings that a file gives, over the defaults; or the first thing that is wrong with it. */
 export function readSettings(value: unknown): Result<Settings, Refusal> {
@@ -60,7 +79,7 @@ export function readSettings(value: unknown): Result<Settings, Refusal> {
   if (!isRecord(given)) return fail(badField("drover.yml", given, `sections: ${SECTIONS.join(", ")}`));
   const stranger = Object.keys(given).find((key) => key !== "$schema" && !SECTIONS.includes(key));
   if (stranger !== undefined) return fail({ type: "unknown-field", field: stranger, known: SECTIONS });
-  const { $schema: _, server, webhooks, log, ...core } = withoutEmpty(given);
+  const { $schema: _, server, webhooks, cluster, log, ...core } = withoutEmpty(given);
   for (const key of NAMED) if (isRecord(core[key])) core[key] = withNames(core[key], coreSections[key]);
   const url = isRecord(log) && log.url !== undefined ? readShape(logUrl, log.url, "log.url") : ok(DEFAULT_LOG_URL);
   if (!url.ok) return url;
@@ -75,8 +94,11 @@ export function readSettings(value: unknown): Result<Settings, Refusal> {
   if (!serverRead.ok) return serverRead;
   const webhooksRead = readOver<WebhookSettings>(webhooksSection, webhooks, "webhooks", { timeout: span(1) });
   if (!webhooksRead.ok) return webhooksRead;
-  const settings = { config: config.value, server: serverRead.value, webhooks: webhooksRead.value };
-  return ok({ ...settings, log: { url: url.value as string } });
+  const lease = span(LEASE_MS.min, LEASE_MS.max);
+  const clusterRead = readOver<ClusterSettings>(clusterSection, cluster, "cluster", { lease });
+  if (!clusterRead.ok) return clusterRead;
+  const service = { server: serverRead.value, webhooks: webhooksRead.value, cluster: clusterRead.value };
+  return ok({ config: config.value, ...service, log: { url: url.value as string } });
 }
 
 type WithProperties = { readonly properties: Readonly<Record<string, Section & { readonly default?: unknown }>> };

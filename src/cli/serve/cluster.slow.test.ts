@@ -1,0 +1,64 @@
+/**
+ * `drover serve` as a node of a cluster: real processes over a real etcd and a real PostgreSQL.
+ */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { type NodeCluster, type NodeProcess, startNodes } from "../../../test/kits/cluster-nodes.ts";
+import { etcdMissing, startEtcd } from "../../../test/kits/etcd.ts";
+import { postgresMissing, startPostgres } from "../../../test/kits/postgres.ts";
+import { until } from "../../../test/kits/waits.ts";
+
+const LIMIT = { timeout: 300_000 };
+
+type Engine = AsyncDisposable & { readonly log: string };
+const engines: Readonly<Record<string, { readonly skip: string | false; start(): Promise<Engine> }>> = {
+  etcd: {
+    skip: etcdMissing,
+    start: async () => {
+      const etcd = await startEtcd({ members: 3 });
+      return { log: etcd.url("drover"), [Symbol.asyncDispose]: () => etcd[Symbol.asyncDispose]() };
+    },
+  },
+  PostgreSQL: {
+    skip: postgresMissing,
+    start: async () => {
+      const postgres = await startPostgres();
+      return { log: postgres.url(), [Symbol.asyncDispose]: () => postgres[Symbol.asyncDispose]() };
+    },
+  },
+};
+
+const headers = { "content-type": "application/json" };
+const submit = (node: NodeProcess, id: string): Promise<Response> =>
+  fetch(`${node.url()}/tasks`, { method: "POST", headers, body: JSON.stringify({ id, agentId: "ann", action: "x" }) });
+const has = async (node: NodeProcess, id: string): Promise<boolean> => (await fetch(`${node.url()}/tasks/${id}`)).ok;
+
+/** Submits until a leader takes it: one that has just got the lead begins. */
+async function submitted({ leader }: NodeCluster, id: string): Promise<NodeProcess> {
+  let taken: NodeProcess | null = null;
+  await until(`${id} to be taken`, async () => {
+    const node = await leader();
+    if ((await submit(node, id)).status === 202) taken = node;
+    return taken !== null;
+  });
+  return taken as unknown as NodeProcess;
+}
+
+for (const [name, { skip, start }] of Object.entries(engines))
+  describe(`nodes over ${name}`, { ...LIMIT, skip }, () => {
+    test("one leads, all have what it took, and the next goes on when it is killed or stopped", async () => {
+      await using engine = await start();
+      await using cluster = await startNodes({ log: engine.log, ids: ["a", "b", "c"], flags: ["--no-worker"] });
+      const first = await submitted(cluster, "t1");
+      for (const node of cluster.nodes) await until(`t1 on ${node.id}`, () => has(node, "t1"));
+      await first.kill();
+      const second = await submitted(cluster, "t2");
+      assert.notEqual(second.id, first.id);
+      assert.ok(await has(second, "t1"));
+      assert.equal(await second.stop(), 0, second.said());
+      const third = await submitted(cluster, "t3");
+      for (const id of ["t1", "t2"]) assert.ok(await has(third, id), id);
+      await first.start();
+      await until("t3 on the node that was killed", () => has(first, "t3"));
+    });
+  });

@@ -1,0 +1,66 @@
+/**
+ * A node opened by the URL of its cluster's log and its own data directory.
+ *
+ *     const node = await openNodeByUrl({ url: "etcd://h1:2379,h2:2379/drover", data: ".drover", … });
+ *
+ * The journal is waited for, and the replica brought up to it. The secret of attempt tokens is the journal's: a token
+ * that one leader gave holds with the next.
+ */
+import { randomUUID } from "node:crypto";
+import type { Config } from "../../core/config/index.ts";
+import { LogFailure } from "../../log/index.ts";
+import { openLogByUrl, publicKeyIn, type SharedLog } from "../../log/shared/index.ts";
+import { realClock } from "../../std/index.ts";
+import { clusterOf, type Identity, identityFor, keepIdentity } from "../base/node-identity.ts";
+import { DOWN_MS } from "./announcing.ts";
+import { type DroverNode, openNode } from "./node.ts";
+
+/** How a node is opened by a URL. */
+export type NodeByUrlOptions = {
+  /** `etcd://…` or `postgres://…`. */
+  readonly url: string;
+  /** The node's own data directory. */
+  readonly data: string;
+  /** Its name; null: the one the directory has, or a new one that it keeps. */
+  readonly node: string | null;
+  /** Where other nodes and clients reach it. */
+  readonly advertise: () => string;
+  readonly leaseMs: number;
+  /** The config that it puts in force when it leads; null: what the log has. */
+  readonly config: () => Config | null;
+  /** Gets a line when the journal has to be waited for, again every few seconds, and when it is back. */
+  readonly onNotice: (line: string) => void;
+  readonly onWarning: (message: string) => void;
+  /** Ends a wait for the journal. */
+  readonly signal: AbortSignal;
+};
+
+/** Resolves when the node follows. Rejects with a `LogFailure` that says what to do. */
+export async function openNodeByUrl(options: NodeByUrlOptions): Promise<DroverNode> {
+  const { url, data, advertise, leaseMs, config, onNotice, onWarning, signal } = options;
+  const identity = identityFor(data, options.node);
+  const log = (await openLogByUrl(url, { data, onNotice, signal })) as SharedLog;
+  try {
+    const publicKey = publicKeyIn(data);
+    await checkAlone(log, identity, publicKey);
+    const attemptSecret = await log.journal.secret();
+    keepIdentity(data, identity, clusterOf(attemptSecret));
+    const common = { log, data, config, leaseMs, advertise, publicKey, attemptSecret, onWarning };
+    return await openNode({ ...common, id: identity.id, clock: realClock, newId: randomUUID });
+  } catch (error) {
+    await log.close();
+    throw error;
+  }
+}
+
+/** Two nodes of one name would take the lead from each other for ever. */
+async function checkAlone({ journal }: SharedLog, { id }: Identity, publicKey: string): Promise<void> {
+  const { nodes } = await journal.nodes();
+  const other = nodes.find(({ node, key, ageMs }) => node === id && key !== publicKey && ageMs < DOWN_MS);
+  if (other === undefined) return;
+  throw new LogFailure(
+    "refused",
+    `another node is called ${id}: the one at ${other.url}, heard of ${Math.round(other.ageMs / 1000)} s ago. ` +
+      `Give this one another name with --node, or wait ${DOWN_MS / 1000} s if that one is gone.`,
+  );
+}
