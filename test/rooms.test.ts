@@ -43,7 +43,8 @@ const MEETING_POINTS: Readonly<Record<string, readonly string[]>> = {
   "src/cli/run/api.ts": ["engine", "server"],
   "src/cli/run/log.ts": ["engine"],
   "src/cli/run/past-run.ts": ["engine"],
-  "src/cli/verbs/verify.ts": ["engine"],
+  "src/cli/log/verify.ts": ["engine"],
+  "src/cli/log/copy.ts": ["log"],
   "src/index.ts": ["core", "gate", "engine", "client", "worker", "protocol"],
 };
 /**
@@ -98,7 +99,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   server: ["webhooks", "access", "push", "life", "logs", "observe", "pages", "handlers", "."],
   worker: ["output", "process", "worktree", "pull", "exec", "."],
   page: ["styles", "data", "parts", "views", "."],
-  cli: ["shell", "show", "config", "plan", "worker", "run", "serve", "verbs", "top", "."],
+  cli: ["shell", "show", "config", "plan", "worker", "run", "serve", "verbs", "log", "top", "."],
 };
 
 type Tree = ReadonlyMap<string, readonly string[]>;

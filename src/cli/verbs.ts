@@ -60,11 +60,16 @@ export const VERBS: readonly ListedVerb[] = [
     verb("resume", "take a pause back", () => import("./verbs/pause.ts")),
   ]),
   ...group("The log:", [
+    verb(
+      "log",
+      "copy a log: into a cluster's journal, out of it, or to another directory",
+      () => import("./log/copy.ts"),
+    ),
     verb("events", "print the events of the log; --follow as they happen", () => import("./verbs/events.ts")),
     verb(
       "verify",
       "check that a log is what was written: every link, signature, payload and snapshot",
-      () => import("./verbs/verify.ts"),
+      () => import("./log/verify.ts"),
     ),
     ...(IS_CLONE
       ? [verb("simulate", "play random histories with faults against the engine", () => import("./verbs/simulate.ts"))]

@@ -41,7 +41,7 @@ function claims(server: PostgresServer): void {
     const { directory, head } = await filled(context, [3, 4, 1000]);
     const journal = server.url({ schema: "there" });
     const steps: number[] = [];
-    const report = await copyLog(`sqlite:${directory}`, journal, { onProgress: ({ seq: at }) => steps.push(at) });
+    const report = await copyLog(`sqlite:${directory}`, journal, { onProgress: (done) => steps.push(done) });
     assert.deepEqual([report.events, report.head], [1007, { seq: head.seq, hash: head.hash }]);
     assert.deepEqual(steps, [3, 7, 1007]);
     const back = join(newDirectory(context), "back");
@@ -70,7 +70,7 @@ function claims(server: PostgresServer): void {
     const end = new AbortController();
     const broken = copyLog(`sqlite:${directory}`, url, {
       signal: end.signal,
-      onProgress: ({ seq: at }) => at === 4 && end.abort(new Error("enough")),
+      onProgress: (done) => done === 4 && end.abort(new Error("enough")),
     });
     await assert.rejects(broken, { message: "enough" });
     assert.equal((await copyLog(`sqlite:${directory}`, url)).events, 2);
@@ -108,6 +108,7 @@ function claims(server: PostgresServer): void {
     await using shared = await openSharedLog({ journal, directory });
     assert.equal(await payloadAt(shared, 6), "payload 6");
     const elsewhere = join(newDirectory(context), "new");
+    await assert.rejects(copyLog(url, server.url({ schema: "further" })), failsWith("pruned", 6));
     for (const from of [url, `sqlite:${directory}`]) {
       if (from !== url) await shared.close();
       await assert.rejects(copyLog(from, `sqlite:${elsewhere}`), failsWith("pruned", 6));

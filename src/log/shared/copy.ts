@@ -4,13 +4,13 @@
  * Batches go over as they are, in their sequence. Each is checked on the way: its link to the one before, every event,
  * and every payload against the hash in its event. Whatever the other side has already must be the beginning of the
  * same history; then the copy goes on behind it, so one that was broken off is simply begun again. A directory whose
- * beginning was pruned can go into a journal, which then begins there too, and stays the replica of its node; elsewhere
- * what lies before would be missing, so that is refused.
+ * beginning was pruned can go into a journal, which then begins there too, and stays the replica of its node. A journal
+ * that was pruned is refused, since what lies before is with the nodes; and so is a directory that would begin late.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { type Seq, seq } from "../../core/base/index.ts";
-import { type Clock, DATABASE_FILE, realClock } from "../../std/index.ts";
+import { type Clock, DATABASE_FILE, realClock, ringAfter } from "../../std/index.ts";
 import { unpackRow } from "../format/batch-row.ts";
 import { seqAt, toHex } from "../format/chain.ts";
 import { factsOf } from "../format/codec.ts";
@@ -25,14 +25,19 @@ import { createSqliteLog } from "../sqlite/sqlite-log.ts";
 import { type StoreThread, startStoreThread } from "../sqlite/thread-client.ts";
 import { openJournal, placeOf } from "./by-url.ts";
 
-export type CopyProgress = { readonly seq: Seq; readonly of: Seq; readonly bytes: number };
 export type CopyOptions = {
   readonly clock?: Clock;
   readonly onNotice?: (line: string) => void;
-  readonly onProgress?: (progress: CopyProgress) => void;
+  /** So many events went over, of so many that will. */
+  readonly onProgress?: (done: number, total: number) => void;
   readonly signal?: AbortSignal;
+  /** How long a journal is waited for that cannot be reached at the beginning; without it, for ever. */
+  readonly openingMs?: number;
 };
 export type CopyReport = {
+  /** What each is called: no user, no password. */
+  readonly from: string;
+  readonly to: string;
   /** Where both end now. */
   readonly head: Anchor;
   /** How many events and bytes went over this time. */
@@ -46,6 +51,7 @@ const GROUP_BYTES = 4 * 1024 * 1024;
 type Place = AsyncDisposable & {
   /** For people. */
   readonly name: string;
+  readonly isJournal: boolean;
   readonly base: Anchor;
   readonly head: Anchor;
 };
@@ -60,8 +66,8 @@ type Target = Place & {
 
 /** Copies everything that `to` does not have yet. Each is a URL as `placeOf` reads it. */
 export async function copyLog(from: string, to: string, options: CopyOptions = {}): Promise<CopyReport> {
-  await using source = await openSource(from, options);
-  await using target = await openTarget(to, source, options);
+  await using source = await inTime(options, (opening) => openSource(from, opening));
+  await using target = await inTime(options, (opening) => openTarget(to, source, opening));
   const start = await meetingPoint(source, target);
   let at = start;
   let bytes = 0;
@@ -71,21 +77,44 @@ export async function copyLog(from: string, to: string, options: CopyOptions = {
     await target.put({ ...entry, hashes: checkedHashes(entry) });
     at = { seq: entry.lastSeq, hash: toHex(entry.postHash) };
     bytes += entry.bytes.length + entry.payloads.length;
-    options.onProgress?.({ seq: at.seq, of: source.head.seq, bytes });
+    options.onProgress?.(at.seq - start.seq, source.head.seq - start.seq);
   }
   if (at.seq !== source.head.seq || at.hash !== source.head.hash)
     throw corruptAt(at.seq, `${source.name} ends there, though its head is at ${source.head.seq}`);
   await target.finish(at);
-  return { head: at, events: at.seq - start.seq, bytes };
+  return { from: source.name, to: target.name, head: at, events: at.seq - start.seq, bytes };
+}
+
+/** Opens something, and gives up waiting for it after a while. */
+async function inTime<Opened>(options: CopyOptions, open: (opening: CopyOptions) => Promise<Opened>): Promise<Opened> {
+  const { clock = realClock, openingMs, onNotice = () => {} } = options;
+  if (openingMs === undefined) return open(options);
+  const late = new AbortController();
+  let said = "nothing answers";
+  const cancel = ringAfter(clock, openingMs, () => late.abort(new LogFailure("unreachable", said)));
+  const signal = options.signal === undefined ? late.signal : AbortSignal.any([options.signal, late.signal]);
+  try {
+    return await open({
+      ...options,
+      signal,
+      onNotice: (line) => {
+        said = line;
+        onNotice(line);
+      },
+    });
+  } finally {
+    cancel();
+  }
 }
 
 /** The last event that both have: the copy goes on behind it. */
 async function meetingPoint(source: Source, target: Target): Promise<Anchor> {
   const { base, head } = source;
-  if (target.head.seq === 0 && base.seq > 0 && !(await target.begin(base))) throw prunedIn(source);
+  const isBegun = target.head.seq > 0 || base.seq === 0 || (!source.isJournal && (await target.begin(base)));
+  if (!isBegun) throw prunedIn(source);
   const start = target.head.seq === 0 ? base : target.head;
-  if (start.seq > head.seq || (start.seq === head.seq && start.hash !== head.hash))
-    throw divergedFrom(source, target, start.seq);
+  if (start.seq > head.seq) throw aheadOf(source, target);
+  if (start.seq === head.seq && start.hash !== head.hash) throw divergedFrom(source, target, start.seq);
   if (start.seq < base.seq)
     throw new LogFailure("pruned", `${source.name} begins behind event ${base.seq}, ${target.name} ends before it`);
   return start;
@@ -95,7 +124,7 @@ const prunedIn = ({ name, base }: Source): LogFailure =>
   new LogFailure(
     "pruned",
     `events up to ${base.seq} of ${name} were pruned, and a copy must begin with the first. Nothing was written. ` +
-      "Copy from a node's data directory into a journal, or copy a directory as files.",
+      "Into a journal, copy from the data directory of a node; into a directory, copy that of a node as files.",
     base.seq,
   );
 
@@ -105,6 +134,14 @@ const divergedFrom = (source: Source, target: Target, at: Seq): LogFailure =>
     `${target.name} has another history than ${source.name}, as event ${at} shows. Nothing more was written. ` +
       "Copy into an empty log.",
     at,
+  );
+
+const aheadOf = (source: Source, target: Target): LogFailure =>
+  new LogFailure(
+    "diverged",
+    `${target.name} ends at event ${target.head.seq}, and ${source.name} at ${source.head.seq} already: it has more, ` +
+      "or another history. Nothing was written. Is it the other way round?",
+    source.head.seq,
   );
 
 /** The hashes of its events; throws if an event or a payload is not what was written. */
@@ -126,15 +163,17 @@ async function openSource(url: string, options: CopyOptions): Promise<Source> {
   if (place.kind !== "sqlite") {
     const journal = await openJournal(url, options);
     const { base, head, address } = await described(journal, options);
-    return { name: address, base, head, read: (after) => journal.read(after), [Symbol.asyncDispose]: journal.close };
+    const read = (after: Seq) => journal.read(after);
+    return { name: address, isJournal: true, base, head, read, [Symbol.asyncDispose]: journal.close };
   }
   const { directory } = place;
+  if (!existsSync(join(directory, DATABASE_FILE))) throw new LogFailure("refused", `there is no log in ${directory}`);
   if (isDataLocked(directory))
     throw new LogFailure("locked", `a server runs on ${directory}; stop it before its log is copied`);
   const thread = await startStoreThread({ directory, readOnly: true, maxBytes: null });
   const { base, head } = await thread.ask("state", undefined);
   const read = (after: Seq) => storedBehind(thread, after);
-  return { name: directory, base, head, read, [Symbol.asyncDispose]: () => thread.close() };
+  return { name: directory, isJournal: false, base, head, read, [Symbol.asyncDispose]: () => thread.close() };
 }
 
 /** The rows of a directory with all that lies beside them. */
@@ -168,21 +207,24 @@ async function journalTarget(url: string, options: CopyOptions): Promise<Target>
   const patience = { clock, onNotice };
   return {
     name: address,
+    isJournal: true,
     base,
     head,
     begin: async (wanted) => (await untilAnswered(() => journal.begin(wanted), patience, signal)).hash === wanted.hash,
     put: async ({ hashes: _, ...entry }) => {
       const answer = await untilAnswered(() => knownAnswer(journal, entry), patience, signal);
-      if (answer.type === "conflict")
-        throw new LogFailure(
-          "diverged",
-          `somebody else writes to ${address}: stop its nodes before a log is copied there`,
-        );
+      if (answer.type === "conflict") throw othersWrite(address);
     },
-    finish: async () => {},
+    finish: async (expected) => {
+      const found = await untilAnswered(() => journal.head(), patience, signal);
+      if (found.seq !== expected.seq || found.hash !== expected.hash) throw othersWrite(address);
+    },
     [Symbol.asyncDispose]: () => journal.close(),
   };
 }
+
+const othersWrite = (address: string): LogFailure =>
+  new LogFailure("diverged", `somebody else writes to ${address}: stop its nodes before a log is copied there`);
 
 async function directoryTarget(directory: string): Promise<Target> {
   const thread = await startStoreThread({ directory, readOnly: false, maxBytes: null });
@@ -198,6 +240,7 @@ async function directoryTarget(directory: string): Promise<Target> {
   }
   return {
     name: directory,
+    isJournal: false,
     base,
     head,
     begin: async () => false,

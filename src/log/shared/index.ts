@@ -9,5 +9,5 @@ export {
   openLogByUrl,
   placeOf,
 } from "./by-url.ts";
-export { type CopyOptions, type CopyProgress, type CopyReport, copyLog } from "./copy.ts";
+export { type CopyOptions, type CopyReport, copyLog } from "./copy.ts";
 export { openSharedLog, type SharedLog, type SharedLogOptions } from "./shared-log.ts";

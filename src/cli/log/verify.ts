@@ -21,7 +21,7 @@ import { plain } from "../shell/text.ts";
 import type { Call, ConfigFlags, VerbBody } from "../shell/verb.ts";
 import { progressOf } from "../show/progress.ts";
 import { count, span } from "../show/time.ts";
-import { loadFor } from "./config.ts";
+import { loadFor } from "../verbs/config.ts";
 
 type Flags = ConfigFlags & { readonly data?: string; readonly expect?: string; readonly key?: string };
 
