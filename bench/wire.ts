@@ -17,6 +17,7 @@ import { once } from "node:events";
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
+import { ENDPOINTS } from "../src/protocol/wire/index.ts";
 import { fleetRows, serve } from "./http.ts";
 import { openLine, requestOf } from "./http-load.ts";
 import { installPeers, peerVersion } from "./load-peer.ts";
@@ -363,13 +364,15 @@ async function sustainedRows(mode: Mode, seconds: number): Promise<Row[]> {
 /** Asks for the stats again and again, with a short rest, until it is stopped; answers the 99th percentile. */
 async function startBystander(port: number): Promise<{ stop(): Promise<number> }> {
   const line = await openLine(port);
-  const request = requestOf("GET", "/stats");
+  const { method, path } = ENDPOINTS.stats;
+  const request = requestOf(method, path);
   const waits: number[] = [];
   let isOver = false;
   const watching = (async (): Promise<void> => {
     while (!isOver) {
       const askedAt = performance.now();
-      await line.ask(request);
+      const { status, body } = await line.ask(request);
+      if (status !== 200) throw new Error(`${path} answered ${status} ${body}`);
       waits.push(performance.now() - askedAt);
       await setTimeout(BYSTANDER_REST_MS);
     }
