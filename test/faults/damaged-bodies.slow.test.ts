@@ -118,7 +118,7 @@ test("a list that was changed under a server that runs is not signed again by it
   database.close();
   assert.ok(blocks.length > 0);
   for (const { first_seq: at } of blocks)
-    assert.throws(() => store.record(seq(Number(at))), /neither the event nor a signed hash of it/);
+    assert.throws(() => store.records([seq(Number(at))]), /neither the event nor a signed hash of it/);
   store.close();
 });
 

@@ -7,7 +7,18 @@ import { seconds, seq } from "../../core/base/index.ts";
 import { packedOf } from "../format/batch-builder.ts";
 import { ZERO_HASH_HEX } from "../format/chain.ts";
 import type { Stories } from "./vocabulary.ts";
-import { batchOf, collect, each, eventsOf, fill, namesOf, payloadAt, referenceHash, text } from "./vocabulary.ts";
+import {
+  batchOf,
+  collect,
+  each,
+  eventsOf,
+  fill,
+  isBug,
+  namesOf,
+  payloadAt,
+  referenceHash,
+  text,
+} from "./vocabulary.ts";
 
 function sharedCopy(bytes: Uint8Array): Uint8Array {
   const copy = new Uint8Array(new SharedArrayBuffer(bytes.length));
@@ -100,6 +111,22 @@ export const appendAndRead: Stories = {
     assert.deepEqual(Object.keys((await log.readRecord(seq(7))) ?? {}), ["bytes"]);
     assert.equal(await log.readRecord(seq(11)), null);
     assert.equal(await log.readRecord(seq(0)), null);
+  },
+
+  "records that are asked for at once are each answered by itself": async ({ log }) => {
+    await fill(log, [200, 1, 200]);
+    const numbers = [...Array.from({ length: 401 }, (_, index) => 401 - index), 402, 3, 3];
+    const records = numbers.map((at) => log.readRecord(seq(at)));
+    const bug = assert.rejects(log.readRecord(seq(-1)), isBug);
+    const told = (await Promise.all(records)).map((record) =>
+      record === null ? null : [record.bytes, record.payload].map((bytes) => bytes && Buffer.from(bytes).toString()),
+    );
+    const expected = (at: number) => [`event ${at}`, at % 3 === 0 ? `payload ${at}` : undefined];
+    assert.deepEqual(
+      told,
+      numbers.map((at) => (at > 401 ? null : expected(at))),
+    );
+    await bug;
   },
 
   "an empty event and an empty payload are not nothing": async ({ log }) => {

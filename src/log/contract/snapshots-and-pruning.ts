@@ -107,6 +107,16 @@ export const snapshotsAndPruning: Stories = {
     assert.equal(await log.readRecord(seq(2)), null);
   },
 
+  "what was read before a pruning is not there after it": async ({ log }) => {
+    await save(log, await fill(log, [3, 3, 3]));
+    const numbers = [2, 3, 6, 9].map((at) => seq(at));
+    await Promise.all(numbers.map(log.readRecord));
+    await log.prune(seq(6), [seq(6)]);
+    const bytes = (await Promise.all(numbers.map(log.readRecord))).map((record) => record?.bytes.length ?? null);
+    assert.deepEqual(bytes, [null, null, 0, "event 9".length]);
+    assert.equal(await payloadAt(log, 6), "payload 6");
+  },
+
   "a pruning that asks for less than the last one drops nothing, and the log goes on": async ({ log, reopen }) => {
     await save(log, await fill(log, [3, 3]));
     await log.prune(seq(6), [seq(6)]);

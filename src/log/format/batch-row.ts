@@ -138,13 +138,22 @@ export function unpackRow(row: BatchRow, after: Seq, payloads?: ReadonlyMap<Seq,
 export function recordBytes(row: BatchRow, wanted: Seq): Uint8Array {
   const count = row.lastSeq - row.firstSeq + 1;
   const index = wanted - row.firstSeq;
-  const { starts, ends } = spansOf(row.firstSeq, row.bytes, count);
+  const { starts, ends } = knownSpans(row, count);
   const priors = index === 0 ? [batchLink(row.priorHash, row), row.priorHash] : [hashOf(row.hashes, index - 1)];
   const spans = { starts: starts.subarray(index, index + 1), ends: ends.subarray(index, index + 1) };
   if (!priors.some((prior) => equalBytes(chainBatch(prior, row.bytes, spans), hashOf(row.hashes, index)))) {
     throw corruptAt(wanted, "its bytes do not match its hash");
   }
   return row.bytes.subarray(starts[index], ends[index]);
+}
+
+/** Where the events of rows that were looked into lie: whoever wants one event mostly wants others of that row. */
+const spansByRow = new WeakMap<BatchRow, Spans>();
+
+function knownSpans(row: BatchRow, count: number): Spans {
+  const known = spansByRow.get(row) ?? spansOf(row.firstSeq, row.bytes, count);
+  spansByRow.set(row, known);
+  return known;
 }
 
 export function spansOf(first: Seq, bytes: Uint8Array, count: number): Spans {

@@ -20,6 +20,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { turnsDuring } from "../../../test/kits/waits.ts";
@@ -372,4 +373,37 @@ test("verify beside a server that prunes begins again where the log begins by th
   assert.deepEqual({ ok, base: base.seq, events }, { ok: true, base: 6, events: 3 });
   await reader.close();
   await writer.close();
+});
+
+test("records of one turn are one question; one that is damaged is asked for again alone", async (context) => {
+  const directory = directoryFor(context);
+  const writer = await openSqliteLog({ directory });
+  await fill(writer, [3, 3]);
+  await writer.close();
+  const database = new DatabaseSync(join(directory, "drover.db"));
+  database.exec("UPDATE batch SET bytes = CAST(replace(bytes, CAST('event 2' AS BLOB), 'Event 2') AS BLOB)");
+  database.close();
+  const store = openSqliteStore({ directory, readOnly: true, maxBytes: null });
+  const asked: unknown[] = [];
+  const thread: StoreThread = {
+    ask: async (op, input) => {
+      if (op === "records") asked.push(input);
+      return (store[op] as (input: unknown) => ReturnType<(typeof store)[typeof op]>)(input);
+    },
+    isLostAnswer: () => false,
+    close: async () => store.close(),
+  };
+  const reader = createSqliteLog({ directory, readOnly: true, thread });
+  const read = (...numbers: number[]) => Promise.allSettled(numbers.map((at) => reader.readRecord(seq(at))));
+  assert.deepEqual(
+    (await read(4, 6, 5)).map(({ status }) => status),
+    ["fulfilled", "fulfilled", "fulfilled"],
+  );
+  assert.deepEqual(asked.splice(0), [[4, 6, 5]]);
+  const [sound, damaged, other] = await read(1, 2, 4);
+  assert.deepEqual([sound?.status, other?.status], ["fulfilled", "fulfilled"]);
+  assert.ok(damaged?.status === "rejected");
+  failsWith("corrupt", 2)(damaged.reason);
+  assert.deepEqual(asked, [[1, 2, 4], [1], [2], [4]]);
+  await reader.close();
 });

@@ -34,6 +34,7 @@ import type {
   UnhashedBatch,
 } from "../log.ts";
 import { LogFailure, soleLead } from "../log.ts";
+import { createRecordAsks } from "./record-asks.ts";
 import { hashSnapshot, readSnapshot, sweepSnapshots, writeSnapshot } from "./snapshot-files.ts";
 import { storageFailure } from "./storage-failure.ts";
 import { type StoreThread, startStoreThread } from "./thread-client.ts";
@@ -116,7 +117,7 @@ function createHandle(session: Session): Log {
     directory: session.directory,
     append: async (...call) => append(writable(), call),
     read,
-    readRecord: (wanted) => thread.ask("record", wanted),
+    readRecord: createRecordAsks(thread),
     head: async () => (await state()).head,
     bytes: () => thread.ask("bytes", undefined),
     saveSnapshot: (snapshot) => inTurn(async () => saveSnapshot(writable(), snapshot)),

@@ -12,8 +12,7 @@
  */
 import { invariant, type Seq } from "../../core/base/index.ts";
 import { fillDeferredHashes } from "../format/batch-builder.ts";
-import { checkSeq, recordBytes } from "../format/batch-row.ts";
-import { cutBlocks, findPayload, type PayloadBlock } from "../format/payload-blocks.ts";
+import { cutBlocks, type PayloadBlock } from "../format/payload-blocks.ts";
 import { type AppendAsk, planAppend } from "../integrity/compare-and-set.ts";
 import type { KeptList } from "../integrity/kept-list.ts";
 import { type Cursor, hashAt, type RowPage, readPage } from "../integrity/page.ts";
@@ -24,17 +23,16 @@ import {
   type Anchor,
   type AppendResult,
   type Checkpoint,
-  corruptAt,
   type DeferredHashes,
   type Head,
   LogFailure,
-  type LogRecord,
   type SignRule,
   type VerifyProblem,
 } from "../log.ts";
 import { type Database, type DatabaseOptions, openDatabase } from "./database.ts";
 import { checkKept, type KeptCheck } from "./kept-check.ts";
 import { createPruning, type PruneAsk, type PruneStep } from "./prune.ts";
+import { createRecordReader, type PackedRecords } from "./record-reader.ts";
 import { type HashedBatch, hashesOf, type SealInput, type StoredBatch, seal, storeSealed } from "./sealed-batches.ts";
 import type { KeptRange } from "./signed-tables.ts";
 
@@ -60,7 +58,7 @@ type StoreState = {
 export type SqliteStore = {
   append(input: AppendInput): AppendResult;
   page(input: PageInput): StoredPage;
-  record(wanted: Seq): LogRecord | null;
+  records(wanted: readonly Seq[]): PackedRecords;
   state(): StoreState;
   bytes(): number;
   hashAt(at: Seq): string | null;
@@ -81,6 +79,7 @@ export function openSqliteStore(options: DatabaseOptions): SqliteStore & { close
   const database = openDatabase(options);
   const { signer } = database;
   const signing = createSigning(database, signer);
+  const reader = createRecordReader(database);
   const pruning = createPruning(database, signer);
   let broken: LogFailure | null = null;
 
@@ -101,6 +100,11 @@ export function openSqliteStore(options: DatabaseOptions): SqliteStore & { close
       if (result.type === "appended") signing.onAppended(result.head, sign);
       return result;
     });
+  /** Another process may prune what this one only reads. */
+  function records(wanted: readonly Seq[]): PackedRecords {
+    if (options.readOnly) reader.forget();
+    return reader.records(wanted);
+  }
   function close(): void {
     try {
       if (!options.readOnly && broken === null) signing.close();
@@ -111,7 +115,7 @@ export function openSqliteStore(options: DatabaseOptions): SqliteStore & { close
   return {
     append,
     page: (input) => database.look("read", () => readStored(database, input)),
-    record: (wanted) => database.look("read an event", () => readRecord(database, wanted)),
+    records: (wanted) => database.look("read events", () => records(wanted)),
     state: () =>
       database.look("read the head", () => {
         const { head, base, endBefore } = database.source();
@@ -123,7 +127,11 @@ export function openSqliteStore(options: DatabaseOptions): SqliteStore & { close
     addCheckpoint: (checkpoint) => database.write("store a checkpoint", () => database.putCheckpoint(checkpoint)),
     sign: (rule) => signing.sign(rule),
     raiseEpoch: () => database.write("raise the epoch", () => raiseEpoch(database, signing)),
-    ...pruning,
+    beginPrune: pruning.beginPrune,
+    stepPrune: () => {
+      reader.forget();
+      return pruning.stepPrune();
+    },
     examine: () => database.examine(),
     keptList: () => database.look("read the list of kept payloads", () => database.keptList()),
     checkKept: (range) => database.look("read kept payloads", () => checkKept(database, range)),
@@ -150,22 +158,6 @@ function readStored(database: Database, { cursor, payloads, bytesMax }: PageInpu
   const last = page.rows.at(-1);
   const blocks = payloads && first && last ? database.blocks({ from: first.firstSeq, to: last.lastSeq }) : [];
   return { ...page, blocks };
-}
-
-function readRecord(database: Database, wanted: Seq): LogRecord | null {
-  checkSeq(wanted);
-  const block = database.blockBefore(wanted);
-  const found = block === null ? null : findPayload(block, wanted);
-  const row = database.rowWith(wanted);
-  if (row === null && found === null) return null;
-  // Copied, so that posting one record does not post the whole batch it lies in.
-  const bytes = row === null ? new Uint8Array(0) : Uint8Array.from(recordBytes(row, wanted));
-  if (found === null) return { bytes };
-  const hash = row === null ? database.keptHash(database.keptList()?.run ?? 0, wanted) : null;
-  if (row === null && hash === null && database.isOfFormat3) {
-    throw corruptAt(wanted, "its payload is there, but neither the event nor a signed hash of it");
-  }
-  return { bytes, payload: Uint8Array.from(found), ...(hash === null ? {} : { payloadHash: hash }) };
 }
 
 function raiseEpoch(database: Database, signing: ReturnType<typeof createSigning>): number {

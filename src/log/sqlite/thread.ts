@@ -10,6 +10,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { BrokenInvariant, invariant } from "../../core/base/index.ts";
 import { LogFailure } from "../log.ts";
 import type { DatabaseOptions } from "./database.ts";
+import type { PackedRecords } from "./record-reader.ts";
 import { openSqliteStore, type StoredPage } from "./store.ts";
 import { OPENING_ID, type PostedFailure, type Reply, type Request } from "./thread-client.ts";
 
@@ -35,9 +36,11 @@ function serve(): void {
   });
 }
 
-/** The large blocks of a page; everything else is small enough to copy. */
+/** The large blocks of a page or of single records; everything else is small enough to copy. */
 function blocksOf(value: unknown): ArrayBuffer[] {
-  if (typeof value !== "object" || value === null || !("rows" in value)) return [];
+  if (typeof value !== "object" || value === null) return [];
+  if ("ends" in value) return [(value as PackedRecords).bytes.buffer as ArrayBuffer];
+  if (!("rows" in value)) return [];
   const { rows, blocks } = value as StoredPage;
   const views = [...rows.flatMap(({ bytes, hashes }) => [bytes, hashes]), ...blocks.map(({ bytes }) => bytes)];
   return views.map(({ buffer }) => buffer as ArrayBuffer);
