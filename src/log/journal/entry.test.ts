@@ -6,7 +6,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { seq } from "../../core/base/index.ts";
 import { failsWith } from "../contract/vocabulary.ts";
-import { packEntry, unpackEntry } from "./entry.ts";
+import { packEntry, packEntryNow, unpackEntry } from "./entry.ts";
 import type { SealedBatch } from "./journal.ts";
 
 const bytes = fc.uint8Array({ maxLength: 2000 });
@@ -33,7 +33,9 @@ const plain = ({ bytes, payloads, ...rest }: SealedBatch) => ({
 test("law: an entry comes out of its block as it went in", async () => {
   await fc.assert(
     fc.asyncProperty(entries, async (entry) => {
+      const packed = packEntryNow(entry);
       assert.deepEqual(plain(await unpackEntry(await packEntry(entry))), entry);
+      assert.deepEqual(plain(await unpackEntry(await packEntry({ ...entry, packed }))), entry);
     }),
     { numRuns: 30 },
   );

@@ -6,11 +6,12 @@
  *     header    JSON: numbers, epoch, id and hashes of the batch, the lengths of what follows
  *     body      the records, then what lies beside them; compressed (zstd) where that pays
  *
- * Compressing is left to the threads of zlib, so that no caller waits for it on the event loop. How large a body is
- * once it is taken apart stands in the header and is a limit: a forged block cannot fill the memory.
+ * Compressing is left to the log's thread, which has the batch in hand, or to those of zlib, so that no caller waits
+ * for it on the event loop. How large a body is once it is taken apart stands in the header and is a limit: a forged
+ * block cannot fill the memory.
  */
 import { promisify } from "node:util";
-import { constants, zstdCompress, zstdDecompress } from "node:zlib";
+import { constants, zstdCompress, zstdCompressSync, zstdDecompress } from "node:zlib";
 import { isRecord, isSha256, seq } from "../../core/base/index.ts";
 import { BATCH_BYTES_MAX } from "../format/batch-row.ts";
 import { fromHex, toHex } from "../format/chain.ts";
@@ -40,8 +41,21 @@ type Header = {
 };
 
 export async function packEntry(entry: SealedBatch): Promise<Buffer> {
-  const raw = Buffer.concat([entry.bytes, entry.payloads]);
-  const small = raw.length < COMPRESSED_FROM ? raw : await compress(raw, { params: LEVEL_PARAMS });
+  if (entry.packed !== undefined) return Buffer.from(entry.packed.buffer, entry.packed.byteOffset, entry.packed.length);
+  const raw = bodyOf(entry);
+  return blockOf(entry, raw, isShort(raw) ? raw : await compress(raw, { params: LEVEL_PARAMS }));
+}
+
+/** The same at once, for a thread that keeps nobody waiting. */
+export function packEntryNow(entry: SealedBatch): Buffer {
+  const raw = bodyOf(entry);
+  return blockOf(entry, raw, isShort(raw) ? raw : zstdCompressSync(raw, { params: LEVEL_PARAMS }));
+}
+
+const bodyOf = ({ bytes, payloads }: SealedBatch): Buffer => Buffer.concat([bytes, payloads]);
+const isShort = ({ length }: Buffer): boolean => length < COMPRESSED_FROM;
+
+function blockOf(entry: SealedBatch, raw: Buffer, small: Buffer): Buffer {
   const zstd = small.length < raw.length;
   const header: Header = {
     first: entry.firstSeq,

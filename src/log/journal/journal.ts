@@ -29,6 +29,8 @@ import type { Anchor, AppendResult, Head, Lead } from "../log.ts";
 export type SealedBatch = Omit<BatchRow, "hashes"> & {
   /** As `format/payload-blocks.ts` frames it. */
   readonly payloads: Uint8Array;
+  /** All of it as one block, where that was made already (`entry.ts`). */
+  readonly packed?: Uint8Array;
 };
 
 /** What a node tells of itself, every few seconds. */

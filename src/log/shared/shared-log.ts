@@ -200,8 +200,9 @@ function createAppending(parts: Parts, following: Following, closing: AbortSigna
     return thread.ask("hashAt", after);
   }
 
-  async function commit(batch: HashedBatch, { sign }: Batch): Promise<AppendResult> {
-    const { hashes: _, ...entry } = batch;
+  async function commit({ packed, ...batch }: HashedBatch, { sign }: Batch): Promise<AppendResult> {
+    const { hashes: _, ...unpacked } = batch;
+    const entry = packed === undefined ? unpacked : { ...unpacked, packed };
     const ends = AbortSignal.any([closing, ...(lead?.epoch === entry.epoch ? [leading.signal] : [])]);
     try {
       const answer = await untilAnswered(() => knownAnswer(journal, entry), patience, ends);

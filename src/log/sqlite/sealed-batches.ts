@@ -12,6 +12,7 @@ import { type BatchRow, LENGTH_BYTES, sealBatch, spansOf } from "../format/batch
 import { batchLink, chainBatch, equalBytes, hashOf, toHex } from "../format/chain.ts";
 import { cutBlocks } from "../format/payload-blocks.ts";
 import { hashAt } from "../integrity/page.ts";
+import { packEntryNow } from "../journal/entry.ts";
 import type { SealedBatch } from "../journal/journal.ts";
 import { corruptAt, type DeferredHashes, type Head, LogFailure, type SignRule } from "../log.ts";
 import type { Database } from "./database.ts";
@@ -32,11 +33,15 @@ export type SealInput = {
 export type HashedBatch = SealedBatch & { readonly hashes: Uint8Array };
 export type StoredBatch = HashedBatch & { readonly sign: SignRule | null };
 
-/** Links a batch to what comes before it. The answer lies in memory of its own, which every thread sees. */
+/**
+ * Links a batch to what comes before it, and packs it for the journal: a trip to another thread more would cost a busy
+ * machine more than the packing. The answer lies in memory of its own, which every thread sees.
+ */
 export function seal({ payloads, deferred, ...input }: SealInput): HashedBatch {
   fillDeferredHashes({ bytes: input.bytes, payloads, deferred });
   const row = sealBatch({ ...input, bytes: copied(input.bytes) });
-  return { ...row, hashes: copied(row.hashes), payloads: copied(payloads) };
+  const batch = { ...row, hashes: copied(row.hashes), payloads: copied(payloads) };
+  return { ...batch, packed: packEntryNow(batch) };
 }
 
 /** The hashes of a batch that came from elsewhere, if it is what it says. */
