@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- NAME… [--json] [--quick]`: one file per claim we publish. `wire` is in parts: `--only PART,…` runs
- * some of them, and `--seconds N` says how long the one lasts that goes on without a rest.
+ * `npm run bench -- NAME… [--json] [--quick]`: one file per claim we publish. `wire` and `cluster` are in parts:
+ * `--only PART,…` runs some of them; `--seconds N` says how long the one of `wire` lasts that goes on without a rest.
  *
  * A benchmark is a module of this folder that exports `run(options)`. Without a name the command lists what there
  * is. The exit code is 1 when a target was not met, so that a claim cannot rot unseen.
@@ -16,6 +16,7 @@ const BENCHMARKS: Record<string, string> = {
   engine: "submit → assign → finish, durable, embedded, next to the peers",
   http: "the service: submits next to a bare server, submit → start, a thousand pull workers",
   wire: "server, workers and submitter in processes of their own, next to the peers in the same arrangement",
+  cluster: "durable tasks on etcd and PostgreSQL next to SQLite and the peers; lag, and leaders that are lost",
   viewers: "what twenty viewers cost the server, and drover top the machine it runs on",
   "cli-start": "short commands next to a Node that does nothing",
   gate: "acquire + release in process, next to Bottleneck and p-queue",
@@ -60,8 +61,9 @@ function read(args: string[]): Given | null {
     const { json = false, quick = false, help: isHelp = false, only, seconds } = values;
     const unknown = names.find((name) => BENCHMARKS[name] === undefined);
     if (unknown !== undefined) throw new Error(`unknown: ${unknown}`);
-    if ((only ?? seconds) !== undefined && names.some((name) => name !== "wire"))
-      throw new Error("--only and --seconds are of wire alone");
+    if (only !== undefined && names.some((name) => name !== "wire" && name !== "cluster"))
+      throw new Error("--only is of wire and cluster alone");
+    if (seconds !== undefined && names.some((name) => name !== "wire")) throw new Error("--seconds is of wire alone");
     if (seconds !== undefined && !(Number(seconds) > 0))
       throw new Error(`--seconds is ${seconds}, and must be a number above 0`);
     return {
@@ -84,7 +86,9 @@ async function load(name: string): Promise<Benchmark> {
 function usage(): string {
   const width = Math.max(...Object.keys(BENCHMARKS).map((name) => name.length));
   const lines = Object.entries(BENCHMARKS).map(([name, about]) => `  ${name.padEnd(width)}  ${about}`);
-  return ["npm run bench -- NAME… [--json] [--quick]; wire takes --only PART,… and --seconds N too", "", ...lines].join(
-    "\n",
-  );
+  return [
+    "npm run bench -- NAME… [--json] [--quick]; wire and cluster take --only PART,…, wire --seconds N",
+    "",
+    ...lines,
+  ].join("\n");
 }

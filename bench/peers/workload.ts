@@ -22,6 +22,8 @@ export type Session = {
   ran(): number;
   /** Resolves when every job submitted so far is completed on disk. */
   completed(): Promise<void>;
+  /** CPU time that other processes took for it so far, in microseconds: those of a database. */
+  readonly elsewhereMicros?: () => number;
   readonly [Symbol.asyncDispose]: () => Promise<void>;
 };
 
@@ -58,28 +60,36 @@ export function sessionOf(
 export async function playAlone(session: Session, { seconds, rounds }: Workload): Promise<number> {
   const count = await warmUp(session, seconds);
   const rates: number[] = [];
-  for (let round = 0; round < rounds; round += 1) rates.push(await playRound(session, count));
+  for (let round = 0; round < rounds; round += 1) rates.push((await playRound(session, count)).rate);
   return median(rates);
 }
 
-/** Jobs per second of each, and how many times as many we carry: medians, the last one over neighbouring rounds. */
-export type Duel = { readonly ours: number; readonly theirs: number; readonly ratio: number };
+/** Jobs per second, and CPU time for each in microseconds, all processes together where the session knows of them. */
+export type Pace = { readonly rate: number; readonly micros: number };
+/** Of each the medians. How many times as many jobs we carry, and for what part of the time: over pairs of rounds. */
+export type Duel = {
+  readonly ours: number;
+  readonly theirs: number;
+  readonly ratio: number;
+  readonly micros: { readonly ours: number; readonly theirs: number; readonly ratio: number };
+};
 
 export async function playInTurn(ours: Session, theirs: Session, { seconds, rounds }: Workload): Promise<Duel> {
   const ourCount = await warmUp(ours, seconds);
   const theirCount = await warmUp(theirs, seconds);
-  const pairs: { readonly ours: number; readonly theirs: number }[] = [];
+  const pairs: { readonly ours: Pace; readonly theirs: Pace }[] = [];
   for (let round = 0; round < rounds; round += 1) {
     // Who goes first may find the machine in another mood: so it is one, then the other.
     const first = round % 2 === 0 ? await playRound(ours, ourCount) : await playRound(theirs, theirCount);
     const second = round % 2 === 0 ? await playRound(theirs, theirCount) : await playRound(ours, ourCount);
     pairs.push(round % 2 === 0 ? { ours: first, theirs: second } : { ours: second, theirs: first });
   }
-  return {
-    ours: median(pairs.map((pair) => pair.ours)),
-    theirs: median(pairs.map((pair) => pair.theirs)),
-    ratio: median(pairs.map((pair) => pair.ours / pair.theirs)),
-  };
+  const compared = (figure: keyof Pace): { ours: number; theirs: number; ratio: number } => ({
+    ours: median(pairs.map((pair) => pair.ours[figure])),
+    theirs: median(pairs.map((pair) => pair.theirs[figure])),
+    ratio: median(pairs.map((pair) => pair.ours[figure] / pair.theirs[figure])),
+  });
+  return { ...compared("rate"), micros: compared("micros") };
 }
 
 export function median(values: readonly number[]): number {
@@ -91,7 +101,7 @@ export function median(values: readonly number[]): number {
 async function warmUp(session: Session, seconds: number): Promise<number> {
   const few = session.perCall * session.inFlight;
   const guess = await playRound(session, few);
-  const rate = await playRound(session, jobsIn(seconds / 2, guess, few));
+  const { rate } = await playRound(session, jobsIn(seconds / 2, guess.rate, few));
   return jobsIn(seconds, rate, few);
 }
 
@@ -99,17 +109,19 @@ async function warmUp(session: Session, seconds: number): Promise<number> {
 export const jobsIn = (seconds: number, rate: number, few: number): number =>
   Math.max(1, Math.round((rate * seconds) / few)) * few;
 
-async function playRound(session: Session, jobs: number): Promise<number> {
+async function playRound(session: Session, jobs: number): Promise<Pace> {
   // What the other left behind is not collected at the cost of this one.
   globalThis.gc?.();
-  const ranBefore = session.ran();
+  const elsewhere = session.elsewhereMicros ?? ((): number => 0);
+  const [ranBefore, elsewhereBefore, ownBefore] = [session.ran(), elsewhere(), process.cpuUsage()];
   const startedAt = performance.now();
   await submitAll(session, jobs);
   await session.completed();
   const seconds = (performance.now() - startedAt) / 1000;
+  const { user, system } = process.cpuUsage(ownBefore);
   const ran = session.ran() - ranBefore;
   if (ran !== jobs) throw new Error(`${ran} jobs ran where ${jobs} were submitted`);
-  return jobs / seconds;
+  return { rate: jobs / seconds, micros: (user + system + elsewhere() - elsewhereBefore) / jobs };
 }
 
 export async function submitAll(

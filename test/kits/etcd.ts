@@ -28,6 +28,8 @@ export type EtcdMember = {
   readonly name: string;
   /** `127.0.0.1:PORT`, where clients reach it. */
   readonly endpoint: string;
+  /** Of the process that runs it now. */
+  pid(): number;
   /** Ends it as a crash does. May be called twice. */
   kill(): Promise<void>;
   /** It hangs: connections stand, nothing is answered. */
@@ -120,6 +122,7 @@ function createMember(name: string, endpoint: string, args: readonly string[]): 
   return {
     name,
     endpoint,
+    pid: () => child?.pid ?? 0,
     start: async ({ isWaitedFor = true } = {}) => {
       child = spawn("etcd", args, { stdio: ["ignore", "ignore", "pipe"] });
       const ready = readiness(child);
