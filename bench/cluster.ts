@@ -4,9 +4,9 @@
  * Rates: the leader is in this process with a worker, as the peers are; a task counts when its end is committed by the
  * journal. Drover over a journal plays in turn with Drover over SQLite alone, and on one PostgreSQL with pg-boss and
  * graphile-worker, round by round (bench/peers/workload.ts). Lag: how much later than its leader a follower in a
- * process of its own has applied a commit. Loss: nodes in processes of their own; the one that leads is killed, or told to hand
- * over, and another decides. Everything runs on one machine, so that all wait for the same cores: read the ratios, and
- * the CPU time a task takes in all processes.
+ * process of its own has applied a commit. Loss: nodes in processes of their own; the one that leads is killed, or told
+ * to hand over, and another decides. Everything runs on one machine, so that all wait for the same cores: read the
+ * ratios, and the CPU time a task takes in all processes.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
