@@ -14,9 +14,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as rest } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { stringify } from "yaml";
 import { type AssignedTask, type Drover, DroverError, openDrover, type TaskContext } from "../engine/index.ts";
-import { readSettings, type Sample } from "../protocol/index.ts";
+import type { Sample } from "../protocol/index.ts";
 import { StartRefusal, startServer } from "../server/index.ts";
+import { loadSettings } from "./config/load.ts";
+import { settingViews } from "./config/shown.ts";
 
 const CLAUDE = "anthropic/default";
 const GPT = "openai/team";
@@ -220,9 +223,10 @@ async function keepSubmitting(drover: Drover, signal: AbortSignal): Promise<void
 
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { port: { type: "string", default: "4747" } } });
-  const settings = readSettings({ server: { port: Number(values.port), shutdownGrace: 0 } });
-  if (!settings.ok) throw new Error(JSON.stringify(settings.failure));
   const place = mkdtempSync(join(tmpdir(), "drover-demo-"));
+  writeFileSync(join(place, "drover.yml"), stringify(CONFIG));
+  const sets = [`server.port=${values.port}`, "server.shutdownGrace=0s"];
+  const { settings, effective } = loadSettings({ env: {}, cwd: place, home: place, sets });
   const historyFile = join(place, "history.jsonl");
   writeFileSync(
     historyFile,
@@ -230,8 +234,8 @@ async function main(): Promise<void> {
       .map((sample) => `${JSON.stringify(sample)}\n`)
       .join(""),
   );
-  const drover = await openDrover({ config: CONFIG });
-  const server = await startServer({ drover, settings: settings.value, historyFile });
+  const drover = await openDrover({ config: settings.config });
+  const server = await startServer({ drover, settings, historyFile, settingViews: () => settingViews(effective) });
   await hireWorkers(drover);
   await blockGate(drover);
   const approval = { question: "Delete 1 204 stale preview environments?", timeoutMs: 3_600_000 };

@@ -416,6 +416,8 @@ const methods: { [Name in Exclude<CallName, "bulk" | "waitAny">]: (client: Clien
   stuck: (client) => client.stuck(),
   whoami: (client) => client.whoami(),
   pulse: (client) => client.pulse(),
+  settings: (client) => client.settings(),
+  verify: (client) => client.verify(),
   health: (client) => client.health(),
   ready: (client) => client.ready(),
   metrics: (client) => client.metrics(),

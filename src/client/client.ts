@@ -159,6 +159,10 @@ export type Client = AsyncDisposable & {
   whoami(options?: Options): Reply<"whoami">;
   /** Whether anything has happened, and how much waits and runs. */
   pulse(options?: Options): Reply<"pulse">;
+  /** Every knob in force, and who set it: file and line, variable, flag, patch or nobody. */
+  settings(options?: Options): Reply<"settings">;
+  /** Hashes the whole log anew, and says up to where it is as it was written. */
+  verify(options?: Options): Reply<"verify">;
   /** Whether the process is alive. */
   health(options?: Options): Reply<"health">;
   /** Whether it takes work: 503 while it starts or shuts down, or when its log has failed. */
@@ -498,6 +502,8 @@ function schedulerMethods(ask: Ask): Pick<Client, SchedulerMethods> {
     links: (id, options) => ask("links", { params: { id } }, options),
     whoami: (options) => ask("whoami", {}, options),
     pulse: (options) => ask("pulse", {}, options),
+    settings: (options) => ask("settings", {}, options),
+    verify: (options) => ask("verify", {}, options),
     queue: (options) => ask("queue", {}, options),
     line: (query = {}, options) => ask("line", { query }, options),
     config: (options) => ask("config", {}, options),

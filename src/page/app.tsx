@@ -99,6 +99,9 @@ const PLACES: readonly (readonly [title: string, places: readonly Place[]])[] = 
   ],
 ];
 
+/** What only those see who may see the whole fleet. */
+const FOR_ALL_OF_IT: ReadonlySet<IconName> = new Set<IconName>(["config"]);
+
 export function App(): JSX.Element {
   const { isRefused } = useStore(session);
   useEffect(keepLive, []);
@@ -139,6 +142,7 @@ function Shell(): JSX.Element {
 function Side(): JSX.Element {
   const { path } = useLocation();
   const { pulse } = useStore(live);
+  const { mayWatch } = useRights();
   const parked = pulse?.parked ?? 0;
   const isHere = (href: string): boolean =>
     href === to.overview ? path === href || path === BASE : path === href || path.startsWith(`${href}/`);
@@ -154,21 +158,23 @@ function Side(): JSX.Element {
           <div key={title}>
             <p class="nav-title">{title}</p>
             <div class="nav">
-              {places.map(([icon, text, href]) => (
-                <a
-                  key={href}
-                  href={href}
-                  aria-current={isHere(href) || (isPlan && href === to.plans) ? "page" : undefined}
-                >
-                  <Icon name={icon} />
-                  {text}
-                  {icon === "tasks" && parked > 0 ? (
-                    <span class="tally" title="Tasks that wait for somebody's word">
-                      {parked}
-                    </span>
-                  ) : null}
-                </a>
-              ))}
+              {places
+                .filter(([icon]) => mayWatch || !FOR_ALL_OF_IT.has(icon))
+                .map(([icon, text, href]) => (
+                  <a
+                    key={href}
+                    href={href}
+                    aria-current={isHere(href) || (isPlan && href === to.plans) ? "page" : undefined}
+                  >
+                    <Icon name={icon} />
+                    {text}
+                    {icon === "tasks" && parked > 0 ? (
+                      <span class="tally" title="Tasks that wait for somebody's word">
+                        {parked}
+                      </span>
+                    ) : null}
+                  </a>
+                ))}
             </div>
           </div>
         ))}

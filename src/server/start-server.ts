@@ -85,6 +85,8 @@ export type ServerOptions = {
   readonly logsOf?: LogsOf;
   /** Reads the config file again and gives it to the engine; what it throws is answered as what is wrong with it. */
   readonly onReload?: () => Promise<unknown>;
+  /** Every knob of the config, who set it, and no secret; absent: a program gave the config, and it is not told. */
+  readonly settingViews?: Deps["settingViews"];
   /** Where to listen, if not where the settings say. */
   readonly host?: string;
   readonly limits?: Partial<ServerLimits>;
@@ -167,7 +169,7 @@ function partsOf(
   version: string,
   live: LiveSettings,
 ): Running {
-  const { drover, settings, logger, clock } = options;
+  const { drover, settings, logger, clock, settingViews = () => [] } = options;
   const limits: ServerLimits = { ...LIMITS, ...options.limits };
   const phase = createPhase(clock.elapsed);
   void drover.failed.then((error) => phase.fail(error));
@@ -179,12 +181,9 @@ function partsOf(
   const observers = createObservers({ ...options, spans, ...standing });
   const { onWebhook: onOutcome, onTurnedAway, observerOf } = observers;
   const webhooks: Webhooks = startWebhooks({ drover, settings: settings.webhooks, version, onOutcome, onProblem });
-  const push = createPushDriver({
-    drover,
-    version,
-    onProblem,
-    onChange: ({ workerId, kind }) => logger.info({ workerId }, `push worker ${kind}`),
-  });
+  const onChange: Parameters<typeof createPushDriver>[0]["onChange"] = ({ workerId, kind }) =>
+    logger.info({ workerId }, `push worker ${kind}`);
+  const push = createPushDriver({ drover, version, onProblem, onChange });
   const listening: Listening = { url: "", port: 0, address: "" };
   const deps: Deps = {
     drover,
@@ -194,6 +193,7 @@ function partsOf(
     push,
     version,
     onTurnedAway,
+    settingViews,
     settings: () => live.now().settings,
     logsOf: options.logsOf ?? (() => null),
     logs: createLogRequests({ drover, clock, bodyLimit: settings.server.bodyLimit }),

@@ -7,7 +7,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import type { Page } from "playwright-core";
+import { loadSettings } from "../../src/cli/config/load.ts";
+import { settingViews } from "../../src/cli/config/shown.ts";
 import { noBrowser, openTab } from "../kits/browser.ts";
+import { edit } from "../kits/forged-log.ts";
 import { openServer, type TestServer } from "../kits/test-server.ts";
 import { inbox } from "../kits/waits.ts";
 
@@ -153,6 +156,46 @@ describe("the web page", { skip: noBrowser }, () => {
     assert.equal((await at.drover.projects()).find(({ id }) => id === "site")?.weight, 3);
   });
 
+  test("the config is told with who set each knob, found by a word, and patched and taken back", async () => {
+    const sets = ["scheduler.resultTtl=1h"];
+    const { effective } = loadSettings({ env: {}, cwd: home, home, sets });
+    await using at = await openServer({ server: { settingViews: () => settingViews(effective) } });
+    await at.drover.patchConfig({ maxInFlight: 7 });
+    await using tab = await openTab(at.url, "/ui/config");
+    const { page } = tab;
+    const cells = (path: string): Promise<string[]> =>
+      page.getByRole("row", { name: path }).getByRole("cell").allTextContents();
+    await seeText(page, "scheduler.resultTtl");
+    assert.deepEqual((await cells("scheduler.resultTtl")).slice(1, 4), ["1h", "flag--set scheduler.resultTtl", "5m"]);
+    const patched = (await cells("scheduler.maxInFlight")).slice(1, 4);
+    assert.deepEqual(patched, ["7", "patchedPATCH /scheduler/config", "50"]);
+    await page.getByRole("button", { name: "What somebody set" }).click();
+    assert.equal(await page.locator("tbody tr").count(), 2);
+    await page.getByRole("button", { name: "Take patches back" }).click();
+    await page.getByRole("button", { name: "Take back", exact: true }).click();
+    await seeText(page, "The files hold again.");
+    await page.getByRole("row", { name: "scheduler.maxInFlight" }).waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Every knob" }).click();
+    await page.getByLabel("Find a knob").fill("starvation");
+    await seeText(page, "scheduler.priority.starvationAfter");
+    assert.equal(await page.locator("tbody tr").count(), 1);
+  });
+
+  test("the log is verified, and the page says up to where it is right", async () => {
+    const data = join(home, "verify");
+    await using at = await openServer({ open: { data } });
+    for (const id of ["a", "b", "c"]) await submit(at, id);
+    await using tab = await openTab(at.url, "/ui/events?task=b");
+    const { page } = tab;
+    await page.getByRole("link", { name: "b", exact: true }).first().waitFor();
+    const { seq } = at.drover.state;
+    await page.getByRole("button", { name: "Verify the log" }).click();
+    await seeText(page, `All ${seq} events are as they were written, up to ${seq}.`);
+    edit(data, `UPDATE batch SET bytes = CAST(replace(bytes, X'61', X'62') AS BLOB) WHERE last_seq >= ${seq - 1}`);
+    await page.getByRole("button", { name: "Verify the log" }).click();
+    await seeText(page, new RegExp(`^Right up to event \\d+ of ${seq}: then `));
+  });
+
   test("a server that goes away is said to be away, and the page goes on when it is back", async () => {
     const open = { data: join(home, "restart") };
     const first = await openServer({ open });
@@ -198,6 +241,7 @@ describe("the web page", { skip: noBrowser }, () => {
     assert.deepEqual(await rowNames(page), ["mine"]);
     await page.getByRole("link", { name: "mine" }).click();
     await page.locator(".story").getByText("submitted by ann").waitFor();
+    assert.equal(await page.getByRole("link", { name: "Config" }).count(), 0, "the config is the whole fleet's");
   });
 
   test("names with markup and right-to-left letters are text, everywhere", async () => {

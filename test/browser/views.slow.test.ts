@@ -9,10 +9,13 @@ import { after, before, describe, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import axe from "axe-core";
 import type { Page } from "playwright-core";
+import { loadSettings } from "../../src/cli/config/load.ts";
+import { settingViews } from "../../src/cli/config/shown.ts";
 import { noBrowser, openTab, overflowOf, PHONE } from "../kits/browser.ts";
 import { openServer, type TestServer } from "../kits/test-server.ts";
 
-const BUILT = join(import.meta.dirname, "../../dist/page");
+const HERE = import.meta.dirname;
+const BUILT = join(HERE, "../../dist/page");
 const FIRST_VIEW_KB = 200;
 const FRAME_MS_MAX = 200;
 const MANY = 100_000;
@@ -44,7 +47,13 @@ const submit = (id: string, more: object = {}) =>
 before(async () => {
   if (noBrowser !== false) return;
   const projects = { site: { budget: { limit: 1_000_000 } }, [LONG]: {} };
-  at = await openServer({ settings: { projects, gates: { llm: { requests: 5 } }, scheduler: { resultTtl: "1h" } } });
+  const sets = ["scheduler.resultTtl=1h", `gates.${LONG}.requests=5`];
+  const { effective } = loadSettings({ env: {}, cwd: HERE, home: HERE, sets });
+  const server = { settingViews: () => settingViews(effective) };
+  at = await openServer({
+    server,
+    settings: { projects, gates: { llm: { requests: 5 } }, scheduler: { resultTtl: "1h" } },
+  });
   const resources = { cpuMillicores: 4000, memoryBytes: 1e9 };
   await at.drover.worker({ id: "w", slots: 2, capabilities: ["git", LONG], resources }, (task, { usage }) => {
     usage({ inputTokens: 1000, outputTokens: 10, cost: 0.5 });
@@ -87,7 +96,10 @@ describe("every view", { skip: noBrowser }, () => {
     for (const [path, ready] of VIEWS) {
       await tab.page.goto(`${at.url}${path}`);
       await tab.page.locator(ready).first().waitFor();
-      assert.ok((await overflowOf(tab.page)) <= 0, `${path} is wider than its window`);
+      for (const colorScheme of ["light", "dark"] as const) {
+        await tab.page.emulateMedia({ colorScheme });
+        assert.ok((await overflowOf(tab.page)) <= 0, `${path} is wider than its window`);
+      }
     }
   });
 
@@ -102,6 +114,7 @@ describe("every view", { skip: noBrowser }, () => {
       await page.evaluate(axe.source);
       assert.deepEqual(await seriousIn(page, path), []);
       await page.emulateMedia({ colorScheme: "dark" });
+      assert.ok((await overflowOf(page)) <= 0, `${path} is wider than its window at night`);
       assert.deepEqual(await seriousIn(page, `${path} at night`, { runOnly: ["color-contrast"] }), []);
     }
   });

@@ -161,6 +161,8 @@ const asked: { [Name in CallName]: Asked<Name> } = {
   stuck: {},
   whoami: {},
   pulse: {},
+  settings: {},
+  verify: {},
   health: {},
   ready: {},
   metrics: {},

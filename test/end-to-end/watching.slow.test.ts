@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { createHandClock } from "../../src/std/hand-clock.ts";
+import { edit } from "../kits/forged-log.ts";
 import { openServer } from "../kits/test-server.ts";
 import { until } from "../kits/waits.ts";
 
@@ -49,6 +50,25 @@ test("a pulse comes at once, and again a second after something has happened", a
   assert.deepEqual(seqs(), [once.seq, at.drover.state.seq], "none came while nothing happened");
   assert.match(said, /event: pulse\ndata: .*"queued":1/);
   await reader.cancel();
+});
+
+test("the whole log is hashed anew by a call, which says up to where it is as it was written", async () => {
+  const data = join(home, "verified");
+  await using at = await openServer({ open: { data }, settings: { server: { tokens } } });
+  const admin = { token: tokenOf("admin") };
+  for (const id of ["a", "b", "c"])
+    await at.ask("submit", { body: { id, agentId: "ann", project: "site", action: "x" } }, admin);
+  const whole = (await at.ask("verify", {}, admin)).json;
+  assert.deepEqual([whole.ok, whole.upTo, whole.problems], [true, whole.head.seq, []]);
+  assert.equal(whole.head.hash, (await at.drover.head()).hash);
+  assert.equal((await at.ask("verify", {}, { token: tokenOf("ann") })).status, 403);
+  // One letter of the last batch but one, as somebody with the file in hand would change it.
+  const broken = whole.head.seq - 1;
+  edit(data, `UPDATE batch SET bytes = CAST(replace(bytes, X'61', X'62') AS BLOB) WHERE last_seq = ${broken}`);
+  const found = (await at.ask("verify", {}, admin)).json;
+  assert.equal(found.ok, false);
+  assert.ok(found.upTo < broken && found.upTo > 0, `right up to ${found.upTo}`);
+  assert.equal(found.problems[0]?.seq, found.upTo + 1);
 });
 
 test("links are one step up and one step down, and those of others are left out", async () => {

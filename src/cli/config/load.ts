@@ -210,13 +210,16 @@ function otherSpelling(cwd: string): string[] {
 
 /** The settings over the defaults of the schema, in its order; names people chose come last in their section. */
 function withDefaults(merged: readonly Setting[]): Setting[] {
-  const defaults = [...defaultSettings(SCHEMA, [])];
+  const defaults = standardSettings();
   const given = new Map(merged.map((setting) => [setting.path.join("\0"), setting]));
   const known = new Set(defaults.map(({ path }) => path.join("\0")));
   const others = merged.filter(({ path }) => !known.has(path.join("\0")));
   const all = defaults.map((setting) => given.get(setting.path.join("\0")) ?? setting);
   return [...all, ...others];
 }
+
+/** What holds where nobody says anything. */
+export const standardSettings = (): Setting[] => [...defaultSettings(SCHEMA, [])];
 
 function* defaultSettings(schema: JsonSchema, path: Path): Generator<Setting> {
   if (schema.default !== undefined) yield* leaves(schema.default, path, schema);

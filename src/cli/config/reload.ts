@@ -30,7 +30,9 @@ type ReloadHooks<Config extends Loaded> = {
   readonly alarm: (message: string) => void;
 };
 
-export type Reloading = {
+export type Reloading<Config> = {
+  /** What was read last and taken. */
+  readonly inForce: () => Config;
   /** Reads it now, in its turn, and puts it in force if it has changed; rejects with what is wrong with it. */
   readonly now: () => Promise<void>;
   readonly stop: () => void;
@@ -43,7 +45,7 @@ export function keepReloading<Config extends Loaded>(
   hooks: ReloadHooks<Config>,
   terminal: Pick<Terminal, "onSignal">,
   world: WatchWorld = realWorld,
-): Reloading {
+): Reloading<Config> {
   let inForce = first;
   /** Whether what was read last was not taken. */
   let isBad = false;
@@ -90,6 +92,7 @@ export function keepReloading<Config extends Loaded>(
   ask(false);
   const stopHearing = terminal.onSignal(["SIGHUP"], () => ask(true));
   return {
+    inForce: () => inForce,
     now,
     stop: () => {
       stopHearing();

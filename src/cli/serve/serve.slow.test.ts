@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { emptyDirectory, type Served, served } from "../../../test/kits/cli/served.ts";
 import { lines, testTerminal } from "../../../test/kits/cli/test-terminal.ts";
+import type { SettingsView } from "../../protocol/index.ts";
 import { versionText } from "../../std/index.ts";
 import { runCommandLine } from "../command-line.ts";
 import { VERBS } from "../verbs.ts";
@@ -223,6 +224,42 @@ describe("the config of a server", LIMIT, () => {
     assert.equal(refused.status, 400);
     assert.match(((await refused.json()) as { error: string }).error, /drover\.yml:1:1: scheduler is 5/);
     assert.equal(await server.stop(), 0);
+  });
+
+  test("GET /config tells every knob and who set it: file and line, variable, flag, patch; and no secret", async () => {
+    const directory = emptyDirectory();
+    const file = join(directory, "drover.yml");
+    const token = "0123456789abcdef";
+    const tokens = `server: { tokens: [{ token: ${token}, role: admin }, { token: a${token}, role: agent }] }`;
+    writeFileSync(file, lines("# ours", "scheduler:", "  maxInFlight: 7", "  resultTtl: 1h", tokens));
+    const env = { DROVER_TOKEN: token, DROVER_SCHEDULER__MAX_QUEUE: "77" };
+    const args = ["--no-worker", "--log", "memory:", "--set", "webhooks.timeout=3s"];
+    await using server = await served(args, { directory, env });
+    const ask = async (path: string, more: RequestInit = {}, by = token): Promise<Response> =>
+      fetch(`${server.url}${path}`, {
+        ...more,
+        headers: { authorization: `Bearer ${by}`, "content-type": "application/json" },
+      });
+    const told = async (path: string): Promise<readonly unknown[]> => {
+      const { settings } = (await (await ask("/config")).json()) as SettingsView;
+      const found = settings.find((setting) => setting.path === path);
+      return [found?.value, found?.origin, found?.where, found?.default];
+    };
+    assert.deepEqual(await told("scheduler.maxInFlight"), [7, "file", "drover.yml:3", 50]);
+    assert.deepEqual(await told("scheduler.maxQueue"), [77, "variable", "DROVER_SCHEDULER__MAX_QUEUE", 100_000]);
+    assert.deepEqual(await told("webhooks.timeout"), ["3s", "flag", "--set webhooks.timeout", "10s"]);
+    assert.deepEqual(await told("server.port"), [0, "flag", "--port", 4747]);
+    assert.deepEqual(await told("scheduler.perType.spec"), [5, "default", undefined, 5]);
+    assert.ok(!(await (await ask("/config")).text()).includes(token), "no token is shown");
+    const patch = { method: "PATCH", body: JSON.stringify({ resultTtl: 7_200_000 }) };
+    assert.equal((await ask("/scheduler/config", patch)).status, 200);
+    assert.deepEqual((await told("scheduler.resultTtl")).slice(0, 3), ["2h", "patch", "PATCH /scheduler/config"]);
+    // What a new file says of some does not hold before the next start.
+    writeFileSync(file, lines("scheduler: { maxInFlight: 8 }", tokens.replace("{ ", "{ telemetry: true, ")));
+    assert.equal((await ask("/scheduler/reload", { method: "POST" })).status, 200);
+    assert.deepEqual(await told("scheduler.maxInFlight"), [8, "file", "drover.yml:1", 50]);
+    assert.deepEqual(await told("server.telemetry"), [false, "default", undefined, false]);
+    assert.equal((await ask("/config", {}, `a${token}`)).status, 403);
   });
 
   test("a config that the server refuses does not reach the engine either", async () => {

@@ -9,11 +9,13 @@ import { join } from "node:path";
 import { type Logger, pino } from "pino";
 import { type Drover, DroverError, LogFailure, openDrover } from "../../engine/index.ts";
 import type { Settings } from "../../protocol/index.ts";
+import { shownPath } from "../../protocol/schema/index.ts";
 import { hostRefusal, type Server, StartRefusal, startServer } from "../../server/index.ts";
 import { isLoopback } from "../../std/index.ts";
 import type { Setting } from "../config/file.ts";
 import { dataSetting, loadSettings, type ServerConfig } from "../config/load.ts";
 import { checkNothingLost, keepReloading, type Reloading } from "../config/reload.ts";
+import { settingViews } from "../config/shown.ts";
 import { CliProblem, EXIT, type ExitCode, ownName, usageProblem } from "../shell/problem.ts";
 import { removeServerFile, writeServerFile } from "../shell/server-file.ts";
 import { exitOf, type StopSignal, type Terminal } from "../shell/terminal.ts";
@@ -160,11 +162,22 @@ function ownSettings({ host, port, data, log, node, advertise }: ServeFlags): Se
 }
 
 /** Where others can reach the server, unregistered projects are not created unless the config says so. */
-function engineConfig({ settings, effective }: ServerConfig): Settings["config"] {
-  const { config } = settings;
-  const knob = effective.find(({ path }) => path.join(".") === "projects.autoCreate");
-  if (isLoopback(settings.server.host) || knob?.origin.kind !== "default") return config;
-  return { ...config, projects: { ...config.projects, autoCreate: false } };
+const isAutoCreate = ({ path }: Setting): boolean => path.join(".") === "projects.autoCreate";
+const isShut = ({ settings, effective }: ServerConfig): boolean =>
+  !isLoopback(settings.server.host) && effective.find(isAutoCreate)?.origin.kind === "default";
+
+function engineConfig(given: ServerConfig): Settings["config"] {
+  const { config } = given.settings;
+  return isShut(given) ? { ...config, projects: { ...config.projects, autoCreate: false } } : config;
+}
+
+/** Every knob as this server holds it: what a new file says of some holds from the next start on. */
+function settingsOf(first: ServerConfig, now: ServerConfig): readonly Setting[] {
+  const later = needsRestart(first.settings, now.settings);
+  const early = first.effective.filter(({ path }) => later.includes(shownPath(path)));
+  const isLater = ({ path }: Setting): boolean => later.includes(shownPath(path));
+  const inForce = [...now.effective.filter((setting) => !isLater(setting)), ...early];
+  return isShut(now) ? inForce.map((one) => (isAutoCreate(one) ? { ...one, value: false } : one)) : inForce;
 }
 
 // ------------------------------------------------------------------- the parts
@@ -176,7 +189,7 @@ type Parts = {
   readonly cluster: OpenedNode | null;
   readonly server: Server;
   readonly worker: LocalWorker;
-  readonly reloading: Reloading;
+  readonly reloading: Reloading<ServerConfig>;
 };
 
 async function start(
@@ -191,12 +204,13 @@ async function start(
   const { drover, cluster, settings } = await open(log, first, complain, signal);
   let server: Server | null = null;
   let worker: LocalWorker | null = null;
-  let reloading: Reloading | null = null;
+  let reloading: Reloading<ServerConfig> | null = null;
   try {
     server = await listenOn(drover, settings, {
       logger,
       onReload: () => reloading?.now() ?? Promise.reject(new Error("the server is not ready yet; try again")),
       logsOf: (task, attempt, { tail, ...age }) => worker?.logsOf(task, attempt, { lines: tail, ...age }) ?? null,
+      settingViews: () => settingViews(settingsOf(first, reloading?.inForce() ?? first)),
       historyFile: log.kind === "memory" ? undefined : join(log.directory, "history.jsonl"),
     });
     worker = await startLocalWorker({
@@ -268,7 +282,7 @@ function engineProblem({ message, code, details }: DroverError, log: LogTarget):
   return new CliProblem({ message, code, exit: EXIT.broken, hint });
 }
 
-type ServerHooks = Pick<Parameters<typeof startServer>[0], "onReload" | "logsOf" | "historyFile"> & {
+type ServerHooks = Pick<Parameters<typeof startServer>[0], "onReload" | "logsOf" | "historyFile" | "settingViews"> & {
   readonly logger: NonNullable<Parameters<typeof startServer>[0]["logger"]>;
 };
 

@@ -6,13 +6,12 @@
  */
 import { Document, isNode, isSeq } from "yaml";
 import { settingsJsonSchema } from "../../protocol/index.ts";
-import { alternatives, type JsonSchema, schemaAt, shownPath } from "../../protocol/schema/index.ts";
+import { shownPath } from "../../protocol/schema/index.ts";
 import type { Setting } from "../config/file.ts";
 import { toObject } from "../config/layers.ts";
 import { loadSettings, type ServerConfig } from "../config/load.ts";
-import { type Origin, shownOrigin } from "../config/problem.ts";
-import { isHarmlessUrl, withoutAnyCredentials, withoutCredentials } from "../config/secret.ts";
-import { SETTINGS_SCHEMA } from "../config/settings.ts";
+import { shownOrigin } from "../config/problem.ts";
+import { originForPeople, withoutSecrets } from "../config/shown.ts";
 import { EXIT } from "../shell/problem.ts";
 import type { Environment } from "../shell/terminal.ts";
 import { type Call, CONFIG_FLAGS, type ConfigFlags, type Verb, type VerbBody } from "../shell/verb.ts";
@@ -67,7 +66,7 @@ const show: Verb<ShowFlags> = {
   summary: "print the config as YAML: what was set, or with --effective all of it",
   about:
     "Print the config that a server started here would have: what was set, or with --effective every knob.\n" +
-    "What a running server was patched with (PATCH /scheduler/config) lies over it and is not shown here.",
+    "What a running server was patched with (PATCH /scheduler/config) lies over it: see GET /config there.",
   flags: [
     ...CONFIG_FLAGS,
     { flags: "-e, --effective", about: "every knob, also those that have their default" },
@@ -80,7 +79,7 @@ const show: Verb<ShowFlags> = {
   run: ({ flags, terminal, output }) => {
     const loaded = loadFor({ terminal, flags });
     const wanted = loaded.effective.filter(({ origin }) => flags.effective === true || origin.kind !== "default");
-    const shown = wanted.map((setting) => ({ ...setting, value: withoutSecrets(setting, SETTINGS_SCHEMA) }));
+    const shown = wanted.map(withoutSecrets);
     const origins = Object.fromEntries(shown.map(({ path, origin }) => [shownPath(path), shownOrigin(origin)]));
     const config = toObject(shown);
     output.answer(flags.origins === true ? { config, origins } : config, () => yamlOf(shown, flags.origins === true));
@@ -118,28 +117,4 @@ function yamlOf(settings: readonly Setting[], hasOrigins: boolean): string {
     if (isNode(node)) node.comment = ` ${originForPeople(origin)}`;
   }
   return document.toString({ lineWidth: 0 });
-}
-
-const originForPeople = (origin: Origin): string =>
-  origin.kind === "file" ? `${origin.file}:${origin.line}` : shownOrigin(origin);
-
-const HIDDEN = "(hidden)";
-
-/** The value with everything left out that its schema calls secret, also inside lists. */
-function withoutSecrets({ path, value }: Setting, whole: JsonSchema): unknown {
-  if (shownPath(path) === "log.url" && typeof value === "string" && !isHarmlessUrl(value))
-    return withoutCredentials(value);
-  return hide(value, schemaAt(whole, path) ?? {});
-}
-
-function hide(value: unknown, at: JsonSchema): unknown {
-  // A list may be called secret as a whole; who may do what is still worth showing, and its secrets have marks too.
-  if (Array.isArray(value)) return value.map((item) => hide(item, (at.items as JsonSchema | undefined) ?? {}));
-  if (typeof value === "object" && value !== null)
-    return Object.fromEntries(
-      Object.entries(value).map(([key, inner]) => [key, hide(inner, schemaAt(at, [key]) ?? {})]),
-    );
-  const isSecret = [at, ...alternatives(at)].some(({ secret }) => secret === true);
-  if (typeof value === "string" && !isSecret) return withoutAnyCredentials(value);
-  return isSecret && value !== null ? HIDDEN : value;
 }

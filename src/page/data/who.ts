@@ -13,6 +13,8 @@ export type Rights = {
   readonly mayApprove: boolean;
   /** Changes what is everybody's: weights, workers, gates, rules, pauses. */
   readonly mayManage: boolean;
+  /** Sees what is of the whole fleet: the config, the log as a whole, the nodes. */
+  readonly mayWatch: boolean;
   readonly who: WhoAmI | null;
 };
 
@@ -24,6 +26,7 @@ export function useRights(): Rights {
     mayAct,
     mayApprove: mayAct && me?.agentId === undefined,
     mayManage: me?.role === "admin" && !isScoped,
+    mayWatch: (me?.role === "admin" || me?.role === "viewer") && !isScoped,
     who: me,
   };
 }

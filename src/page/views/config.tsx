@@ -1,62 +1,128 @@
 /**
- * The rules in force: each value, its default, and what it means, in the words of the schema.
+ * The config in force: each knob, its value, who set it, and what it means.
  */
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
-import { ask, open } from "../data/ask.ts";
+import { useState } from "preact/hooks";
+import type { SettingView } from "../../protocol/generated/index.ts";
+import { ask } from "../data/ask.ts";
 import { doing } from "../data/say.ts";
 import { useCall } from "../data/use-call.ts";
 import { useRights } from "../data/who.ts";
-import { span } from "../data/words.ts";
+import { count } from "../data/words.ts";
 import { asked } from "../parts/dialog.tsx";
-import { Loaded, Panel, TableBox, View } from "../parts/pieces.tsx";
+import { Empty, Loaded, Panel, Segments, TableBox, View } from "../parts/pieces.tsx";
 
-type Knob = { readonly description: string; readonly isSpan: boolean; readonly default: string | null };
-type Shown = {
-  readonly properties?: Readonly<Record<string, Shown>>;
-  readonly description?: string;
-  readonly anyOf?: readonly { readonly pattern?: string }[];
-};
+type Which = "all" | "set";
+const CHOICES: readonly (readonly [Which, string])[] = [
+  ["all", "Every knob"],
+  ["set", "What somebody set"],
+];
 
-/** Every knob of a section by its path, from the OpenAPI document. */
-function knobsIn(schema: Shown, path = ""): [string, Knob][] {
-  return Object.entries(schema.properties ?? {}).flatMap(([name, field]) => {
-    const at = path === "" ? name : `${path}.${name}`;
-    if (field.properties !== undefined) return knobsIn(field, at);
-    const isSpan = field.anyOf?.some(({ pattern }) => pattern?.includes("(ms|s|m|h|d)")) === true;
-    // The default is the last sentence.
-    const [, meaning = "", standard] = /^(.*?)(?: ?Default: (.*)\.)?$/s.exec(field.description ?? "") ?? [];
-    return [[at, { description: meaning, isSpan, default: standard ?? null }] as [string, Knob]];
-  });
-}
-
-async function readKnobs(): Promise<ReadonlyMap<string, Knob>> {
-  const document = (await (await open("/openapi.json")).json()) as { components: { schemas: Record<string, Shown> } };
-  return new Map(knobsIn(document.components.schemas.SchedulerConfig ?? {}));
-}
-
-const valueAt = (config: object, path: string): unknown =>
-  path.split(".").reduce<unknown>((value, key) => (value as Record<string, unknown> | undefined)?.[key], config);
-
-const inMs = (value: unknown): number => {
-  const [, digits = "", unit = "ms"] = /^(\d+)(ms|s|m|h|d)$/.exec(String(value)) ?? [];
-  return Number(digits) * ({ ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }[unit] ?? 1);
-};
-const words = (value: unknown, isSpan: boolean): string =>
-  isSpan && typeof value === "number" ? span(value) : typeof value === "string" ? value : wide(JSON.stringify(value));
 /** Lines may break behind a comma. */
 const wide = (json: string): string => json.replaceAll(",", ", ").replaceAll(":", ": ");
-const isSame = (value: unknown, { isSpan, default: standard }: Knob): boolean =>
-  standard === null ||
-  (isSpan ? value === inMs(standard) : standard === (typeof value === "string" ? value : JSON.stringify(value)));
+const words = (value: unknown): string =>
+  typeof value === "string" ? value : value === null ? "none" : wide(JSON.stringify(value));
+
+const FROM: Readonly<Record<SettingView["origin"], string>> = {
+  default: "default",
+  file: "file",
+  variable: "environment",
+  flag: "flag",
+  patch: "patched",
+};
+
+const sectionOf = ({ path }: SettingView): string => path.split(".")[0] ?? path;
 
 export default function Config(): JSX.Element {
-  const config = useCall("config", {}, { everyMs: 5000 });
+  const config = useCall("settings", {}, { everyMs: 5000 });
+  const [which, setWhich] = useState<Which>("all");
+  const [text, setText] = useState("");
+  const wanted = (setting: SettingView): boolean =>
+    (which === "all" || setting.origin !== "default") &&
+    [setting.path, words(setting.value), setting.where, setting.about].join(" ").toLowerCase().includes(text);
+  return (
+    <View title="Config" actions={<Acts patched={isPatched(config.data?.settings)} again={config.again} />}>
+      <div class="actions">
+        <Segments label="Which" choices={CHOICES} chosen={which} onChoose={setWhich} />
+        <input
+          class="input"
+          type="search"
+          aria-label="Find a knob"
+          placeholder="Find a knob"
+          onInput={(event) => setText(event.currentTarget.value.trim().toLowerCase())}
+        />
+      </div>
+      <Loaded from={config}>
+        {({ settings, omitted }) => {
+          const sections = [...Map.groupBy(settings.filter(wanted), sectionOf)];
+          if (settings.length === 0)
+            return <Empty>A program started this server and gave it its config: there is no file to tell of.</Empty>;
+          if (sections.length === 0) return <Empty>No knob is like that.</Empty>;
+          return (
+            <>
+              {sections.map(([section, knobs]) => (
+                <Section key={section} name={section} knobs={knobs} />
+              ))}
+              {omitted === undefined ? null : <p class="muted">{count(omitted)} more are not listed.</p>}
+            </>
+          );
+        }}
+      </Loaded>
+    </View>
+  );
+}
+
+const isPatched = (settings: readonly SettingView[] | undefined): boolean =>
+  settings?.some(({ origin }) => origin === "patch") ?? false;
+
+function Section({ name, knobs }: { name: string; knobs: readonly SettingView[] }): JSX.Element {
+  return (
+    <Panel title={name} isFlush>
+      <TableBox label={name}>
+        <table class="table config">
+          <thead>
+            <tr>
+              <th>Knob</th>
+              <th>In force</th>
+              <th>Comes from</th>
+              <th>Default</th>
+              <th>Meaning</th>
+            </tr>
+          </thead>
+          <tbody>
+            {knobs.map((knob) => (
+              <Row key={knob.path} knob={knob} />
+            ))}
+          </tbody>
+        </table>
+      </TableBox>
+    </Panel>
+  );
+}
+
+function Row({ knob }: { knob: SettingView }): JSX.Element {
+  const { path, value, origin, where, about } = knob;
+  const isSet = origin !== "default";
+  return (
+    <tr>
+      <td class="mono knob">
+        <bdi>{path}</bdi>
+      </td>
+      <td class={isSet ? "loose changed" : "loose"}>
+        <bdi>{words(value)}</bdi>
+      </td>
+      <td class="loose origin">
+        <span class={isSet ? "" : "faint"}>{FROM[origin]}</span>
+        {where === undefined ? null : <bdi class="mono faint">{where}</bdi>}
+      </td>
+      <td class="loose faint">{isSet && knob.default !== undefined ? words(knob.default) : ""}</td>
+      <td class="muted">{about}</td>
+    </tr>
+  );
+}
+
+function Acts({ patched, again }: { patched: boolean; again: () => void }): JSX.Element | null {
   const { mayManage } = useRights();
-  const [knobs, setKnobs] = useState<ReadonlyMap<string, Knob>>(new Map());
-  useEffect(() => {
-    void readKnobs().then(setKnobs, () => {});
-  }, []);
   async function takeBack(): Promise<void> {
     const yes = await asked({
       title: "Take all patches back?",
@@ -65,60 +131,21 @@ export default function Config(): JSX.Element {
       isDanger: true,
     });
     if (yes !== null) await doing(() => ask("patchConfig", { body: null }), "The files hold again.");
-    config.again();
+    again();
   }
+  if (!mayManage) return null;
   return (
-    <View
-      title="Config"
-      actions={
-        mayManage ? (
-          <>
-            <button
-              type="button"
-              class="button"
-              onClick={() => doing(() => ask("reload", {}), "The config was read again.").then(config.again)}
-            >
-              Read the files again
-            </button>
-            <button type="button" class="button" onClick={takeBack}>
-              Take patches back
-            </button>
-          </>
-        ) : undefined
-      }
-    >
-      <Panel title="scheduler" isFlush>
-        <Loaded from={config}>
-          {(values) => (
-            <TableBox label="Rules">
-              <table class="table">
-                <thead>
-                  <tr>
-                    <th>Knob</th>
-                    <th>In force</th>
-                    <th>Default</th>
-                    <th>Meaning</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {[...knobs].map(([path, knob]) => {
-                    const value = valueAt(values, path);
-                    const isDefault = isSame(value, knob);
-                    return (
-                      <tr key={path}>
-                        <td class="mono nowrap">{path}</td>
-                        <td class={isDefault ? "loose" : "loose changed"}>{words(value, knob.isSpan)}</td>
-                        <td class="loose faint">{isDefault ? "same" : (knob.default ?? "")}</td>
-                        <td class="muted">{knob.description}</td>
-                      </tr>
-                    );
-                  })}
-                </tbody>
-              </table>
-            </TableBox>
-          )}
-        </Loaded>
-      </Panel>
-    </View>
+    <>
+      <button
+        type="button"
+        class="button"
+        onClick={() => doing(() => ask("reload", {}), "The config was read again.").then(again)}
+      >
+        Read the files again
+      </button>
+      <button type="button" class="button" disabled={!patched} onClick={takeBack}>
+        Take patches back
+      </button>
+    </>
   );
 }

@@ -1,15 +1,16 @@
 /**
- * The log as it grows: every event with its hashes, filtered, and a walk along the whole chain that checks its links.
+ * The log as it grows: every event with its hashes, filtered; and whether all of it is as it was written.
  */
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
-import type { EventJson, EventKind, EventsQuery } from "../../protocol/generated/index.ts";
+import type { EventJson, EventKind, EventsQuery, Verified } from "../../protocol/generated/index.ts";
 import { ask } from "../data/ask.ts";
 import { told } from "../data/event-words.ts";
 import { BASE } from "../data/links.ts";
 import { live } from "../data/live.ts";
 import { lookAtPulses } from "../data/use-call.ts";
+import { useRights } from "../data/who.ts";
 import { count, dateOf, timeOf } from "../data/words.ts";
 import { Empty, Failure, Panel, Segments, TableBox, TaskName, View } from "../parts/pieces.tsx";
 
@@ -171,58 +172,36 @@ function EventRow({ event }: { event: EventJson }): JSX.Element {
   );
 }
 
-type Walk = {
-  readonly at: number;
-  readonly head: number;
-  readonly state: "walking" | "whole" | "broken" | "refused";
-  readonly text: string;
-};
-
-/** Walks along the chain: each event must carry the hash of the one before. */
-async function walk(signal: AbortSignal, tell: (walk: Walk) => void): Promise<void> {
-  const head = (await ask("pulse", {}, signal)).seq;
-  let after = 0;
-  let last: EventJson | null = null;
-  let seen = 0;
-  while (after < head) {
-    const { events, nextAfter } = await ask("events", { query: { after, limit: PAGE } }, signal);
-    for (const event of events) {
-      if (last !== null && (event.priorHash !== last.postHash || event.seq !== last.seq + 1)) {
-        const text = `event ${event.seq} does not follow from event ${last.seq}`;
-        return tell({ at: event.seq, head, state: "broken", text });
-      }
-      last = event;
-      seen++;
-    }
-    tell({ at: last?.seq ?? after, head, state: "walking", text: "" });
-    if (nextAfter === undefined) break;
-    after = nextAfter;
-  }
-  tell({ at: head, head, state: "whole", text: `${count(seen)} events are linked without a gap` });
-}
-
-function Verify(): JSX.Element {
-  const [walked, setWalked] = useState<Walk | null>(null);
-  const [controller, setController] = useState<AbortController | null>(null);
-  useEffect(() => () => controller?.abort(), [controller]);
+/** The server hashes every event anew; what it finds is told up to the last event that is right. */
+function Verify(): JSX.Element | null {
+  const { mayWatch } = useRights();
+  const [found, setFound] = useState<Verified | Error | null>(null);
+  const [isBusy, setBusy] = useState(false);
   async function start(): Promise<void> {
-    const next = new AbortController();
-    setController(next);
-    setWalked({ at: 0, head: 1, state: "walking", text: "" });
-    await walk(next.signal, setWalked).catch((error: Error) => {
-      if (!next.signal.aborted) setWalked({ at: 0, head: 0, state: "refused", text: error.message });
-    });
-    setController(null);
+    setBusy(true);
+    setFound(await ask("verify", {}).catch((error: Error) => error));
+    setBusy(false);
   }
-  const isWalking = walked?.state === "walking" && controller !== null;
+  if (!mayWatch) return null;
+  const isGood = found !== null && !(found instanceof Error) && found.ok;
   return (
     <>
-      <span role="status" class={walked?.state === "whole" ? "good" : walked?.state === "walking" ? "muted" : "bad"}>
-        {walked === null ? "" : isWalking ? `${count(walked.at)} of ${count(walked.head)}` : walked.text}
+      <span role="status" class={isBusy ? "muted" : isGood ? "good verified" : "bad verified"}>
+        {isBusy ? "Hashing every event anew…" : found === null ? "" : verdict(found)}
       </span>
-      <button type="button" class="button" onClick={() => (isWalking ? controller.abort() : void start())}>
-        {isWalking ? "Stop" : "Verify the chain"}
+      <button type="button" class="button" disabled={isBusy} onClick={() => void start()}>
+        Verify the log
       </button>
     </>
   );
+}
+
+function verdict(found: Verified | Error): string {
+  if (found instanceof Error) return found.message;
+  const { ok, upTo, base, head, events, problems } = found;
+  const pruned = base.seq === 0 ? "" : `, those up to ${count(base.seq)} are pruned`;
+  if (ok) return `All ${count(events)} events are as they were written, up to ${count(head.seq)}${pruned}.`;
+  const wrong = problems[0]?.message ?? "something is wrong";
+  const more = problems.length > 1 ? ` (and ${count(problems.length - 1)} more)` : "";
+  return `Right up to event ${count(upTo)} of ${count(head.seq)}: then ${wrong}${more}.`;
 }

@@ -4,7 +4,7 @@
 import type * as wire from "../generated/index.ts";
 import * as watching from "../shapes/watching.ts";
 import { type Call, callsOf, type Id } from "./call.ts";
-import { EVERYBODY, idOf, READERS } from "./roles.ts";
+import { EVERYBODY, idOf, READERS, WATCHERS } from "./roles.ts";
 
 type Nothing = Record<never, never>;
 export type LinkCalls = { readonly links: Call<{ params: Id }, wire.TaskLinks> };
@@ -15,6 +15,8 @@ export type HistoryCalls = {
 export type PulseCalls = {
   readonly whoami: Call<Nothing, wire.WhoAmI>;
   readonly pulse: Call<Nothing, wire.Pulse>;
+  readonly settings: Call<Nothing, wire.SettingsView>;
+  readonly verify: Call<Nothing, wire.Verified>;
 };
 export type WatchCalls = LinkCalls & HistoryCalls & PulseCalls;
 
@@ -58,6 +60,22 @@ export const watchCalls: WatchCalls = {
         "With Accept: text/event-stream a message comes when something has changed, at most once a second: for pages " +
         "that look again then, which costs the server far less than following every event.",
       answers: { 200: watching.pulse },
+    },
+    settings: {
+      roles: WATCHERS,
+      summary: "Every knob in force, and who set it",
+      description:
+        "What drover config show --effective --origins would print of this server as it runs now, with what it was " +
+        "patched with. Secrets are left out.",
+      answers: { 200: watching.settingsView },
+    },
+    verify: {
+      roles: WATCHERS,
+      summary: "Hash the whole log anew, and say up to where it is as it was written",
+      description:
+        "It takes as long as the log is, about a second for half a million events; calls at the same time share one " +
+        "reading. Who doubts the server itself runs drover verify over its data directory instead.",
+      answers: { 200: watching.verified },
     },
   }),
 };

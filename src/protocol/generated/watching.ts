@@ -44,6 +44,14 @@ export type Pulse = {
   readonly parked: number;
 };
 
+/** The config in force. */
+export type SettingsView = {
+  /** Every knob, in the order of the reference, at most 2000. None where a program gave the config. */
+  readonly settings: readonly SettingView[];
+  /** How many were left out. */
+  readonly omitted?: number;
+};
+
 /** Queued tasks that need a person. */
 export type Stuck = {
   /** Those that have waited longest first, at most 50. */
@@ -60,6 +68,30 @@ export type TaskLinks = {
   readonly down: readonly TaskLink[];
   /** How many were left out: 1000 of each direction are listed. */
   readonly omitted?: number;
+};
+
+/** Whether a log is what was written. */
+export type Verified = {
+  /** Whether every link, signature and body holds. */
+  readonly ok: boolean;
+  /** The last event up to which all of it is as it was written. */
+  readonly upTo: number;
+  /** Where the log ended, with the hash that was found there or is claimed. */
+  readonly head: LogPlace;
+  /** Where it begins: what is before was pruned. */
+  readonly base: LogPlace;
+  /** How many events were hashed anew. */
+  readonly events: number;
+  /** How many bodies were. */
+  readonly payloads: number;
+  /** How many snapshots carry a signature that holds. */
+  readonly checkpoints: number;
+  /** From this event on no signature covers it yet. */
+  readonly unsignedFrom?: number;
+  /** The sha256 of the key of the signatures. */
+  readonly key?: string;
+  /** What is wrong; empty where nothing is. */
+  readonly problems: readonly VerifiedProblem[];
 };
 
 /** Who a token speaks for. */
@@ -101,6 +133,38 @@ export type StuckTask = {
   readonly waitMs: number;
   /** How many tasks of its agent stand in the same line. */
   readonly count: number;
+};
+
+/** A knob of the config, and who set it. */
+export type SettingView = {
+  /** Where it stands in drover.yml. */
+  readonly path: string;
+  /** What is in force. Secrets are left out. */
+  readonly value: unknown;
+  /** What it is where nobody sets it; absent: nothing. */
+  readonly default?: unknown;
+  /** Who set it. */
+  readonly origin: "default" | "file" | "variable" | "flag" | "patch";
+  /** File and line, the variable, the flag, or the call that patched it. */
+  readonly where?: string;
+  /** What it means. */
+  readonly about?: string;
+};
+
+/** Where the log ended, with the hash that was found there or is claimed. */
+export type LogPlace = {
+  /** The number of the event; 0: before the first. */
+  readonly seq: number;
+  /** The hash of the chain there. */
+  readonly hash: string;
+};
+
+/** What is wrong with a log. */
+export type VerifiedProblem = {
+  /** The event; 0: none alone. */
+  readonly seq: number;
+  /** What is wrong there. */
+  readonly message: string;
 };
 
 /** How things stood at an instant. */

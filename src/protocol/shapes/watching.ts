@@ -14,6 +14,9 @@ export const SAMPLES_KEPT_MS = 21_600_000;
 /** How many links of each kind an answer lists. */
 export const LINKS_MAX = 1000;
 
+/** How many knobs one answer holds. */
+export const SETTINGS_MAX = 2000;
+
 /** How many tasks that need a person are listed. */
 export const STUCK_MAX = 50;
 
@@ -66,6 +69,48 @@ const stuckTask: s.Schema<wire.StuckTask> = s.answer({
 });
 export const stuck: s.Schema<wire.Stuck> = s.namedAnswer("Stuck", {
   tasks: s.described(s.list(stuckTask), `Those that have waited longest first, at most ${STUCK_MAX}.`),
+});
+
+const setting: s.Schema<wire.SettingView> = s.answer({
+  path: s.described(s.text(1, 1000), "Where it stands in drover.yml."),
+  value: s.described(s.anything(), "What is in force. Secrets are left out."),
+  default: s.optional(s.anything(), "What it is where nobody sets it; absent: nothing."),
+  origin: s.described(s.oneOf("default", "file", "variable", "flag", "patch"), "Who set it."),
+  where: s.optional(s.text(1, 5000), "File and line, the variable, the flag, or the call that patched it."),
+  about: s.optional(s.text(0, 5000), "What it means."),
+});
+export const settingsView: s.Schema<wire.SettingsView> = s.namedAnswer("SettingsView", {
+  settings: s.described(
+    s.list(setting),
+    `Every knob, in the order of the reference, at most ${SETTINGS_MAX}. None where a program gave the config.`,
+  ),
+  omitted: s.optional(count(), "How many were left out."),
+});
+
+const place = (): s.Schema<wire.LogPlace> =>
+  s.answer({
+    seq: s.described(s.whole(0), "The number of the event; 0: before the first."),
+    hash: s.described(s.text(64, 64), "The hash of the chain there."),
+  });
+export const verified: s.Schema<wire.Verified> = s.namedAnswer("Verified", {
+  ok: s.described(s.flag(), "Whether every link, signature and body holds."),
+  upTo: s.described(s.whole(0), "The last event up to which all of it is as it was written."),
+  head: s.described(place(), "Where the log ended, with the hash that was found there or is claimed."),
+  base: s.described(place(), "Where it begins: what is before was pruned."),
+  events: s.described(count(), "How many events were hashed anew."),
+  payloads: s.described(count(), "How many bodies were."),
+  checkpoints: s.described(count(), "How many snapshots carry a signature that holds."),
+  unsignedFrom: s.optional(s.whole(1), "From this event on no signature covers it yet."),
+  key: s.optional(s.text(1, 200), "The sha256 of the key of the signatures."),
+  problems: s.described(
+    s.list<wire.VerifiedProblem>(
+      s.answer({
+        seq: s.described(s.whole(0), "The event; 0: none alone."),
+        message: s.described(s.text(0, 10_000), "What is wrong there."),
+      }),
+    ),
+    "What is wrong; empty where nothing is.",
+  ),
 });
 
 export const historyQuery: s.Schema<wire.HistoryQuery> = s.object({

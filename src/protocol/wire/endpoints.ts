@@ -35,7 +35,7 @@ export type CallName =
   | ("gates" | "gate" | "resetGate" | "removeGate")
   | ("stats" | "queue" | "line" | "config" | "patchConfig" | "reload" | "pause" | "resume" | "events" | "health")
   | ("ready" | "metrics" | "openapi")
-  | ("links" | "history" | "stuck" | "whoami" | "pulse");
+  | ("links" | "history" | "stuck" | "whoami" | "pulse" | "settings" | "verify");
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 export type Endpoint = {
   readonly method: Method;
@@ -130,6 +130,8 @@ export const ENDPOINTS: Readonly<Record<CallName, Endpoint>> = {
   stuck: endpoint("GET", "/scheduler/stuck"),
   whoami: endpoint("GET", "/whoami"),
   pulse: endpoint("GET", "/pulse", { waits: true, produces: ["application/json", "text/event-stream"] }),
+  settings: endpoint("GET", "/config"),
+  verify: endpoint("GET", "/events/verify", { waits: true }),
   health: endpoint("GET", "/healthz"),
   ready: endpoint("GET", "/readyz"),
   metrics: endpoint("GET", "/metrics", { produces: ["text/plain"] }),

@@ -84,6 +84,8 @@ const FOR_SCOPED: Readonly<Record<CallName, "own" | "common" | "refused">> = {
   stuck: "own",
   whoami: "common",
   pulse: "common",
+  settings: "refused",
+  verify: "refused",
   health: "common",
   ready: "common",
   metrics: "refused",

@@ -4,7 +4,7 @@
 import { DroverError } from "../../engine/base/index.ts";
 import type { Drover } from "../../engine/index.ts";
 import type { LongPolls, Polled } from "../../http/index.ts";
-import type { Answered, Asked, CallName, Settings } from "../../protocol/index.ts";
+import type { Answered, Asked, CallName, Settings, SettingView } from "../../protocol/index.ts";
 import type { ServerPhase } from "../life/phase.ts";
 import type { LogRequests } from "../logs/log-requests.ts";
 import type { TurnedAway } from "../observe/event-log.ts";
@@ -22,6 +22,8 @@ export type LogsOf = (
 export type Deps = {
   readonly drover: Drover;
   readonly settings: () => Settings;
+  /** Every knob that the host of the server gave, and where it had it from. */
+  readonly settingViews: () => readonly SettingView[];
   readonly phase: ServerPhase;
   readonly polls: LongPolls;
   readonly push: Pick<PushDriver, "join" | "giveBack" | "left">;

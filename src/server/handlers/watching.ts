@@ -5,6 +5,7 @@
  * pages cost together is less than one request of each.
  */
 import type { TaskId } from "../../core/base/index.ts";
+import type { Drover } from "../../engine/index.ts";
 import { linksOf, stuckTasks } from "../../engine/views/index.ts";
 import { holderOf, isScoped, type StreamMessage, type Streams } from "../../http/index.ts";
 import type { WatchCalls } from "../../protocol/calls/index.ts";
@@ -15,6 +16,7 @@ import {
   SAMPLE_EVERY_MS,
   SAMPLES_MAX,
   type Sample,
+  type Verified,
   type WhoAmI,
 } from "../../protocol/index.ts";
 import { type Clock, isoTime, restFor } from "../../std/index.ts";
@@ -23,6 +25,9 @@ import { checkTask, isOwn } from "../access/token-scope.ts";
 import type { HistoryStore } from "../observe/history.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
 import { ANSWERED } from "./server.ts";
+import { settingsView } from "./settings-view.ts";
+
+type VerifyReport = Awaited<ReturnType<Drover["verify"]>>;
 
 const PULSE_MS = 1000;
 const HOUR_MS = 3_600_000;
@@ -66,7 +71,33 @@ export function watchHandlers(deps: Deps, { streams, clock, history }: WatchPart
       const isSeen = (project: string, agentId: string): boolean => isOwn(caller, { project, agentId });
       return { tasks: stuckTasks(drover.state, drover.logTime().at, isSeen) };
     },
+    verify: shared(async () => verifiedOf(await drover.verify())),
+    settings: () => settingsView(deps.settingViews(), drover.state.patch),
     history: ({ query }, { caller }) => historyOf(deps, history.samples(), query, caller),
+  };
+}
+
+/** Whoever asks while one reading is under way gets its answer. */
+function shared<Answer>(read: () => Promise<Answer>): () => Promise<Answer> {
+  let reading: Promise<Answer> | null = null;
+  return () => {
+    reading ??= read().finally(() => {
+      reading = null;
+    });
+    return reading;
+  };
+}
+
+function verifiedOf({ unsigned, key, base, head, problems, ...rest }: VerifyReport): Verified {
+  const broken = problems.map(({ seq }) => seq).filter((seq) => seq > 0);
+  return {
+    ...rest,
+    upTo: Math.max(base.seq, Math.min(head.seq, ...broken.map((seq) => seq - 1))),
+    head: { seq: head.seq, hash: head.hash },
+    base,
+    ...(unsigned === null ? {} : { unsignedFrom: unsigned.from }),
+    ...(key === null ? {} : { key }),
+    problems,
   };
 }
 
