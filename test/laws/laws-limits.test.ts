@@ -7,7 +7,17 @@ import type { Event } from "../../src/core/model/events.ts";
 import type { State, Task } from "../../src/core/model/state.ts";
 import { holds } from "../kits/laws/cases.ts";
 import { history } from "../kits/laws/histories.ts";
-import { book, booked, FLEET, gateName, type Ledger, newLedger, type Out, projectName } from "../kits/laws/ledger.ts";
+import {
+  book,
+  booked,
+  FLEET,
+  forget,
+  gateName,
+  type Ledger,
+  newLedger,
+  type Out,
+  projectName,
+} from "../kits/laws/ledger.ts";
 import { live } from "../kits/laws/live.ts";
 import { takes } from "../kits/laws/naive.ts";
 
@@ -88,8 +98,13 @@ test("no grant exceeds its gate's limits, goes out while that is blocked, or is 
   holds(9000, history, (seeds) => {
     const ledger = newLedger();
     live(seeds, {
-      onDecision: (state, _command, events) => {
-        for (const event of events) if (event.kind === "permit-granted") judgeGrant(state, ledger, event);
+      onDecision: (state, command, events) => {
+        for (const event of events) {
+          if (event.kind === "permit-granted") judgeGrant(state, ledger, event);
+          // An admin who removes a gate gives up what it knew; one that gives way had nothing in its windows.
+          else if (event.kind === "gate-removed" && command.type === "remove-gate")
+            forget(ledger, gateName(event.gate));
+        }
       },
       onEvent: (state, event) => book(ledger, state, event),
     });

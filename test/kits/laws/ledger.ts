@@ -30,7 +30,7 @@ type Entry = { readonly name: string; readonly at: number; readonly amount: numb
 export type Ledger = {
   readonly out: Map<string, Out>;
   readonly calls: Map<string, Call>;
-  readonly entries: Entry[];
+  entries: Entry[];
   /** By name: the width of its window now, and the instant up to which entries are forgotten. */
   readonly windows: Map<string, { width: number; floor: number }>;
 };
@@ -49,6 +49,11 @@ export function booked(ledger: Ledger, name: string, now: number): number {
     if (entry.name === name && entry.at > now - width && entry.at > floor) total += entry.amount;
   }
   return total;
+}
+
+/** Nothing that was booked under a name counts any more. */
+export function forget(ledger: Ledger, name: string): void {
+  ledger.entries = ledger.entries.filter((entry) => entry.name !== name);
 }
 
 /** Books an event; `state` is the world after it, read for settings and for what a task asked for. */
