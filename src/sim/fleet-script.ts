@@ -297,9 +297,10 @@ function joinStep(script: Script): Step {
   const capabilities = CAPABILITIES.filter(() => random.percent(60));
   const cpu = random.pick([null, 2000, 4000]);
   const zone = random.pick([null, "north", "south"]);
-  const takes = random.percent(40) ? writeTakes(random) : undefined;
   // By its number: one more draw would make other histories of the same seeds.
   const worktrees = script.workers % 2 === 0 ? null : 1;
+  const unsaid = script.workers % 3 === 0 ? undefined : ALL;
+  const takes = random.percent(40) ? writeTakes(random) : unsaid;
   if (script.remote) {
     const settings = { slots, capabilities, cpu, memory: null, worktrees, zone, status: "ready" } as const;
     return { do: "remote-join", id, settings, ...(takes === undefined ? {} : { takes }) };
@@ -310,6 +311,9 @@ function joinStep(script: Script): Step {
     options: { id, slots, worktrees, capabilities, resources: { cpuMillicores: cpu }, zone, ...takes },
   };
 }
+
+/** Also what tasks bring, which a worker takes only if it says so. */
+export const ALL: Takes = { actions: ["*"], types: null, projects: null };
 
 /** What a worker says it takes: some of what there is, or what no task asks for. */
 const writeTakes = (random: Random): Takes => ({

@@ -5,6 +5,7 @@
 import type { LocalWorker, WorkerOptions } from "../engine/workers/index.ts";
 import { type Callers, createCallers } from "./callers.ts";
 import type { SimContext } from "./context.ts";
+import { ALL } from "./fleet-script.ts";
 import type { History, Step } from "./history.ts";
 import type { SimEngine } from "./open-engine.ts";
 import { openOf } from "./shadow.ts";
@@ -259,9 +260,10 @@ async function relieve(context: SimContext, { expect }: Callers, fleet: LocalFle
       engine.command({ type: "leave-worker", worker: id, lost: false });
     }
     const settings = { slots: 20, capabilities, cpu: null, memory: null, zone: null, status: "ready" } as const;
-    engine.command({ type: "join-worker", worker: "sober" as never, kind: "pull", session: "s", settings });
+    const joining = { worker: "sober" as never, kind: "pull", session: "s", settings, takes: ALL } as const;
+    engine.command({ type: "join-worker", ...joining });
     context.remoteFleet.hire("sober", true);
-  } else fleet.join(engine, "sober", { id: "sober", slots: 20, capabilities }, true);
+  } else fleet.join(engine, "sober", { id: "sober", slots: 20, capabilities, ...ALL }, true);
   await context.settle();
   expect(engine.lookForArtifacts());
   await context.settle();

@@ -83,7 +83,7 @@ export type ShadowWorker = {
   /** How many of its tasks may have a worktree at once. */
   worktrees: number;
   status: string;
-  /** Said when it joined; null: it takes whatever there is. */
+  /** Said when it joined; null: it takes whatever there is, but what tasks bring. */
   readonly takes: Takes | null;
 };
 export type ShadowPlan = Pick<EventOf<"plan-put">, "run" | "failsFast" | "tasks" | "documentHash" | "agent"> & {
@@ -226,6 +226,9 @@ export function countHalvesAnew(shadow: Shadow): void {
 export function takesTask({ takes }: ShadowWorker, { spec }: ShadowTask): boolean {
   const covers = (patterns: readonly string[] | null | undefined, name: string): boolean =>
     patterns?.some((pattern) => new RegExp(`^${pattern.replaceAll("*", ".*")}$`).test(name)) ?? true;
+  // What tasks bring is run only by those who name it.
+  const isUnnamed = (takes?.actions ?? null) === null && /^exec\((command|worktree)\)$/.test(spec.action);
+  if (isUnnamed) return false;
   return (
     covers(takes?.actions, spec.action) && covers(takes?.types, spec.type) && covers(takes?.projects, spec.project)
   );

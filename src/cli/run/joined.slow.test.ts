@@ -85,6 +85,32 @@ describe("a plan on a server", LIMIT, () => {
     await server.stop();
   });
 
+  test("has its commands run by a worker for commands, and by no handler that takes whatever there is", async () => {
+    using place = planDirectory("tasks: { a: echo a >> ran, b: { run: echo b >> ran, needs: a } }");
+    await using server = await serverIn(place, ["--no-worker"]);
+    const handler = await startWorker({ url: server.url, id: "ada", slots: 4 }, () => ({ said: "done" }));
+    const { terminal, ended } = place.start();
+    await terminal.saw("drover worker --commands");
+    const why = await place.drover(["why", "plan/a"]);
+    assert.match(why.out, /never-fits .*the commands that tasks bring \(start one: (npx )?drover worker --commands\)/);
+    assert.deepEqual(place.ran(), []);
+    const runner = place.startDrover(["worker", "--commands", "--id", "runner"]);
+    assert.deepEqual([(await ended).code, place.ran()], [0, ["a", "b"]]);
+    for (let times = 0; times < 2; times++) runner.terminal.signal("SIGTERM");
+    await runner.ended;
+    await handler.close();
+    await server.stop();
+  });
+
+  test("is run by the local worker, which stays while a handler takes whatever else there is", async () => {
+    using place = planDirectory("tasks: { a: echo a >> ran }");
+    await using server = await serverIn(place);
+    const handler = await startWorker({ url: server.url, id: "ada", slots: 4 }, () => ({ said: "done" }));
+    assert.deepEqual([(await place.run()).code, place.ran()], [0, ["a"]]);
+    await handler.close();
+    await server.stop();
+  });
+
   test("may ask for what a worker offers; alone it is refused, since those of a run offer nothing", async () => {
     using place = planDirectory("tasks: { train: { run: echo train >> ran, capabilities: gpu, zone: eu-1 } }");
     const refused = await place.run(["--alone"]);

@@ -235,7 +235,8 @@ async function keepPresent(options: LocalWorkerOptions, exec: ExecHandler): Prom
     const isTaken = (await drover.workers()).some(({ id, kind }) => id === LOCAL_ID && kind !== "local");
     const name = isTaken ? `${LOCAL_ID}-${process.pid}` : LOCAL_ID;
     // None in a worktree until it is known how many there may be.
-    const what = flags.exec === undefined ? { actions: [EXEC_COMMAND, EXEC_WORKTREE], worktrees: 0 } : {};
+    const what =
+      flags.exec === undefined ? { actions: [EXEC_COMMAND, EXEC_WORKTREE], worktrees: 0 } : { actions: ["*"] };
     here = { ...(await drover.worker({ id: name, slots, ...what }, run)), name };
     await trees.look();
     // It may have been stopped meanwhile.

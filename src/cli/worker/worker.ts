@@ -199,7 +199,9 @@ function joinFrom({
   project,
   ...flags
 }: WorkerFlags): Joining {
-  const action = commands === true ? [EXEC_COMMAND, EXEC_WORKTREE] : flags.action;
+  // One program for every task is for those that bring a command too.
+  const every = flags.exec === undefined ? undefined : ["*"];
+  const action = commands === true ? [EXEC_COMMAND, EXEC_WORKTREE] : (flags.action ?? every);
   const offered = given({ cpuMillicores: cpu, memoryBytes: memory });
   const resources = Object.keys(offered).length === 0 ? undefined : offered;
   return {

@@ -30,6 +30,7 @@ import type {
   Worker,
 } from "../model/state.ts";
 import { isMeantBy } from "./pin.ts";
+import { UNFILTERED } from "./worker-filter.ts";
 
 const IDLE_MAX = 1024;
 
@@ -179,7 +180,7 @@ export function offers(worker: ReadonlyWorker, demand: Needed): boolean {
   if (worker.status === "unreachable" || worker.status === "draining") return false;
   if (worker.slots < 1 || worker.cpu < demand.cpu || worker.memory < demand.memory) return false;
   for (const capability of demand.capabilities) if (!worker.capabilitySet.has(capability)) return false;
-  return worker.filter === null || !demand.refusedBy.includes(worker.filter);
+  return !demand.refusedBy.includes(worker.filter ?? UNFILTERED);
 }
 
 /** What a task takes from its worker while it runs. */

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { actionName, matches, takesSuch } from "./worker-filter.ts";
+import { actionName, EXEC_COMMAND, EXEC_WORKTREE, matches, takesSuch } from "./worker-filter.ts";
 
 test("a star stands for anything, also nothing, and everything else for itself", () => {
   const rows: [pattern: string, name: string, isMeant: boolean][] = [
@@ -72,6 +72,15 @@ test("an exec that brings what is to be run is an exec for all, and can be told 
       taken,
       `${pattern} of ${action}`,
     );
+});
+
+test("a worker that names no actions takes all but what tasks bring", () => {
+  const someTypes = { actions: null, types: ["*"], projects: null };
+  for (const takes of [null, someTypes]) {
+    const isTaken = (action: string): boolean => takesSuch(takes, { action, type: "other" }, "web");
+    for (const action of ["exec", "build", ""]) assert.ok(isTaken(action), action);
+    for (const action of [EXEC_COMMAND, EXEC_WORKTREE]) assert.ok(!isTaken(action), action);
+  }
 });
 
 test("params bring a command, or the work of a plan's task, which may want a worktree", () => {

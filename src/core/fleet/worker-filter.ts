@@ -2,12 +2,16 @@
  * Which tasks a worker takes, by their action, type and project.
  *
  * A worker offers capabilities, which tasks ask for; it may also have a filter, which says what it takes: names, or
- * patterns in which `*` stands for anything. That is part of whether it could ever run a task. A fleet has few distinct
- * filters, and most workers have none, so a task's shape does not hold its action: it holds which of the filters refuse
- * the task. While there is no filter that is the same for all, and nothing costs more. When a filter comes for the
- * first time, or its last worker goes, every queued task is looked at once: a group whose tasks all change alike is
- * moved as a whole, and only where they differ is a task put into its queue anew. Nothing else here walks over tasks. A
- * hundred thousand queued tasks cost about 15 ms then; a fleet has at most 256 filters.
+ * patterns in which `*` stands for anything. A worker that names no actions takes all of them but one kind: a task that
+ * brings what is to be run. A handler would make something else of that and call it done, so such a task goes only to
+ * those that name its action.
+ *
+ * That is part of whether a worker could ever run a task. A fleet has few distinct filters, and most workers have none,
+ * so a task's shape does not hold its action: it holds which of the filters refuse the task. While there is no filter
+ * that is the same for all, and nothing costs more. When a filter comes for the first time, or its last worker goes,
+ * every queued task is looked at once: a group whose tasks all change alike is moved as a whole, and only where they
+ * differ is a task put into its queue anew. Nothing else here walks over tasks. A hundred thousand queued tasks cost
+ * about 15 ms then; a fleet has at most 256 filters.
  */
 
 import type { ProjectId } from "../base/brand.ts";
@@ -20,11 +24,14 @@ const ACTION_NAME_MAX = 128;
 /** How many different filters the workers of one fleet may have. */
 export const FILTERS_MAX = 256;
 const NO_NAME = /[\s\p{Cc}]/u;
+/** In the place of the key of a filter, for workers that have none. */
+export const UNFILTERED = "none";
 const NO_REFUSALS: readonly string[] = Object.freeze([]);
+const BY_UNFILTERED: readonly string[] = Object.freeze([UNFILTERED]);
 
 /**
  * Tasks that bring what is to be run, in place or in a worktree of their own. Their action is plain `exec`; a filter
- * may let only these through.
+ * may let only these through, and without one they are not let through.
  */
 export const EXEC = "exec";
 export const EXEC_COMMAND = "exec(command)";
@@ -63,23 +70,25 @@ export function commandIn(params: Params): string | readonly string[] | null {
   return command.every((word) => typeof word === "string") ? command : null;
 }
 
-/** The action as its caller wrote it. */
-const plainAction = (name: string): string => (isBrought(name) ? EXEC : name);
+/** What is asked of a worker that runs what tasks bring, and how to have one. */
+const COMMANDS = "the commands that tasks bring (start one: drover worker --commands)";
 
 export const keyOfTakes = ({ actions, types, projects }: Takes): string => JSON.stringify([actions, types, projects]);
 
 type Taken = { readonly action: string; readonly type: string };
 
-/** Whether a worker with this filter takes such a task. */
-export const takesSuch = (takes: Takes, { action, type }: Taken, project: string): boolean =>
-  isAction(takes.actions, action) && isNamed(takes.types, type) && isNamed(takes.projects, project);
+/** Whether a worker with this filter, or with none, takes such a task. */
+export const takesSuch = (takes: Takes | null, { action, type }: Taken, project: string): boolean =>
+  isAction(takes?.actions ?? null, action) &&
+  isNamed(takes?.types ?? null, type) &&
+  isNamed(takes?.projects ?? null, project);
 
 const isNamed = (patterns: readonly string[] | null, name: string): boolean =>
   patterns === null || patterns.some((pattern) => matches(pattern, name));
 
 /** Patterns are about what callers write. */
 const isAction = (patterns: readonly string[] | null, name: string): boolean =>
-  isNamed(patterns, plainAction(name)) || (isBrought(name) && patterns?.includes(name) === true);
+  isBrought(name) ? patterns !== null && (isNamed(patterns, EXEC) || patterns.includes(name)) : isNamed(patterns, name);
 
 /** Whether the name is the pattern, with anything at all in the place of each `*`. */
 export function matches(pattern: string, name: string): boolean {
@@ -96,10 +105,11 @@ export function matches(pattern: string, name: string): boolean {
   return true;
 }
 
-/** The keys of the fleet's filters that refuse such a task. */
+/** The keys of the fleet's filters that refuse such a task, and `UNFILTERED` if to have none refuses it too. */
 export function refusalsOf(fleet: ReadonlyFleet, taken: Taken, project: ProjectId): readonly string[] {
-  if (fleet.filters.size === 0) return NO_REFUSALS;
-  const refusing: string[] = [];
+  const always = isBrought(taken.action) ? BY_UNFILTERED : NO_REFUSALS;
+  if (fleet.filters.size === 0) return always;
+  const refusing = [...always];
   for (const { key, takes } of fleet.filters.values()) if (!takesSuch(takes, taken, project)) refusing.push(key);
   return refusing;
 }
@@ -130,9 +140,12 @@ export function refusedInWords(
   const all = [...fleet.filters.values()];
   const isRefused = (of: "types" | "projects", name: string): boolean =>
     all.some(({ takes }) => !isNamed(takes[of], name));
-  const isRefusedAction = all.some(({ takes }) => !isAction(takes.actions, action));
+  const isRefusedAction = isBrought(action)
+    ? fleet.order.some(({ takes }) => !isAction(takes?.actions ?? null, action))
+    : all.some(({ takes }) => !isAction(takes.actions, action));
+  const named = isBrought(action) ? COMMANDS : `action ${action === "" ? nameless : action}`;
   return [
-    ...(isRefusedAction ? [`action ${action === "" ? nameless : plainAction(action)}`] : []),
+    ...(isRefusedAction ? [named] : []),
     ...(isRefused("types", type) ? [`type ${type}`] : []),
     ...(isRefused("projects", project) ? [`project ${project}`] : []),
   ];

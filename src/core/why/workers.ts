@@ -71,7 +71,7 @@ function count(state: ReadonlyState, task: ReadonlyTask, worker: ReadonlyWorker,
   if (worker.memory - worker.usedMemory < memory) census.memory++;
   if (!hasTree) census.worktrees++;
   if (lacking.length > 0) census.capability++;
-  if (worker.takes !== null && !takesSuch(worker.takes, task.requirements, task.project.id)) census.refusing++;
+  if (!takesSuch(worker.takes, task.requirements, task.project.id)) census.refusing++;
   for (const capability of lacking) census.missing.set(capability, (census.missing.get(capability) ?? 0) + 1);
   if (worker.hold === null || worker.hold.task === task) return;
   census.held++;

@@ -27,7 +27,7 @@ const nameOf = (task: AssignedTask): string => String(task.params?.task);
 /** A worker that does what `act` says of a task by its name; what it started is in the answer. */
 async function working({ drover }: TestDrover, act: (name: string) => unknown = () => null): Promise<string[]> {
   const started: string[] = [];
-  await drover.worker({ id: "w", slots: 10 }, async (task) => {
+  await drover.worker({ id: "w", slots: 10, actions: ["*"] }, async (task) => {
     started.push(nameOf(task));
     return act(nameOf(task));
   });
@@ -54,7 +54,10 @@ test("a command uses no tokens unless the plan says so: no budget holds it", asy
     type: "code",
     estimatedTokens: 100,
   });
-  await kit.drover.worker({ id: "w", slots: 1 }, (_task, context) => void context.usage({ inputTokens: 100 }));
+  await kit.drover.worker(
+    { id: "w", slots: 1, actions: ["*"] },
+    (_task, context) => void context.usage({ inputTokens: 100 }),
+  );
   await kit.settle();
   const tasks = {
     free: { run: "make" },

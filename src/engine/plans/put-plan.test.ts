@@ -26,7 +26,7 @@ async function working({ drover }: TestDrover, act: (name: string, signal: Abort
     usage({ inputTokens: 10 });
     return act(String(params?.task), signal);
   };
-  await drover.worker({ id: "w", slots: 10 }, handler);
+  await drover.worker({ id: "w", slots: 10, actions: ["exec"] }, handler);
   return started;
 }
 
@@ -290,7 +290,7 @@ test("a run of a plan and a plan that is called like it share no task", async ()
 test("a plan is cancelled with all that its tasks have submitted, and nothing else is", async () => {
   await using kit = await createTestDrover();
   const { drover } = kit;
-  await drover.worker({ id: "w", slots: 10 }, async ({ taskId, params }, { submit, signal }) => {
+  await drover.worker({ id: "w", slots: 10, actions: ["*"] }, async ({ taskId, params }, { submit, signal }) => {
     if (taskId === "other" || taskId === "grown") await submit({ id: `${taskId}-child`, action: "x" });
     if (params?.task === "a") await submit({ id: "grown", action: "x" });
     return taskId === "other"
@@ -309,5 +309,37 @@ test("a plan is cancelled with all that its tasks have submitted, and nothing el
     ),
   );
   assert.deepEqual([count, states], [4, ["cancelled", "cancelled", "done", "running"]]);
+  sound(kit);
+});
+
+test("the commands of a plan wait for a worker that runs commands, whatever else is there", async () => {
+  await using kit = await createTestDrover();
+  const { drover } = kit;
+  const ran: string[] = [];
+  const runBy =
+    (id: string): Handler =>
+    async ({ params, action }) =>
+      void ran.push(`${id}: ${params?.task ?? action}`);
+  await drover.worker({ id: "handler", slots: 10 }, runBy("handler"));
+  const tasks = { a: "true", b: { run: "true", worktree: true }, c: { action: "browse" } };
+  const { tasks: put } = await drover.plans.put("p", { tasks });
+  await drover.submit({ id: "alone", agentId: "me", action: "exec", params: { command: "true" } });
+  await drover.submit({ id: "plain", agentId: "me", action: "exec" });
+  await kit.settle();
+  assert.deepEqual(ran.toSorted(), ["handler: browse", "handler: exec"]);
+  const waiting = ["alone", ...put.filter(({ name }) => name !== "c").map(({ taskId }) => taskId)];
+  for (const id of waiting) {
+    const { state } = await drover.task(id);
+    const { conditions } = await drover.why(id);
+    const said = conditions.find(({ code }) => code === "never-fits");
+    assert.deepEqual([state, said?.ok], ["queued", false], id);
+    assert.match(
+      said?.detail ?? "",
+      /it needs a worker that takes the commands that tasks bring \(start one: drover worker --commands\)$/,
+    );
+  }
+  await drover.worker({ id: "runner", slots: 10, actions: ["exec(command)", "exec(worktree)"] }, runBy("runner"));
+  await kit.settle();
+  assert.deepEqual(ran.slice(2).toSorted(), ["runner: a", "runner: b", "runner: exec"]);
   sound(kit);
 });

@@ -106,7 +106,7 @@ test("a program waits for the end of a plan, and may stop waiting", async () => 
   const stopped = plans.wait("p", { signal: gone.signal });
   gone.abort(new Error("no longer"));
   await assert.rejects(stopped, /no longer/);
-  await kit.drover.worker({ id: "w", slots: 1 }, () => null);
+  await kit.drover.worker({ id: "w", slots: 1, actions: ["*"] }, () => null);
   await kit.settle();
   assert.deepEqual((({ state, counts }) => [state, counts.done])(await waiting), ["done", 2]);
   assert.equal((await plans.wait("p")).state, "done", "at once, when it has ended");

@@ -12,7 +12,7 @@ async function kitOf(worktrees: number | null): Promise<Kit> {
   const kit = await createTestDrover();
   const ends = new Map<string, () => void>();
   const begun: string[] = [];
-  const options = { id: "w", slots: 3, worktrees, resources: { cpuMillicores: 1000 } };
+  const options = { id: "w", slots: 3, actions: ["exec"], worktrees, resources: { cpuMillicores: 1000 } };
   const worker = await kit.drover.worker(options, ({ taskId }, { signal }) => {
     begun.push(taskId);
     const ended = Promise.withResolvers<void>();

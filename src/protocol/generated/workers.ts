@@ -20,8 +20,10 @@ export type JoinBody = {
   /** Where it is. */
   readonly zone?: string | null;
   /**
-   * Which tasks it takes, by their action: names, or patterns with `*`. Absent: all. An action that is
-   * no name (with blanks, or over 128 characters) is taken by `*` only.
+   * Which tasks it takes, by their action: names, or patterns with `*`. Absent: all, but no task that
+   * brings what is to be run (`exec` with a command, or with the work of a plan's task): a worker takes
+   * those only if it names `exec`, or a pattern for it. An action that is no name (with blanks, or over
+   * 128 characters) is taken by `*` only.
    */
   readonly actions?: readonly string[] | null;
   /** The same, by their type. */
@@ -194,8 +196,10 @@ export type WorkerOptions = {
   /** Where it is. */
   readonly zone?: string | null;
   /**
-   * Which tasks it takes, by their action: names, or patterns with `*`. Absent: all. An action that is
-   * no name (with blanks, or over 128 characters) is taken by `*` only.
+   * Which tasks it takes, by their action: names, or patterns with `*`. Absent: all, but no task that
+   * brings what is to be run (`exec` with a command, or with the work of a plan's task): a worker takes
+   * those only if it names `exec`, or a pattern for it. An action that is no name (with blanks, or over
+   * 128 characters) is taken by `*` only.
    */
   readonly actions?: readonly string[] | null;
   /** The same, by their type. */
@@ -353,7 +357,7 @@ export type WorkerView = {
   readonly note?: string;
   /** Where it is. */
   readonly zone?: string;
-  /** Which tasks it takes, by their action; absent: all. */
+  /** Which tasks it takes, by their action; absent: all that bring no command. */
   readonly actions?: readonly string[];
   /** The same, by their type. */
   readonly types?: readonly string[];

@@ -57,8 +57,10 @@ const workerFields: s.Fields<wire.WorkerOptions> = {
   zone: s.optional(s.nullable(s.name())),
   actions: s.optional(
     s.nullable(patterns()),
-    "Which tasks it takes, by their action: names, or patterns with `*`. Absent: all. An action that is " +
-      "no name (with blanks, or over 128 characters) is taken by `*` only.",
+    "Which tasks it takes, by their action: names, or patterns with `*`. Absent: all, but no task that brings " +
+      "what is to be run (`exec` with a command, or with the work of a plan's task): a worker takes those only " +
+      "if it names `exec`, or a pattern for it. An action that is no name (with blanks, or over 128 characters) " +
+      "is taken by `*` only.",
   ),
   types: s.optional(s.nullable(patterns()), "The same, by their type."),
   projects: s.optional(s.nullable(patterns()), "The same, by their project."),
@@ -249,7 +251,7 @@ const workerView: s.Schema<wire.WorkerView> = s.namedAnswer("Worker", {
   capabilities: s.list(s.name(CAPABILITY_LENGTH_MAX)),
   note: s.optional(s.text(0, NOTE_MAX), "In its own words: why it takes nothing, or nothing with a worktree."),
   zone: s.optional(s.name()),
-  actions: s.optional(s.list(s.name()), "Which tasks it takes, by their action; absent: all."),
+  actions: s.optional(s.list(s.name()), "Which tasks it takes, by their action; absent: all that bring no command."),
   types: s.optional(s.list(s.name()), "The same, by their type."),
   projects: s.optional(s.list(s.name()), "The same, by their project."),
   heldFor: s.optional(s.name(), "The large overdue task for which it is kept free."),

@@ -190,7 +190,7 @@ const heldBy = (state: State, worker: Worker): Task[] =>
 const cpuLeft = (state: State, worker: Worker): number =>
   worker.cpu - sum(heldBy(state, worker), (task) => task.requirements.cpu);
 
-const isInTree = ({ requirements }: Task): boolean => requirements.action === "exec(worktree)";
+const isInTree = ({ requirements }: Pick<Task, "requirements">): boolean => requirements.action === "exec(worktree)";
 
 /** The last attempt was there, and either ended a round or asked and was answered. */
 const hasItsTree = ({ id }: Worker, { lastWorker, extra, attempts }: Task): boolean =>
@@ -219,6 +219,8 @@ export function takes(
 ): boolean {
   const isMeant = (patterns: readonly string[] | null | undefined, name: string): boolean =>
     patterns?.some((pattern) => new RegExp(`^${pattern.replaceAll("*", ".*")}$`).test(name)) ?? true;
+  // What a task brings is run only by those who name its action.
+  if (isInTree({ requirements }) && (said?.actions ?? null) === null) return false;
   return (
     isMeant(said?.actions, requirements.action.replace("(worktree)", "")) &&
     isMeant(said?.types, requirements.type) &&
