@@ -221,9 +221,15 @@ function heldBackMs({ waits }: Endpoint, { query, body }: Parts): number {
   return timeoutMs + waitMs + bodyMs;
 }
 
-export async function fetchOnce(wiring: Wiring, call: Endpoint, asked: Told, options: CallOptions): Promise<Answer> {
+export async function fetchOnce(
+  wiring: Wiring,
+  call: Endpoint,
+  asked: Told,
+  options: CallOptions,
+  more: Readonly<Record<string, string>> = {},
+): Promise<Answer> {
   const { text } = asked;
-  const sent = text === undefined ? {} : { body: text, headers: { "content-type": "application/json" } };
+  const sent = text === undefined ? {} : { body: text, headers: { "content-type": "application/json", ...more } };
   return send(wiring, call, asked, { ...options, ...sent }, async (response) => ({
     status: response.status,
     headers: response.headers,

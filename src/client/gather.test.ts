@@ -248,6 +248,53 @@ test("what refuses or breaks the whole is told to each, and is tried again where
     },
   ));
 
+test("two bulks may be out, the second names the first, and a third waits; nothing follows what is no bulk", (t) => {
+  const held: (() => void)[] = [];
+  const holds: Step = (response, heard) => void held.push(() => serves()(response, heard));
+  return story([serves(), serves(), holds], async ({ client, heard: all }) => {
+    await together(client, ["x", "y", "z"]);
+    const heard = (): readonly Heard[] => all.slice(2);
+    const calls: Promise<unknown>[] = [];
+    const make = async (...ids: string[]): Promise<void> => {
+      calls.push(...ids.map((id) => client.submit({ ...task, id })));
+      await fewTurns();
+    };
+    const areOut = (count: number): Promise<unknown> => until(`${count} have left`, () => heard().length === count);
+    // What is late goes without an answer: no timer rings here.
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    await make("alone");
+    await areOut(1);
+    await make("a", "b");
+    assert.deepEqual(pathsOf(heard()), ["/tasks"]);
+    held.shift()?.();
+    await areOut(2);
+    await make("c");
+    await areOut(3);
+    await make("d");
+    await make("e");
+    assert.deepEqual(pathsOf(heard()), ["/tasks", "/bulk", "/bulk"]);
+    held.shift()?.();
+    await areOut(4);
+    for (const release of held) release();
+    await Promise.all(calls);
+    const places = heard().map(({ headers }) => String(headers["drover-bulk"] ?? "").split(" "));
+    const [name] = places[1] as [string];
+    assert.match(name, /^[0-9a-f-]{36}$/);
+    assert.deepEqual(places, [[""], [name, "2"], [name, "3", "2"], [name, "4", "3"]]);
+    assert.deepEqual(
+      heard().map((one) => callsIn(one).map(idIn)),
+      [["alone"], ["a", "b"], ["c"], ["d", "e"]],
+    );
+  });
+});
+
+test("two bulks whose answers were lost are made again, each of their calls once", () =>
+  story([serves(), losesTheAnswer, losesTheAnswer, serves()], async ({ client, heard }) => {
+    await together(client, names(300));
+    const sent = heard.slice(3).flatMap(callsIn).map(idIn);
+    assert.deepEqual(sent.toSorted(), names(300).slice(1).toSorted());
+  }));
+
 test("a bulk is bounded in calls and in size", () =>
   story([serves()], async ({ client, heard }) => {
     const ids = names(600);

@@ -3,12 +3,14 @@
  *
  * A call that is made alone leaves at once, as the request it is. While a request is out, what comes gathers, and goes
  * as one `bulk` when the answer is there: in the order in which it was asked for, at most so many calls and characters,
- * and after a while even if there is no answer yet. Each call is answered or refused by itself; its rests and repeats
- * are its own (exchange.ts), and whoever gives it up gives up that one. What must not overtake another comes here only
- * when that has its answer (turns.ts). A server that does not know `bulk` is asked one by one from then on.
+ * and after a while even if there is no answer yet. Two bulks may be out at once, so that the server has work while an
+ * answer is under way; the second names the first, and is begun behind it (server/bulk-order.ts). Each call is answered
+ * or refused by itself; its rests and repeats are its own (exchange.ts), and whoever gives it up gives up that one.
+ * What must not overtake another comes here only when that has its answer (turns.ts). A server that does not know
+ * `bulk` is asked one by one from then on.
  */
 import type { BulkAnswer, BulkItem } from "../protocol/index.ts";
-import { type BulkName, ENDPOINTS } from "../protocol/wire/index.ts";
+import { BULK_HEADER, type BulkName, ENDPOINTS } from "../protocol/wire/index.ts";
 import { ClientError } from "./client-error.ts";
 import {
   answerOf,
@@ -26,6 +28,8 @@ import {
 const CALLS_MAX = 256;
 /** Characters: the usual `server.bodyLimit` holds as many of any kind. */
 const TEXT_MAX = 256 * 1024;
+/** More would be smaller ones, which cost more each. */
+const OUT_MAX = 2;
 /** What has gathered for so long goes without waiting for the answer of what went before. */
 const WAIT_MS = 100;
 
@@ -35,10 +39,16 @@ type Waiting = Gathered & {
   readonly reject: (error: unknown) => void;
 };
 
+/** A request: of a bulk its number, from 1, and that of the one that was out when it left; 0 where there is none. */
+type Request = { readonly calls: readonly Waiting[]; readonly number: number; readonly after: number };
+
 export function createGather(wiring: Wiring): Gather {
   let waiting: Waiting[] = [];
   /** What is waited for: a request that was left behind once does not hold up what comes later. */
-  const out = new Set<readonly Waiting[]>();
+  const out = new Set<Request>();
+  /** The name under which the server knows the order of the bulks, and how many there were. */
+  let name: string | undefined;
+  let bulks = 0;
   let isDue = false;
   let late: NodeJS.Timeout | undefined;
   let isKnown = true;
@@ -47,7 +57,7 @@ export function createGather(wiring: Wiring): Gather {
   /** In a turn of its own, so that all that is asked for in this one goes with it. */
   function goSoon(): void {
     if (isDue || waiting.length === 0) return;
-    if (out.size > 0) {
+    if (!mayGo()) {
       late ??= setTimeout(() => {
         out.clear();
         go();
@@ -61,14 +71,23 @@ export function createGather(wiring: Wiring): Gather {
     });
   }
 
+  /** Nothing is out, or one bulk that the next can name. */
+  function mayGo(): boolean {
+    const [first] = out;
+    return first === undefined || (out.size < OUT_MAX && first.number > 0);
+  }
+
   function go(): void {
     clearTimeout(late);
     late = undefined;
     const calls = takeNext();
     if (calls.length === 0) return;
-    out.add(calls);
-    void send(calls).finally(() => {
-      out.delete(calls);
+    const [before] = out;
+    const isBulk = isKnown && (calls.length > 1 || before !== undefined);
+    const request: Request = { calls, number: isBulk ? ++bulks : 0, after: before?.number ?? 0 };
+    out.add(request);
+    void send(request).finally(() => {
+      out.delete(request);
       goSoon();
     });
     goSoon();
@@ -83,11 +102,13 @@ export function createGather(wiring: Wiring): Gather {
     return waiting.splice(0, over < 0 ? waiting.length : over);
   }
 
-  async function send(calls: readonly Waiting[]): Promise<void> {
-    if (calls.length === 1 || !isKnown) return eachAlone(calls);
+  async function send({ calls, number, after }: Request): Promise<void> {
+    if (number === 0) return eachAlone(calls);
     try {
       const text = `{"calls":[${calls.map((call) => call.text).join(",")}]}`;
-      const answer = await fetchOnce(wiring, ENDPOINTS.bulk, { text }, {});
+      name ??= crypto.randomUUID();
+      const place = after === 0 ? `${name} ${number}` : `${name} ${number} ${after}`;
+      const answer = await fetchOnce(wiring, ENDPOINTS.bulk, { text }, {}, { [BULK_HEADER]: place });
       const { answers } = (answerOf(ENDPOINTS.bulk, answer) ?? {}) as Partial<BulkAnswer>;
       for (const [index, call] of calls.entries()) settle(call, answers?.[index]);
     } catch (error) {

@@ -4,14 +4,16 @@ import { test } from "node:test";
 import { DroverError } from "../engine/base/index.ts";
 import { type Caller, ServerRefusal } from "../http/index.ts";
 import type { BulkAnswer, BulkBody, BulkItem } from "../protocol/index.ts";
+import { createHandClock } from "../std/index.ts";
 import { type BulkParts, bulkHandler } from "./bulk.ts";
+import { createBulkOrder } from "./bulk-order.ts";
 import { Decided } from "./handlers/handler.ts";
 import { problemOf } from "./problem.ts";
 
 const admin: Caller = { role: "admin", projects: null, agentId: null };
 const exchange = {
   caller: admin,
-  request: {} as IncomingMessage,
+  request: { headers: {} } as IncomingMessage,
   response: {} as ServerResponse,
   headers: [] as string[],
 };
@@ -31,6 +33,7 @@ async function answersOf(
     problemOf,
     onBug: () => assert.fail("a bug"),
     elapsed: () => 0,
+    order: { turn: async () => () => {} },
     ...parts,
   });
   const told = (await bulk({ body: { calls } as unknown as BulkBody }, exchange)) as BulkAnswer;
@@ -151,4 +154,26 @@ test("calls are begun in their order, and others get a turn between them when th
   );
   const at = begun.indexOf("another request");
   assert.ok(at > 0 && at < begun.length - 1, begun.join());
+});
+
+test("a bulk that names another is begun behind all calls of that one, whichever comes first", async () => {
+  const begun: string[] = [];
+  const order = createBulkOrder(createHandClock({ at: 0 }));
+  let elapsed = 0;
+  const { bulk } = bulkHandler({
+    handlers: { submit: ({ body }: { body: { id: string } }) => void begun.push(body.id) } as never,
+    ...{ phase: { check: () => {} }, problemOf, onBug: () => assert.fail("a bug"), order },
+    // Others have a turn after each call.
+    elapsed: () => (elapsed += 10),
+  });
+  const send = (place: string, ...ids: string[]): unknown =>
+    bulk(
+      { body: { calls: ids.map(submit) } as unknown as BulkBody },
+      {
+        ...exchange,
+        request: { headers: { "drover-bulk": place } } as unknown as IncomingMessage,
+      },
+    );
+  await Promise.all([send("ann 2 1", "c", "d"), send("ann 1", "a", "b"), send("ann 3 2", "e")]);
+  assert.deepEqual(begun, ["a", "b", "c", "d", "e"]);
 });

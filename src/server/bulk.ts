@@ -4,7 +4,7 @@
  * They are begun in their order, and one that names what an earlier one makes or ends waits until that one is
  * answered, if it could not be decided at once. What else a call waits for, such as the disk, all wait for together;
  * so none of them may wait for a grant. Between them other requests get their turn: a thousand submits take longer
- * than anybody else should wait.
+ * than anybody else should wait. The next bulk of the same client is begun behind them (bulk-order.ts).
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { badField, isRecord } from "../core/base/index.ts";
@@ -12,8 +12,9 @@ import { refused } from "../engine/base/index.ts";
 import type { Problem } from "../http/index.ts";
 import type { BulkCalls } from "../protocol/calls/index.ts";
 import { type BulkItem, bulkCall, CALLS, type Call, type CallName, readShape } from "../protocol/index.ts";
-import { BULK_CALLS, type BulkName } from "../protocol/wire/index.ts";
+import { BULK_CALLS, BULK_HEADER, type BulkName } from "../protocol/wire/index.ts";
 import { bodyOf, checkCaller, orThrow, withAgent } from "./answer-call.ts";
+import type { BulkOrder } from "./bulk-order.ts";
 import { Decided, type Exchange, type Handlers } from "./handlers/handler.ts";
 import type { ServerPhase } from "./life/phase.ts";
 
@@ -22,6 +23,7 @@ export type BulkParts = {
   readonly phase: Pick<ServerPhase, "check">;
   readonly problemOf: (error: unknown) => Problem;
   readonly onBug: (error: unknown, route: string) => void;
+  readonly order: BulkOrder;
   /** Milliseconds, of any beginning. */
   readonly elapsed: () => number;
 };
@@ -36,31 +38,36 @@ type AnyHandler = (asked: unknown, exchange: Exchange) => unknown;
 export function bulkHandler(parts: BulkParts): Handlers<"bulk"> {
   return {
     async bulk({ body: { calls } }, given) {
-      // The headers of the whole answer are not for its calls to add to.
-      const exchange = { ...given, headers: [] };
-      const answers: (BulkItem | Later | Promise<BulkItem>)[] = [];
-      /** What is being made or ended, by its id. */
-      const underWay = new Map<string, Promise<BulkItem>>();
-      let until = parts.elapsed() + SLICE_MS;
-      for (const [index, call] of calls.entries()) {
-        if (underWay.size > 0) await Promise.all(namedBy(call).map((id) => underWay.get(id)));
-        const answer = answerOne(parts, call, `calls[${index}]`, exchange);
-        answers.push(answer);
-        if (answer instanceof Promise) for (const id of idsOf(call)) underWay.set(id, answer);
-        if (parts.elapsed() < until) continue;
-        await nextTurn();
-        until = parts.elapsed() + SLICE_MS;
-      }
+      const begun = await parts.order.turn(given.request.headers[BULK_HEADER]);
+      const answers = await beginAll(parts, calls, given).finally(begun);
       return { answers: await toldTogether(parts, answers) };
     },
   };
 }
 
+async function beginAll(parts: BulkParts, calls: readonly unknown[], given: Exchange): Promise<Begun[]> {
+  // The headers of the whole answer are not for its calls to add to.
+  const exchange = { ...given, headers: [] };
+  const answers: Begun[] = [];
+  /** What is being made or ended, by its id. */
+  const underWay = new Map<string, Promise<BulkItem>>();
+  let until = parts.elapsed() + SLICE_MS;
+  for (const [index, call] of calls.entries()) {
+    if (underWay.size > 0) await Promise.all(namedBy(call).map((id) => underWay.get(id)));
+    const answer = answerOne(parts, call, `calls[${index}]`, exchange);
+    answers.push(answer);
+    if (answer instanceof Promise) for (const id of idsOf(call)) underWay.set(id, answer);
+    if (parts.elapsed() < until) continue;
+    await nextTurn();
+    until = parts.elapsed() + SLICE_MS;
+  }
+  return answers;
+}
+
+type Begun = BulkItem | Later | Promise<BulkItem>;
+
 /** What is decided waits for the disk once, and not each of them by itself. */
-async function toldTogether(
-  parts: BulkParts,
-  answers: readonly (BulkItem | Later | Promise<BulkItem>)[],
-): Promise<BulkItem[]> {
+async function toldTogether(parts: BulkParts, answers: readonly Begun[]): Promise<BulkItem[]> {
   let stopped: { readonly why: unknown } | null = null;
   // All that was decided before the last of them is durable with it.
   const last = answers.findLast((answer) => answer instanceof Later);
@@ -117,12 +124,7 @@ function namedBy(given: unknown): string[] {
   return strings(named);
 }
 
-function answerOne(
-  parts: BulkParts,
-  given: unknown,
-  at: string,
-  exchange: Exchange,
-): BulkItem | Later | Promise<BulkItem> {
+function answerOne(parts: BulkParts, given: unknown, at: string, exchange: Exchange): Begun {
   try {
     const read = orThrow(readShape(bulkCall, given, at));
     const call = CALLS[read.call] as unknown as Call;

@@ -33,6 +33,7 @@ import type { Settings } from "../protocol/index.ts";
 import { type Clock, isLoopback, realClock, versionText } from "../std/index.ts";
 import { attemptGrant, knownTokens, StartRefusal } from "./access/tokens.ts";
 import { type BulkParts, bulkHandler } from "./bulk.ts";
+import { createBulkOrder } from "./bulk-order.ts";
 import { fileHandlers } from "./handlers/files.ts";
 import { fleetHandlers } from "./handlers/fleet.ts";
 import { groupHandlers } from "./handlers/groups.ts";
@@ -245,7 +246,14 @@ function handlersOf(
   };
   return {
     ...handlers,
-    ...bulkHandler({ onBug, elapsed: clock.elapsed, handlers, phase: deps.phase, problemOf }),
+    ...bulkHandler({
+      onBug,
+      elapsed: clock.elapsed,
+      order: createBulkOrder(clock),
+      handlers,
+      phase: deps.phase,
+      problemOf,
+    }),
     ...waitAnyHandler(deps, { problemOf, onBug, rest }),
   };
 }

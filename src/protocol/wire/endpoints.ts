@@ -11,6 +11,8 @@
 export const PROTOCOL_VERSION = 1;
 /** Every answer carries the version. A caller may send it too: another one is refused at once, and in words. */
 export const PROTOCOL_HEADER = "drover-protocol";
+/** Says in which order bulks of one client are begun: its name, the number of the bulk, and of the one it follows. */
+export const BULK_HEADER = "drover-bulk";
 
 /** How many tasks, and how many events, one page holds at most. */
 export const PAGE_MAX = 1000;

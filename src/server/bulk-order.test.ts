@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fewTurns } from "../../test/kits/waits.ts";
+import { createHandClock } from "../std/index.ts";
+import { createBulkOrder } from "./bulk-order.ts";
+
+function story() {
+  const clock = createHandClock({ at: 0 });
+  const order = createBulkOrder(clock);
+  const turns: string[] = [];
+  const over = new Map<string, () => void>();
+  const come = async (header: string): Promise<void> => {
+    over.set(header, await order.turn(header));
+    turns.push(header);
+  };
+  return {
+    clock,
+    order,
+    turns,
+    come: (header: string) => void come(header),
+    begun: (header: string) => over.get(header)?.(),
+  };
+}
+
+test("a bulk that comes before the one it follows is begun behind it", async () => {
+  const { turns, come, begun } = story();
+  come("ann 2 1");
+  await fewTurns();
+  assert.deepEqual(turns, []);
+  come("ann 1");
+  await fewTurns();
+  assert.deepEqual(turns, ["ann 1"], "all calls of the first are begun before");
+  begun("ann 1");
+  await fewTurns();
+  assert.deepEqual(turns, ["ann 1", "ann 2 1"]);
+  begun("ann 2 1");
+  come("ann 3 2");
+  await fewTurns();
+  assert.deepEqual(turns.at(-1), "ann 3 2", "what is begun already is not waited for");
+});
+
+test("one bulk waits for that of its own client only, and one that names none for nobody", async () => {
+  const { turns, come } = story();
+  come("ann 1");
+  come("ann 2 1");
+  come("bea 2");
+  come("cid 7");
+  await fewTurns();
+  assert.deepEqual(turns, ["ann 1", "bea 2", "cid 7"]);
+});
+
+test("one that was lost on the way is waited for a tenth of a second", async () => {
+  const { clock, turns, come } = story();
+  come("ann 8 7");
+  await fewTurns();
+  await clock.advance(99);
+  await fewTurns();
+  assert.deepEqual(turns, []);
+  await clock.advance(1);
+  await fewTurns();
+  assert.deepEqual(turns, ["ann 8 7"]);
+});
+
+test("a header that says no place is refused; none is no order", async () => {
+  const { order } = story();
+  await order.turn(undefined);
+  for (const header of ["ann", "ann x", "1", "a b 1", "ann 1 2 3", `${"a".repeat(65)} 1`, "ann -1"])
+    await assert.rejects(order.turn(header), /header drover-bulk/, header);
+});

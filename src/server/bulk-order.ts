@@ -1,0 +1,69 @@
+/**
+ * Bulks of one client that are under way at the same time are begun in the order in which they left.
+ *
+ * They come over several connections, and each is begun a slice at a time: without this, a later one could overtake. A
+ * client names itself and numbers its bulks, and says which one is still out that this one follows. That one is waited
+ * for until all its calls are begun, not until it is answered. It may have been lost on the way: so the wait ends.
+ */
+import { badField } from "../core/base/index.ts";
+import { refused } from "../engine/base/index.ts";
+import { BULK_HEADER } from "../protocol/wire/index.ts";
+import { type Clock, LastOnes, ringAfter } from "../std/index.ts";
+
+/** As long as a client waits for the answer of a bulk before the next leaves anyway. */
+const WAIT_MS = 100;
+/** Clients that are remembered, by the bulk that was begun last. */
+const CLIENTS_MAX = 10_000;
+
+type Place = { readonly client: string; readonly number: number; readonly after: number };
+export type BulkOrder = {
+  /** Resolves when the turn of this bulk has come, with how to say that all its calls are begun. */
+  turn(header: unknown): Promise<() => void>;
+};
+
+export function createBulkOrder(clock: Pick<Clock, "elapsed" | "ringAt">): BulkOrder {
+  const begun = new LastOnes<string, number>(CLIENTS_MAX);
+  /** Who waits for a bulk, by its client and number. */
+  const waiting = new Map<string, () => void>();
+
+  function onceBegun({ client, after }: Place): Promise<void> | null {
+    if (after === 0 || (begun.get(client) ?? 0) >= after) return null;
+    const key = `${client} ${after}`;
+    return new Promise((resolve) => {
+      const cancel = ringAfter(clock, WAIT_MS, () => go(), { keepAlive: false });
+      const go = (): void => {
+        waiting.delete(key);
+        cancel();
+        resolve();
+      };
+      // There is one that follows each; another was made up, and has nothing to wait for.
+      waiting.get(key)?.();
+      waiting.set(key, go);
+    });
+  }
+
+  return {
+    async turn(header) {
+      const place = placeOf(header);
+      if (place === null) return () => {};
+      await onceBegun(place);
+      const { client, number } = place;
+      return () => {
+        begun.set(client, Math.max(number, begun.get(client) ?? 0));
+        waiting.get(`${client} ${number}`)?.();
+      };
+    },
+  };
+}
+
+const PLACE = /^([\w-]{1,64}) (\d{1,15})(?: (\d{1,15}))?$/;
+
+function placeOf(header: unknown): Place | null {
+  if (header === undefined) return null;
+  const [, client, number, after = "0"] = PLACE.exec(String(header)) ?? [];
+  if (client === undefined)
+    throw refused(
+      badField(`header ${BULK_HEADER}`, header, "a name, the number of this bulk, and of the one it follows"),
+    );
+  return { client, number: Number(number), after: Number(after) };
+}
