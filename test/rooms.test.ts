@@ -96,7 +96,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     ".",
     "node",
   ],
-  server: ["webhooks", "access", "push", "life", "logs", "observe", "pages", "handlers", "."],
+  server: ["webhooks", "access", "push", "cluster", "life", "logs", "observe", "pages", "handlers", "."],
   worker: ["output", "process", "worktree", "pull", "exec", "."],
   page: ["styles", "data", "parts", "views", "."],
   cli: ["shell", "show", "config", "plan", "worker", "run", "serve", "verbs", "log", "top", "."],

@@ -8,7 +8,16 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { CALL_LIST, type Call, errorsOf, type Tag, WIRE_CODES, type WireCode } from "../src/protocol/index.ts";
+import {
+  CALL_LIST,
+  type Call,
+  type CallName,
+  errorsOf,
+  isRead,
+  type Tag,
+  WIRE_CODES,
+  type WireCode,
+} from "../src/protocol/index.ts";
 import { notesOf } from "../src/protocol/schema/schema.ts";
 import type { Shown } from "../test/kits/shown-schema.ts";
 
@@ -56,6 +65,8 @@ function commonText(): string {
     ["one that is for certain roles", ({ roles }) => roles !== null],
     ["one with parameters, a query or a body", ({ params, query, body }) => (params ?? query ?? body) !== null],
     ["one with a body", ({ body }) => body !== null],
+    ["one that reads", ({ operationId, roles }) => roles !== null && isRead(operationId as CallName)],
+    ["one that changes something", ({ operationId, roles }) => roles !== null && !isRead(operationId as CallName)],
   ];
   const told = new Set<WireCode>();
   const rows = kinds.map(([kind, is]) => {

@@ -23,7 +23,8 @@ those of the process and of Node (\`process_…\`, \`nodejs_…\`). Written by \
 export async function metricsReference(): Promise<string> {
   await using drover = await openDrover();
   const none = (): number => 0;
-  const text = await createMetrics({ drover, webhooksDue: none, streams: none, polls: none }).text();
+  const node = { life: () => ({ leads: () => true }) as never, applied: () => ({ epoch: 0 }) as never, ageMs: none };
+  const text = await createMetrics({ drover, node, webhooksDue: none, streams: none, polls: none }).text();
   const heads = text.matchAll(/^# HELP (drover_\w+) (.*)\n# TYPE \w+ (\w+)$/gm);
   const rows = [...heads].map(([, name, help, type]) => `| \`${name}\` | ${type} | ${help} |\n`);
   return `${ABOUT}${rows.sort().join("")}`;

@@ -15,6 +15,7 @@ import { notesOf, oneOf, type Schema } from "../src/protocol/schema/schema.ts";
 import { coreSections } from "../src/protocol/settings/schema.ts";
 import * as approvals from "../src/protocol/shapes/approvals.ts";
 import * as bulk from "../src/protocol/shapes/bulk.ts";
+import * as cluster from "../src/protocol/shapes/cluster.ts";
 import * as events from "../src/protocol/shapes/events.ts";
 import * as files from "../src/protocol/shapes/files.ts";
 import * as groups from "../src/protocol/shapes/groups.ts";
@@ -191,6 +192,7 @@ const MODULES = {
   usage,
   bulk,
   watching,
+  cluster,
 } as const;
 type Module = keyof typeof MODULES;
 
@@ -220,6 +222,9 @@ const INNER: Readonly<Record<string, string>> = {
   GateStats: "projects gateDetail.stats",
   GateCall: "projects gateDetail.calls[]",
   ScheduleTask: "schedules scheduleBody.task",
+  ClusterNode: "cluster clusterView.nodes[]",
+  ClusterLog: "cluster clusterView.log",
+  JournalMember: "cluster clusterView.log.members[]",
   TaskLink: "watching taskLinks.up[]",
   StuckTask: "watching stuck.tasks[]",
   SettingView: "watching settingsView.settings[]",
@@ -370,6 +375,10 @@ const ABOUT: Readonly<Record<string, string>> = {
   ProjectSample: "How a project stood at an instant.",
   Sample: "How things stood at an instant.",
   History: "How things stood over a while.",
+  ClusterNode: "A node of a cluster, as another one sees it.",
+  ClusterLog: "The journal that the nodes of a cluster share.",
+  JournalMember: "A server that keeps a journal.",
+  ClusterView: "All nodes of a cluster, and their journal.",
   FileRef: "A file that a task left.",
   FileName: "The hash of a file.",
   PutFileQuery: "The attempt that leaves a file.",

@@ -422,6 +422,7 @@ const methods: { [Name in Exclude<CallName, "bulk" | "waitAny">]: (client: Clien
   ready: (client) => client.ready(),
   metrics: (client) => client.metrics(),
   openapi: (client) => client.openapi(),
+  cluster: (client) => client.cluster(),
 };
 for (const [name, call] of Object.entries(methods) as [CallName, (client: Client) => Promise<unknown>][])
   test(`${name} goes to its own place`, () =>

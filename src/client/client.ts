@@ -171,6 +171,8 @@ export type Client = AsyncDisposable & {
   metrics(options?: Options): Reply<"metrics">;
   /** The OpenAPI document of the server. */
   openapi(options?: Options): Reply<"openapi">;
+  /** The nodes of the cluster, how far each is, and the health of their journal. */
+  cluster(options?: Options): Reply<"cluster">;
 };
 
 /** Plans over HTTP: what the embedded engine has too, and each call takes a signal. */
@@ -491,7 +493,7 @@ function taskMethods(ask: Ask, ended: WaitForEnd): Pick<Client, keyof calls.Task
 }
 
 type SchedulerMethods =
-  | keyof (calls.SchedulerCalls & calls.ProjectCalls & calls.WatchCalls & calls.ServerCalls)
+  | keyof (calls.SchedulerCalls & calls.ProjectCalls & calls.WatchCalls & calls.ServerCalls & calls.ClusterCalls)
   | "eventPage";
 function schedulerMethods(ask: Ask): Pick<Client, SchedulerMethods> {
   return {
@@ -519,6 +521,7 @@ function schedulerMethods(ask: Ask): Pick<Client, SchedulerMethods> {
     ready: (options) => ask("ready", {}, options),
     metrics: (options) => ask("metrics", {}, options),
     openapi: (options) => ask("openapi", {}, options),
+    cluster: (options) => ask("cluster", {}, options),
   };
 }
 

@@ -107,6 +107,8 @@ export type Drover = AsyncDisposable &
     watch(listener: CommitListener): () => void;
     /** Where the log ends. */
     head(): Promise<Head>;
+    /** The number of the last event that is durable. */
+    committedSeq(): number;
     /** What time it is in the log, and how far that is ahead of the wall clock. */
     logTime(): LogTime;
     /** Looks for awaited artifacts now instead of at the next poll. */
@@ -197,6 +199,7 @@ export function apiOf(parts: Life): Drover {
     events: (given) => feed.read(readFeedOptions(given)),
     watch: parts.commits.watch,
     head: () => log.head(),
+    committedSeq: writer.committedSeq,
     logTime: () => ({ at: writer.now(), aheadMs: writer.aheadMs() }),
     ...createConfigApi(writer),
     attemptTokens,

@@ -143,7 +143,7 @@ test("there are so many readers and no more, and all end with a comment when the
   );
   await streams.close();
   assert.equal(streams.count(), 0);
-  for (const { taken } of readers) assert.match(taken(), /: the server stops; come back with Last-Event-ID\n\n$/);
+  for (const { taken } of readers) assert.match(taken(), /: this stream ends here; come back with Last-Event-ID\n\n$/);
 });
 
 test("a reader that hung up before its stream was opened leaves nothing behind", async () => {

@@ -38,7 +38,7 @@ export type Streams = {
   close(): Promise<void>;
 };
 
-const GOODBYE = ": the server stops; come back with Last-Event-ID\n\n";
+const GOODBYE = ": this stream ends here; come back with Last-Event-ID\n\n";
 
 const textOf = ({ id, event, data }: StreamMessage): string => `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`;
 

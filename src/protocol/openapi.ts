@@ -8,7 +8,8 @@ import { CALL_LIST } from "./calls/calls.ts";
 import { type Published, published, publishedInFull, type RefTo } from "./schema/published.ts";
 import type { Schema } from "./schema/schema.ts";
 import { WIRE_CODES } from "./wire/codes.ts";
-import { BYTES, PROTOCOL_HEADER, PROTOCOL_VERSION } from "./wire/endpoints.ts";
+import { BYTES, type CallName, isRead, PROTOCOL_HEADER, PROTOCOL_VERSION } from "./wire/endpoints.ts";
+import { AFTER_HEADER, AGE_HEADER, LEADER_HEADER, SEQ_HEADER } from "./wire/headers.ts";
 
 type OpenApiOptions = {
   /** The version of Drover. */
@@ -77,7 +78,11 @@ function shownComponents(components: ReadonlyMap<string, Schema>, refTo: RefTo):
 function operationOf(call: Call, refTo: RefTo): Published {
   const { operationId, tag, summary, description, roles, body, needsBody } = call;
   const allowed = roles === null ? "Needs no token." : `Roles: ${roles.join(", ")}.`;
-  const parameters = [...parametersOf(call.params, "path", refTo), ...parametersOf(call.query, "query", refTo)];
+  const parameters = [
+    ...parametersOf(call.params, "path", refTo),
+    ...parametersOf(call.query, "query", refTo),
+    ...(roles !== null && isRead(operationId as CallName) ? [afterParameter] : []),
+  ];
   return {
     operationId,
     tags: [tag],
@@ -113,6 +118,30 @@ function parametersOf(schema: Schema | null, from: "path" | "query", refTo: RefT
   });
 }
 
+const eventNumber = { type: "integer", minimum: 0 };
+const afterParameter = {
+  name: AFTER_HEADER,
+  in: "header",
+  required: false,
+  description: "The number of an event that is to be applied here before this is answered; held back for 5 s at most.",
+  schema: eventNumber,
+};
+/** On the answers of a call that needs a token. */
+const positionHeaders = {
+  [SEQ_HEADER]: {
+    description: "The number of an event that is durable; what the answer tells of is at or below it.",
+    schema: eventNumber,
+  },
+  [LEADER_HEADER]: {
+    description: "Of a node of a cluster: where its leader is reached, if one is known.",
+    schema: { type: "string" },
+  },
+  [AGE_HEADER]: {
+    description: "Of a node that follows: for how long it may have missed what the leader did, in milliseconds.",
+    schema: eventNumber,
+  },
+};
+
 const versionHeader = {
   [PROTOCOL_HEADER]: {
     description: "The version of the protocol.",
@@ -120,7 +149,8 @@ const versionHeader = {
   },
 };
 
-function answersOf({ answers, produces, summary }: Call, refTo: RefTo): Published {
+function answersOf({ answers, produces, summary, roles }: Call, refTo: RefTo): Published {
+  const headers = roles === null ? versionHeader : { ...versionHeader, ...positionHeaders };
   const shown = Object.entries(answers).map(([status, schema]) => {
     const content = produces.map((media) => [
       media,
@@ -129,7 +159,7 @@ function answersOf({ answers, produces, summary }: Call, refTo: RefTo): Publishe
           media === "text/event-stream" ? { type: "string" } : media === BYTES ? BINARY : published(schema, refTo),
       },
     ]);
-    return [status, { description: summary, headers: versionHeader, content: Object.fromEntries(content) }];
+    return [status, { description: summary, headers, content: Object.fromEntries(content) }];
   });
   return Object.fromEntries(shown) as Published;
 }

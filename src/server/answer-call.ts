@@ -32,7 +32,11 @@ import {
   type Turnstile,
 } from "../http/index.ts";
 import { CALLS, type Call, type CallName, type RawQuery, type Role, readQuery, readShape } from "../protocol/index.ts";
+import { isRead } from "../protocol/wire/index.ts";
 import { checkScope } from "./access/token-scope.ts";
+import { AS_IT_COMES } from "./cluster/forward.ts";
+import type { Position } from "./cluster/position.ts";
+import type { ClusterSide } from "./cluster/side.ts";
 import { Decided, type Exchange, type Handlers } from "./handlers/handler.ts";
 import { ANSWERED } from "./handlers/server.ts";
 import type { ServerPhase } from "./life/phase.ts";
@@ -43,6 +47,9 @@ export type CallParts = SendParts &
     readonly phase: ServerPhase;
     readonly checkRequest: RequestCheck;
     readonly access: () => Access;
+    readonly position: Position;
+    /** Null where the server is no node of a cluster. */
+    readonly cluster: ClusterSide | null;
   };
 /** What path and query hold, as text. */
 type Target = { readonly params: unknown; readonly query: RawQuery };
@@ -82,11 +89,13 @@ const visitorOf = ({ caller, request }: Exchange): Holder =>
 export const routePath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ":$1");
 
 export function answerCall(name: CallName, parts: CallParts): AnswerCall {
-  const { phase } = parts;
+  const { phase, position, cluster } = parts;
   const call = CALLS[name] as unknown as Call;
   const handle = parts.handlers[name] as unknown as AnyHandler;
   const route = routePath(call.path);
   const admit = admitter(name, call, parts);
+  const whereItIs = position.stamp([]);
+  const onAnswered = parts.observerOf(call.method, route);
   const send = senderOf(call, parts);
   const atOnce = AT_ONCE[name];
   const inTurn: Turnstile | null = atOnce === undefined ? null : createTurnstile(atOnce, undefined, OF_EACH[name]);
@@ -94,7 +103,7 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
   function fail(exchange: Underway, error: unknown): void {
     phase.end();
     const isGone = error instanceof PollEnded && error.why === "hung-up";
-    if (!isGone) sendProblem(parts, exchange, error);
+    if (!isGone) sendProblem(parts, exchange, error, whereItIs());
   }
   function trySend(exchange: Underway, told: () => unknown): void {
     try {
@@ -136,19 +145,54 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
     }
   }
 
+  /** To the leader, who answers in place of this node. */
+  function passOn(exchange: Underway, side: ClusterSide, body: unknown): void {
+    const { request, response, startedAt } = exchange;
+    side
+      .pass({ name, request, response, body })
+      .then(
+        (passed) => {
+          if ("here" in passed) return takeTurn(exchange, passed.here);
+          phase.end();
+          onAnswered(passed.status, performance.now() - startedAt, request.headers.traceparent as string | undefined);
+        },
+        (error: unknown) => fail(exchange, error),
+      )
+      .catch((error: unknown) => parts.onBug(error, route));
+  }
+  /** What changes something is the leader's; a read may have to wait for what its caller knows of. */
+  function begin(exchange: Underway, body: unknown): void {
+    if (!isRead(name)) {
+      if (cluster?.follows() === true) return passOn(exchange, cluster, name === "putFile" ? AS_IT_COMES : body);
+      return takeTurn(exchange, body);
+    }
+    try {
+      const awaited = position.awaited(exchange);
+      if (awaited === null) return takeTurn(exchange, body);
+      awaited.then(
+        () => takeTurn(exchange, body),
+        (error: unknown) => fail(exchange, error),
+      );
+    } catch (error) {
+      fail(exchange, error);
+    }
+  }
+
   return (request, response, target) => {
     const startedAt = performance.now();
     const exchange = { caller: NOBODY, request, response, route, startedAt, headers: [], target };
     try {
       exchange.caller = admit(request);
     } catch (error) {
-      return sendProblem(parts, exchange, error);
+      if (cluster?.knowsBetter(request, error) !== true) return sendProblem(parts, exchange, error);
+      phase.begin();
+      return passOn(exchange, cluster, AS_IT_COMES);
     }
     phase.begin();
     if (name === "putFile") spare(request, response);
-    if (call.body === null) return takeTurn(exchange, undefined);
+    if (call.body === null) return begin(exchange, undefined);
     readBody(request, parts, (read) => {
-      if (read.ok) takeTurn(exchange, read.value);
+      if (read.ok) begin(exchange, read.value);
       else fail(exchange, read.error);
     });
   };
@@ -187,11 +231,13 @@ function senderOf(call: Call, parts: CallParts): (exchange: Underway, answer: un
   const isText = !call.produces.includes("application/json");
   const always = headersOf(isText ? `${call.produces[0]}; version=0.0.4; charset=utf-8` : JSON_TYPE);
   const onAnswered = parts.observerOf(call.method, routePath(call.path));
+  // What needs no token says nothing of the log.
+  const stamped = call.roles === null ? () => always : parts.position.stamp(always);
   return (exchange, answer) => {
     // A stream beats all the time, so one that is silent has no reader any more.
     if (answer === ANSWERED) return cutOffSilent(exchange.response, parts.silenceMs);
     const body = isText || Buffer.isBuffer(answer) ? (answer as string | Buffer) : textOf(answer);
-    const headers = exchange.headers.length === 0 ? always : always.concat(exchange.headers);
+    const headers = exchange.headers.length === 0 ? stamped() : stamped().concat(exchange.headers);
     sendAnswer(parts, exchange, { status, body, headers }, onAnswered);
   };
 }

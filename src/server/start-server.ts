@@ -11,6 +11,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as rest } from "node:timers/promises";
 import { type Logger, pino } from "pino";
 import type { Drover } from "../engine/index.ts";
+import type { DroverNode } from "../engine/node/index.ts";
 import {
   type Access,
   CONNECTION_LIMITS,
@@ -34,6 +35,11 @@ import { type Clock, isLoopback, realClock, versionText } from "../std/index.ts"
 import { attemptGrant, knownTokens, StartRefusal } from "./access/tokens.ts";
 import { type BulkParts, bulkHandler } from "./bulk.ts";
 import { createBulkOrder } from "./bulk-order.ts";
+import { type Acting, type ActingDeps, createActing } from "./cluster/acting.ts";
+import { createForwarding, type ForwardLimits } from "./cluster/forward.ts";
+import { createPosition } from "./cluster/position.ts";
+import { clusterSide } from "./cluster/side.ts";
+import { clusterHandlers } from "./handlers/cluster.ts";
 import { fileHandlers } from "./handlers/files.ts";
 import { fleetHandlers } from "./handlers/fleet.ts";
 import { groupHandlers } from "./handlers/groups.ts";
@@ -52,11 +58,12 @@ import { problemOf } from "./problem.ts";
 import { createPushDriver } from "./push/drivers.ts";
 import { createRoutes } from "./routes.ts";
 import { waitAnyHandler } from "./wait-any.ts";
-import { startWebhooks, type Webhooks } from "./webhooks/dispatcher.ts";
+import { startWebhooks, type WebhookOptions } from "./webhooks/dispatcher.ts";
 
 type ServerLimits = ConnectionLimits &
   PipelineLimits &
-  StreamLimits & {
+  StreamLimits &
+  ForwardLimits & {
     /** A caller that takes nothing of its answer for so long is gone. */
     readonly silenceMs: number;
     readonly pollsMax: number;
@@ -76,10 +83,15 @@ const LIMITS: ServerLimits = {
   stallMs: 30_000,
   unreadBytesMax: 16 * 1024 * 1024,
   bodyBytesMax: 64 * 1024 * 1024,
+  forwardsMax: 10_000,
+  forwardBytesMax: 64 * 1024 * 1024,
 };
 
 export type ServerOptions = {
+  /** Of a node of a cluster: its `drover`. */
   readonly drover: Drover;
+  /** The node of a cluster that is served; absent: the server has its engine for itself. */
+  readonly node?: DroverNode;
   readonly settings: Settings;
   /** Absent: nothing is logged. */
   readonly logger?: Logger;
@@ -120,19 +132,21 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const isWanted = settings.server.telemetry;
   const spans = await createSpans({ isWanted, state: drover.state, version, onWarning });
   const parts = partsOf({ ...options, logger, clock }, spans, version, live);
-  const { id, listener, push, webhooks, observers, listening, phase, polls, streams } = parts;
+  const { id, listener, acting, forwarding, observers, listening, phase, polls, streams } = parts;
   try {
     Object.assign(listening, await listen(listener, host, settings.server.port));
-    await push.resume();
+    await acting.begin();
   } catch (error) {
     // A server that could not start must leave nothing behind that listens, delivers or keeps the process.
-    await Promise.all([listener.close(), webhooks.stop(), push.stop(), observers.stop()]);
+    forwarding?.stop();
+    await Promise.all([listener.close(), acting.webhooks.stop(), acting.push.stop(), observers.stop()]);
     throw error;
   }
   logger.info({ url: listening.url, version }, "the server is up");
   let closing: Promise<void> | null = null;
   function close({ graceMs = live.now().settings.server.shutdownGrace } = {}): Promise<void> {
-    const ending: Ending = { listener, drover, phase, polls, streams, webhooks, push, clock, graceMs };
+    const { node } = options;
+    const ending: Ending = { listener, drover, node, phase, polls, streams, acting, forwarding, clock, graceMs };
     closing ??= end(ending, observers, logger);
     return closing;
   }
@@ -140,7 +154,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     const putInForce = live.prepare(next);
     return () => {
       putInForce();
-      webhooks.change(next.webhooks);
+      acting.webhooks.change(next.webhooks);
     };
   }
   const change = (next: Settings): void => prepare(next)();
@@ -157,7 +171,7 @@ async function end(ending: Ending, observers: Observers, logger: Logger): Promis
   logger.info({ seq: ending.drover.state.seq }, "the server has stopped");
 }
 
-type Running = Omit<Ending, "drover" | "clock" | "graceMs"> & {
+type Running = Omit<Ending, "drover" | "node" | "clock" | "graceMs"> & {
   readonly id: string;
   readonly observers: Observers;
   readonly listening: Listening;
@@ -170,7 +184,7 @@ function partsOf(
   version: string,
   live: LiveSettings,
 ): Running {
-  const { drover, settings, logger, clock, settingViews = () => [] } = options;
+  const { drover, node, settings, logger, clock, settingViews = () => [] } = options;
   const limits: ServerLimits = { ...LIMITS, ...options.limits };
   const phase = createPhase(clock.elapsed);
   void drover.failed.then((error) => phase.fail(error));
@@ -178,20 +192,20 @@ function partsOf(
   const polls = createLongPolls({ max: limits.pollsMax });
   const unread = createUnreadAnswers(limits);
   const streams = createStreams({ limits, clock, unread, onProblem });
-  const standing = { webhooksDue: () => webhooks.standing().due, streams: streams.count, polls: polls.count };
+  const standing = { webhooksDue: () => acting.webhooks.due(), streams: streams.count, polls: polls.count };
   const observers = createObservers({ ...options, spans, ...standing });
   const { onWebhook: onOutcome, onTurnedAway, observerOf } = observers;
-  const webhooks: Webhooks = startWebhooks({ drover, settings: settings.webhooks, version, onOutcome, onProblem });
-  const onChange: Parameters<typeof createPushDriver>[0]["onChange"] = ({ workerId, kind }) =>
-    logger.info({ workerId }, `push worker ${kind}`);
-  const push = createPushDriver({ drover, version, onProblem, onChange });
+  const start = actorsOf({ version, onOutcome, onProblem }, logger);
+  const acting: Acting = createActing({ drover, node, settings: settings.webhooks, onProblem, start });
+  const forwarding = node === undefined ? null : createForwarding({ node, drover, clock, limits, ...limits });
   const listening: Listening = { url: "", port: 0, address: "" };
   const deps: Deps = {
     drover,
+    early: () => (node?.life().drover ?? drover).early,
     serverId: randomUUID(),
     phase,
     polls,
-    push,
+    push: acting.push,
     version,
     onTurnedAway,
     settingViews,
@@ -199,13 +213,15 @@ function partsOf(
     logsOf: options.logsOf ?? (() => null),
     logs: createLogRequests({ drover, clock, bodyLimit: settings.server.bodyLimit }),
     onReload: options.onReload ?? (async () => {}),
-    onRejected: (task) => webhooks.rejected(task),
+    onRejected: (task) => acting.webhooks.rejected(task),
     url: () => listening.url,
   };
   const routes = createRoutes(
     {
-      handlers: handlersOf(deps, streams, observers, { onBug: bugsTo(logger), clock }),
+      handlers: handlersOf(deps, node, streams, observers, { onBug: bugsTo(logger), clock }),
       phase,
+      position: createPosition({ drover, node, polls, clock }),
+      cluster: node === undefined || forwarding === null ? null : clusterSide(node, forwarding),
       isClosing: phase.isClosing,
       problemOf,
       observerOf,
@@ -220,8 +236,19 @@ function partsOf(
     limits,
   );
   const listener = createListener(limits, routes);
-  return { id: deps.serverId, listener, phase, polls, streams, webhooks, push, observers, listening };
+  return { id: deps.serverId, listener, phase, polls, streams, acting, forwarding, observers, listening };
 }
+
+const actorsOf =
+  (shared: Pick<WebhookOptions, "version" | "onOutcome" | "onProblem">, logger: Logger): ActingDeps["start"] =>
+  (drover, settings) => ({
+    webhooks: startWebhooks({ drover, settings, ...shared }),
+    push: createPushDriver({
+      drover,
+      ...shared,
+      onChange: ({ workerId, kind }) => logger.info({ workerId }, `push worker ${kind}`),
+    }),
+  });
 
 const bugsTo =
   (logger: Logger): BulkParts["onBug"] =>
@@ -230,6 +257,7 @@ const bugsTo =
 
 function handlersOf(
   deps: Deps,
+  node: DroverNode | undefined,
   streams: Ending["streams"],
   { metrics, history }: Observers,
   { onBug, clock }: Pick<BulkParts, "onBug"> & { readonly clock: Clock },
@@ -241,7 +269,8 @@ function handlersOf(
     ...fileHandlers(deps),
     ...fleetHandlers(deps),
     ...schedulerHandlers(deps),
-    ...serverHandlers(deps, { streams, metrics }),
+    ...clusterHandlers(node),
+    ...serverHandlers(deps, { streams, metrics, node }),
     ...watchHandlers(deps, { streams, clock, history }),
   };
   return {

@@ -102,7 +102,7 @@ test("a stream ends with a comment when the server stops", async () => {
   const response = await fetch(`${at.url}/events`, { headers: { accept: "text/event-stream" } });
   const text = response.text();
   await at.server.close();
-  assert.match(await text, /: the server stops; come back with Last-Event-ID\n\n$/);
+  assert.match(await text, /: this stream ends here; come back with Last-Event-ID\n\n$/);
 });
 
 test("a log that fails makes the server unready and refuses work, and it can still be closed", async () => {

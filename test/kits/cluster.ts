@@ -24,6 +24,8 @@ export type TestCluster = {
   readonly clock: HandClock;
   readonly store: MemoryJournalStore;
   readonly nodes: TestNode[];
+  /** Where each node is reached, once that is known. */
+  readonly urls: Map<string, string>;
   open(id: string, replica?: MemoryStore): Promise<TestNode>;
   /** The one node that leads. */
   leader(): TestNode;
@@ -42,6 +44,7 @@ export async function createCluster(
   const clock = createHandClock({ at: 1_767_225_600_000 });
   const store = createMemoryJournalStore(clock);
   const nodes: TestNode[] = [];
+  const urls = new Map<string, string>();
   let names = 0;
 
   async function open(id: string, replica: MemoryStore = createMemoryStore()): Promise<TestNode> {
@@ -55,7 +58,7 @@ export async function createCluster(
       config: () => readOwn(config),
       leaseMs: LEASE_MS,
       attemptSecret: "of all nodes",
-      advertise: () => `http://${id}.test`,
+      advertise: () => urls.get(id) ?? `http://${id}.test`,
       publicKey: Buffer.from(id).toString("base64"),
       newId: () => `${id}-${++names}`,
       onWarning: (message) => warnings.push(message),
@@ -85,6 +88,7 @@ export async function createCluster(
     clock,
     store,
     nodes,
+    urls,
     open,
     settle,
     leader() {

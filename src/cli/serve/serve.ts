@@ -207,6 +207,7 @@ async function start(
   let reloading: Reloading<ServerConfig> | null = null;
   try {
     server = await listenOn(drover, settings, {
+      ...(cluster === null ? {} : { node: cluster.node }),
       logger,
       onReload: () => reloading?.now() ?? Promise.reject(new Error("the server is not ready yet; try again")),
       logsOf: (task, attempt, { tail, ...age }) => worker?.logsOf(task, attempt, { lines: tail, ...age }) ?? null,
@@ -282,8 +283,9 @@ function engineProblem({ message, code, details }: DroverError, log: LogTarget):
   return new CliProblem({ message, code, exit: EXIT.broken, hint });
 }
 
-type ServerHooks = Pick<Parameters<typeof startServer>[0], "onReload" | "logsOf" | "historyFile" | "settingViews"> & {
-  readonly logger: NonNullable<Parameters<typeof startServer>[0]["logger"]>;
+type ServeOptions = Parameters<typeof startServer>[0];
+type ServerHooks = Pick<ServeOptions, "node" | "onReload" | "logsOf" | "historyFile" | "settingViews"> & {
+  readonly logger: NonNullable<ServeOptions["logger"]>;
 };
 
 async function listenOn(drover: Drover, settings: Settings, hooks: ServerHooks): Promise<Server> {
@@ -361,11 +363,8 @@ async function untilStopped(parts: Parts, stop: Listening, { say }: ServerConsol
 
 async function end({ server, worker, reloading, cluster }: Parts): Promise<void> {
   await reloading.settled();
-  // What runs goes on with the node that leads next: nothing here waits for it.
-  if (cluster !== null) {
-    await cluster.node.handOver();
-    return server.close({ graceMs: 0 });
-  }
+  // What runs goes on with the node that leads next, and the lead is handed over: nothing here waits for it.
+  if (cluster !== null) return server.close();
   // What it runs is waited for by the server; an engine that has failed does not even answer.
   worker.drain().catch(() => {});
   try {

@@ -6,7 +6,7 @@
  */
 import * as s from "../schema/schema.ts";
 import { CODE_NAMES, type WireCode, type WireError } from "../wire/codes.ts";
-import { type CallName, ENDPOINTS, type Endpoint } from "../wire/endpoints.ts";
+import { type CallName, ENDPOINTS, type Endpoint, isRead } from "../wire/endpoints.ts";
 import type { Role } from "../wire/role.ts";
 
 export type Tag =
@@ -63,8 +63,9 @@ export function callsOf<Group>(
 }
 
 /** Every code a call may answer: its own, and those that come with what it takes and who may make it. */
-export function errorsOf({ roles, params, query, body, errors }: Call): readonly WireCode[] {
-  const takes = params !== null || query !== null || body !== null;
+export function errorsOf({ operationId, roles, params, query, body, errors }: Call): readonly WireCode[] {
+  const looks = isRead(operationId as CallName);
+  const takes = params !== null || query !== null || body !== null || (looks && roles !== null);
   const all: readonly WireCode[] = [
     ...(takes ? (["bad_request"] as const) : []),
     "unsupported_protocol",
@@ -73,6 +74,8 @@ export function errorsOf({ roles, params, query, body, errors }: Call): readonly
     ...(body === null ? [] : (["too_large", "unsupported_media_type"] as const)),
     ...errors,
     ...(["internal", "overloaded", "closed"] as const),
+    // Of a node: only the leader changes something, and a read may ask for more than this one has.
+    ...(roles === null ? [] : looks ? (["behind"] as const) : (["no_leader"] as const)),
   ];
   return [...new Set(all)];
 }

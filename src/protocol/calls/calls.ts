@@ -20,7 +20,8 @@ import * as worker from "../shapes/workers.ts";
 import type { CallName } from "../wire/endpoints.ts";
 import { type AnswerOf, type AskOf, type Call, callsOf, type Id } from "./call.ts";
 import { type PlanCalls, planCalls } from "./plan-calls.ts";
-import { ADMIN, AGENTS, CALLERS, EVERYBODY, idOf, READERS, WATCHERS, WORKERS } from "./roles.ts";
+import { ADMIN, AGENTS, CALLERS, EVERYBODY, idOf, READERS, WORKERS } from "./roles.ts";
+import { type ClusterCalls, clusterCalls, type ServerCalls, serverCalls } from "./server-calls.ts";
 import { type WatchCalls, watchCalls } from "./watch-calls.ts";
 
 export type { PlanCalls } from "./plan-calls.ts";
@@ -95,12 +96,6 @@ export type SchedulerCalls = {
   readonly resume: Call<{ body: wire.PauseBody }, wire.PauseStatus>;
 };
 export type EventCalls = { readonly events: Call<{ query: wire.EventsQuery }, wire.EventPage> };
-export type ServerCalls = {
-  readonly health: Call<Nothing, wire.Health>;
-  readonly ready: Call<Nothing, wire.Readiness>;
-  readonly metrics: Call<Nothing, string>;
-  readonly openapi: Call<Nothing, Readonly<Record<string, unknown>>>;
-};
 export type FleetCalls = ProjectCalls & WorkerCalls & ScheduleCalls & GateCalls;
 export type Calls = BulkCalls &
   TaskCalls &
@@ -111,6 +106,7 @@ export type Calls = BulkCalls &
   SchedulerCalls &
   EventCalls &
   WatchCalls &
+  ClusterCalls &
   ServerCalls;
 
 const taskId = idOf("task");
@@ -563,18 +559,6 @@ const eventCalls = callsOf<EventCalls>("events", {
   },
 });
 
-const serverCalls = callsOf<ServerCalls>("server", {
-  health: { roles: null, summary: "Whether the process is alive", answers: { 200: event.health } },
-  ready: {
-    roles: null,
-    summary: "Whether it takes work: 503 while it starts or shuts down, or when its log has failed",
-    answers: { 200: event.readiness },
-    errors: ["log_failed", "deposed"],
-  },
-  metrics: { roles: WATCHERS, summary: "Numbers for Prometheus", answers: { 200: s.text(0, 100_000_000) } },
-  openapi: { roles: null, summary: "This document", answers: { 200: s.anyObject() } },
-});
-
 export const CALLS: Calls = {
   ...taskCalls,
   ...groupCalls,
@@ -587,6 +571,7 @@ export const CALLS: Calls = {
   ...schedulerCalls,
   ...eventCalls,
   ...watchCalls,
+  ...clusterCalls,
   ...serverCalls,
   ...bulkCalls,
 };

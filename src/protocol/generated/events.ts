@@ -46,4 +46,10 @@ export type Readiness = {
    * is doubted.
    */
   readonly logTimeAheadMs: number;
+  /** Of a node of a cluster: what it does. */
+  readonly role?: "leader" | "follower";
+  /** Of a node of a cluster: how often the lead has changed. */
+  readonly epoch?: number;
+  /** Of a node of a cluster: for how long it may have missed what the leader did. */
+  readonly lagMs?: number;
 };

@@ -9,6 +9,7 @@ export type { TaskState } from "../wire/task-state.ts";
 
 export type * from "./approvals.ts";
 export type * from "./bulk.ts";
+export type * from "./cluster.ts";
 export type * from "./config-input.ts";
 export type * from "./events.ts";
 export type * from "./files.ts";

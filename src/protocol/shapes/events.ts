@@ -98,4 +98,7 @@ export const readiness: s.Schema<Readiness> = s.answer({
     s.whole(Number.MIN_SAFE_INTEGER),
     "How far log time is ahead of the wall clock: above zero after that one was set back, below while it is doubted.",
   ),
+  role: s.optional(s.oneOf("leader", "follower"), "Of a node of a cluster: what it does."),
+  epoch: s.optional(s.whole(0), "Of a node of a cluster: how often the lead has changed."),
+  lagMs: s.optional(s.whole(0), "Of a node of a cluster: for how long it may have missed what the leader did."),
 });

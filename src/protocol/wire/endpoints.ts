@@ -36,7 +36,7 @@ export type CallName =
   | ("schedules" | "schedule" | "putSchedule" | "removeSchedule" | "askPermit" | "settlePermit" | "dropPermit")
   | ("gates" | "gate" | "resetGate" | "removeGate")
   | ("stats" | "queue" | "line" | "config" | "patchConfig" | "reload" | "pause" | "resume" | "events" | "health")
-  | ("ready" | "metrics" | "openapi")
+  | ("ready" | "metrics" | "openapi" | "cluster")
   | ("links" | "history" | "stuck" | "whoami" | "pulse" | "settings" | "verify");
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 export type Endpoint = {
@@ -138,4 +138,8 @@ export const ENDPOINTS: Readonly<Record<CallName, Endpoint>> = {
   ready: endpoint("GET", "/readyz"),
   metrics: endpoint("GET", "/metrics", { produces: ["text/plain"] }),
   openapi: endpoint("GET", "/openapi.json"),
+  cluster: endpoint("GET", "/cluster"),
 };
+
+/** Whether a call changes nothing, so that every node of a cluster answers it from what it has. */
+export const isRead = (name: CallName): boolean => ENDPOINTS[name].method === "GET" || name === "waitAny";

@@ -90,6 +90,7 @@ const FOR_SCOPED: Readonly<Record<CallName, "own" | "common" | "refused">> = {
   ready: "common",
   metrics: "refused",
   openapi: "common",
+  cluster: "refused",
 };
 
 const DEFAULT_PROJECT = "default";

@@ -21,6 +21,8 @@ export type LogsOf = (
 
 export type Deps = {
   readonly drover: Drover;
+  /** What is decided at once, of the life in which it is asked for: what it decided is told by that one alone. */
+  readonly early: () => Drover["early"];
   readonly settings: () => Settings;
   /** Every knob that the host of the server gave, and where it had it from. */
   readonly settingViews: () => readonly SettingView[];

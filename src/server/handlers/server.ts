@@ -7,6 +7,7 @@
 import { badInput, DroverError } from "../../engine/base/index.ts";
 import type { Drover, FeedEvent } from "../../engine/index.ts";
 import { LogFailure } from "../../engine/index.ts";
+import type { DroverNode } from "../../engine/node/index.ts";
 import { wantedEvents } from "../../engine/tasks/index.ts";
 import { badHeader, holderOf, isScoped, ServerRefusal, type StreamMessage, type Streams } from "../../http/index.ts";
 import type { EventCalls, SchedulerCalls, ServerCalls } from "../../protocol/calls/index.ts";
@@ -22,12 +23,14 @@ import {
 import { isoTime } from "../../std/index.ts";
 import { ownEvents, ownLine, ownQueue, ownStats } from "../access/scoped-views.ts";
 import { checkTask } from "../access/token-scope.ts";
+import { nodeReadiness } from "./cluster.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
 
 type ServerParts = {
   readonly streams: Streams;
   /** The numbers for Prometheus, as text. */
   readonly metrics: () => Promise<string>;
+  readonly node: DroverNode | undefined;
 };
 /** A page of what is rare ends after so many events, so that one request never reads a whole log. */
 const LOOKED_AT_MAX = 20_000;
@@ -44,7 +47,10 @@ export function serverHandlers(deps: Deps, parts: ServerParts): Handlers<keyof (
     ready: async (): Promise<Readiness> => {
       const refusal = phase.refusal();
       if (refusal !== null) throw refusal;
-      return { status: "ready", seq: drover.state.seq, serverId, logTimeAheadMs: drover.logTime().aheadMs };
+      const { node } = parts;
+      const asNode = node === undefined ? {} : nodeReadiness(node);
+      const { aheadMs: logTimeAheadMs } = drover.logTime();
+      return { status: "ready", seq: drover.committedSeq(), serverId, logTimeAheadMs, ...asNode };
     },
     metrics: () => parts.metrics(),
     openapi: () => {

@@ -15,7 +15,7 @@ import { checkCallbackUrl } from "../webhooks/address.ts";
 import type { Snapshot } from "../webhooks/delivery.ts";
 import { Decided, type Deps } from "./handler.ts";
 
-type Parts = Pick<Deps, "drover" | "settings" | "onRejected" | "onTurnedAway">;
+type Parts = Pick<Deps, "drover" | "early" | "settings" | "onRejected" | "onTurnedAway">;
 
 /** Throws if the URL is one that no webhook may go to. */
 export function checkCallback({ settings }: Pick<Deps, "settings">, url: string | undefined, field: string): void {
@@ -31,7 +31,7 @@ export function submitChecked(
   headers: string[],
 ): Decided<Submitted> | Promise<Submitted> {
   checkCallback(parts, body.callbackUrl, "callbackUrl");
-  const { early } = parts.drover;
+  const early = parts.early();
   const answer = early.submit(checked(body));
   if (answer === null) return submitInTime(parts, body, headers);
   if (answer instanceof DroverError) tellRejected(parts, body, answer.details.taskId, answer);

@@ -9,25 +9,30 @@
 import type { State } from "../../core/model/index.ts";
 import { isStop } from "../../engine/base/index.ts";
 import type { Drover } from "../../engine/index.ts";
+import type { DroverNode } from "../../engine/node/index.ts";
 import { type Listener, type LongPolls, ServerRefusal, type Streams } from "../../http/index.ts";
-import { type Clock, ringAfter, ringEvery } from "../../std/index.ts";
-import type { PushDriver } from "../push/drivers.ts";
-import type { Webhooks } from "../webhooks/dispatcher.ts";
+import { type Clock, restFor, ringAfter, ringEvery } from "../../std/index.ts";
+import type { Acting } from "../cluster/acting.ts";
+import type { Forwarding } from "../cluster/forward.ts";
 import type { ServerPhase } from "./phase.ts";
 
 /** How often it looks whether everything has ended. */
 const LOOK_MS = 20;
 /** What is under way on a connection when the engine has closed may take so long to reach its caller. */
 const FLUSH_MS = 1000;
+/** A lead that cannot be given up by then runs out by itself. */
+const HAND_OVER_MS = 2000;
 
 export type Ending = {
   readonly listener: Listener;
   readonly drover: Drover;
+  readonly node: DroverNode | undefined;
   readonly phase: ServerPhase;
   readonly polls: LongPolls;
   readonly streams: Streams;
-  readonly webhooks: Webhooks;
-  readonly push: PushDriver;
+  readonly acting: Acting;
+  /** Null where the server is no node of a cluster. */
+  readonly forwarding: Forwarding | null;
   readonly clock: Clock;
   readonly graceMs: number;
 };
@@ -47,19 +52,32 @@ export async function shutDown(ending: Ending): Promise<void> {
 }
 
 /** What runs ends, or its time is over; those that wait are answered. */
-async function letEnd({ drover, phase, polls, streams, webhooks, push, clock, graceMs }: Ending): Promise<void> {
-  const end = clock.elapsed() + graceMs;
-  const isDead = (): boolean => phase.failure() !== null;
-  phase.close(end);
-  polls.letWorkersGo();
-  const isIdle = (): boolean => isDead() || !isAnythingRunning(drover.state);
-  await Promise.all([push.stop({ graceMs }), until(isIdle, clock, end)]);
-  await durable(drover, phase);
-  await webhooks.stop({ graceMs: Math.max(0, end - clock.elapsed()) });
+async function letEnd(ending: Ending): Promise<void> {
+  const { phase, polls, streams, forwarding, clock } = ending;
+  await (ending.node === undefined ? letRunningEnd(ending) : leaveCluster(ending, ending.node));
   polls.end(new ServerRefusal("closed", "the server is shutting down; try again later"));
+  forwarding?.stop();
   await streams.close();
   // A caller that waited for what has just ended still reads it.
-  await until(() => isDead() || phase.underWay() === 0, clock, clock.elapsed() + FLUSH_MS);
+  await until(() => phase.failure() !== null || phase.underWay() === 0, clock, clock.elapsed() + FLUSH_MS);
+}
+
+async function letRunningEnd({ drover, phase, polls, acting, clock, graceMs }: Ending): Promise<void> {
+  const end = clock.elapsed() + graceMs;
+  phase.close(end);
+  polls.letWorkersGo();
+  const isIdle = (): boolean => phase.failure() !== null || !isAnythingRunning(drover.state);
+  await Promise.all([acting.push.stop({ graceMs }), until(isIdle, clock, end)]);
+  await durable(drover, phase);
+  await acting.webhooks.stop({ graceMs: Math.max(0, end - clock.elapsed()) });
+}
+
+/** The fleet goes on with the next leader: nothing is waited for, and what acts here ends with the lead. */
+async function leaveCluster({ phase, acting, clock }: Ending, node: DroverNode): Promise<void> {
+  if (!node.life().signal.aborted)
+    await Promise.race([node.handOver(), restFor(clock, HAND_OVER_MS, { keepAlive: false })]);
+  phase.close(clock.elapsed());
+  await Promise.all([acting.push.stop(), acting.webhooks.stop()]);
 }
 
 /** A read answers when all before it is on disk; so a caller that waits for an end gets it before the wait is cut. */

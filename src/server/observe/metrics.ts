@@ -10,6 +10,7 @@ import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from "pr
 import { gateStanding } from "../../core/gate/index.ts";
 import type { State } from "../../core/model/index.ts";
 import type { Drover } from "../../engine/index.ts";
+import type { DroverNode } from "../../engine/node/index.ts";
 import { planStateOf } from "../../engine/plans/index.ts";
 import { workerStatus } from "../../engine/views/index.ts";
 import type { Applied, Commit } from "../../engine/writer/index.ts";
@@ -31,6 +32,7 @@ const WORKER_STATUSES = ["idle", "busy", "overloaded", "draining", "unreachable"
 
 export type MetricsParts = {
   readonly drover: Drover;
+  readonly node?: Pick<DroverNode, "life" | "applied" | "ageMs">;
   readonly webhooksDue: () => number;
   readonly streams: () => number;
   readonly polls: () => number;
@@ -49,6 +51,7 @@ export function createMetrics(parts: MetricsParts): Metrics {
   for (const name of MISNAMED) register.removeSingleMetric(name);
   addStanding(register, parts);
   addTotals(register, parts.drover.state);
+  if (parts.node !== undefined) addNode(register, parts.node);
   const tasks = taskHistograms(register);
   const log = logMetrics(register, parts.drover);
   const webhooks = new Counter({
@@ -143,6 +146,13 @@ function addStanding(register: Registry, { drover, webhooksDue, streams, polls }
   gauge(register, "drover_paused", "Whether the whole fleet is paused.", () => (state.paused ? 1 : 0));
 }
 
+/** Of a node of a cluster. */
+function addNode(register: Registry, { life, applied, ageMs }: NonNullable<MetricsParts["node"]>): void {
+  gauge(register, "drover_node_leads", "Whether this node leads its cluster.", () => (life().leads() ? 1 : 0));
+  gauge(register, "drover_node_epoch", "How often the lead of the cluster has changed.", () => applied().epoch);
+  gauge(register, "drover_node_lag_ms", "For how long this node may have missed what the leader did.", ageMs);
+}
+
 /** A gauge of rows whose names callers choose. */
 function addBusiest(
   register: Registry,
@@ -174,7 +184,7 @@ function busiest(rows: readonly Row[]): readonly Row[] {
 }
 
 /** Totals of the log's whole life: they survive a restart, as the log does. */
-function addTotals(register: Registry, { totals }: State): void {
+function addTotals(register: Registry, state: State): void {
   const registers = [register];
   const total = (name: string, help: string, read: () => number): void => {
     new Counter({
@@ -187,9 +197,9 @@ function addTotals(register: Registry, { totals }: State): void {
       },
     });
   };
-  total("drover_tasks_submitted_total", "Tasks that were let in.", () => totals.submitted);
-  total("drover_tasks_expired_total", "Tasks whose deadline passed.", () => totals.expired);
-  total("drover_starts_total", "Attempts that were given to a worker.", () => totals.starts);
+  total("drover_tasks_submitted_total", "Tasks that were let in.", () => state.totals.submitted);
+  total("drover_tasks_expired_total", "Tasks whose deadline passed.", () => state.totals.expired);
+  total("drover_starts_total", "Attempts that were given to a worker.", () => state.totals.starts);
   new Counter({
     name: "drover_tasks_ended_total",
     help: "Tasks that ended, by how.",
@@ -197,10 +207,10 @@ function addTotals(register: Registry, { totals }: State): void {
     registers,
     collect() {
       this.reset();
-      this.inc({ outcome: "done" }, totals.completed);
-      this.inc({ outcome: "failed" }, totals.failed);
-      this.inc({ outcome: "cancelled" }, totals.cancelled);
-      this.inc({ outcome: "skipped" }, totals.skipped);
+      this.inc({ outcome: "done" }, state.totals.completed);
+      this.inc({ outcome: "failed" }, state.totals.failed);
+      this.inc({ outcome: "cancelled" }, state.totals.cancelled);
+      this.inc({ outcome: "skipped" }, state.totals.skipped);
     },
   });
 }

@@ -1,0 +1,54 @@
+/**
+ * The calls about the cluster as a whole, and what a node says of itself when it is asked whether it takes work.
+ */
+import { DroverError } from "../../engine/base/index.ts";
+import type { DroverNode } from "../../engine/node/index.ts";
+import { ServerRefusal } from "../../http/index.ts";
+import type { ClusterCalls } from "../../protocol/calls/index.ts";
+import type { ClusterView, Readiness } from "../../protocol/index.ts";
+import { present } from "../../std/index.ts";
+import type { Handlers } from "./handler.ts";
+
+/** A node tells of itself every two seconds: one that was up to date longer ago does not keep up. */
+const KEEPS_UP_MS = 7000;
+
+export function clusterHandlers(node: DroverNode | undefined): Handlers<keyof ClusterCalls> {
+  return {
+    cluster: async () => {
+      if (node === undefined)
+        throw new ServerRefusal("not_found", "this server is no node of a cluster: it has a log of its own");
+      return shown(await node.cluster());
+    },
+  };
+}
+
+/** What the journal says of itself, without its inside. */
+function shown({ nodes, log }: Awaited<ReturnType<DroverNode["cluster"]>>): ClusterView {
+  const { version, head, base, bytes, ...said } = log;
+  const { seq, hash, epoch } = head;
+  const known = present({ version: version ?? undefined, bytes: bytes ?? undefined });
+  return {
+    nodes: nodes.map((one) => ({ ...one, lagMs: Math.ceil(one.lagMs) })),
+    log: { ...said, ...known, seq, hash, epoch, prunedTo: base.seq },
+  };
+}
+
+/** Throws if a node takes no work: it has no life, its lead is not sure, or it does not keep up. */
+export function nodeReadiness(node: DroverNode): Pick<Readiness, "role" | "epoch" | "lagMs"> {
+  const { role, signal, leads } = node.life();
+  const lagMs = Math.ceil(node.ageMs());
+  const facts = { role, epoch: node.applied().epoch, lagMs };
+  if (signal.aborted) throw asRefusal(signal.reason, facts);
+  if (role === "leader" ? !leads() : lagMs > KEEPS_UP_MS)
+    throw new ServerRefusal(
+      "behind",
+      `this node has not been sure for ${lagMs} ms that it has all that the journal has; is that within reach?`,
+      facts,
+    );
+  return facts;
+}
+
+function asRefusal(reason: unknown, facts: object): Error {
+  if (!(reason instanceof DroverError)) return reason as Error;
+  return new DroverError(reason.code, reason.message, { details: { ...reason.details, ...facts } });
+}

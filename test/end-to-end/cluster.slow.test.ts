@@ -1,0 +1,176 @@
+/**
+ * Servers over nodes of one cluster: any address works, whoever leads.
+ */
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import { expireLead } from "../../src/log/journal/memory-journal.ts";
+import { createHandClock } from "../../src/std/hand-clock.ts";
+import { type NodeServer, serveCluster } from "../kits/cluster-servers.ts";
+import { isPending, until } from "../kits/waits.ts";
+
+const task = (id: string | undefined, more: object = {}) => ({
+  agentId: "ann",
+  action: "build",
+  ...(id === undefined ? {} : { id }),
+  ...more,
+});
+const hasTask = ({ node }: NodeServer): boolean => node.drover.state.tasks.size > 0;
+/** The address of a server that has ended. */
+async function startServerNowhere(): Promise<string> {
+  const server = createServer();
+  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => void server.close(resolve));
+  return `http://127.0.0.1:${port}`;
+}
+const seqOf = ({ headers }: { headers: Headers }): number => Number(headers.get("x-drover-seq"));
+
+test("a write to a follower is the leader's, and names it and a seq at which every node shows it", async (context) => {
+  const { leading, following } = await serveCluster(context, ["a", "b"]);
+  const [follower] = following();
+  assert.ok(follower);
+  const submitted = await follower.ask("submit", { body: task("t") });
+  assert.equal(submitted.status, 202, submitted.text);
+  assert.equal(submitted.json.taskId, "t");
+  assert.equal(submitted.headers.get("x-drover-leader"), leading().url);
+  assert.ok(seqOf(submitted) > 0);
+  const after = { headers: { "x-drover-after": String(seqOf(submitted)) } };
+  const read = await follower.call("GET", "/tasks/t", after);
+  assert.equal(read.status, 200, read.text);
+  assert.ok(seqOf(read) >= seqOf(submitted));
+  assert.match(read.headers.get("x-drover-age-ms") ?? "", /^\d+$/);
+  assert.equal(read.headers.get("x-drover-leader"), leading().url);
+  const own = await leading().call("GET", "/tasks/t");
+  assert.equal(own.headers.get("x-drover-age-ms"), null);
+  assert.equal(own.headers.get("x-drover-leader"), leading().url);
+});
+
+test("every call that changes something works at a follower, whatever it is", async (context) => {
+  const { servers, following, leading } = await serveCluster(context, ["a", "b"]);
+  const [follower] = following();
+  assert.ok(follower);
+  const body = { agentId: "ann", tasks: [{ action: "a" }, { action: "b", id: "own" }] };
+  const batch = await follower.ask("submitBatch", { body });
+  assert.equal(batch.json.accepted, 2, batch.text);
+  const calls = [
+    { call: "submit", body: task("bulked") },
+    { call: "cancel", id: "own" },
+  ];
+  const bulk = await follower.ask("bulk", { body: { calls } as never });
+  assert.deepEqual(
+    bulk.json.answers.map(({ status }) => status),
+    [202, 200],
+  );
+  assert.equal((await follower.call("PUT", "/projects/site", { body: { weight: 3 } })).status, 200);
+  assert.equal((await follower.call("POST", "/scheduler/pause", { body: {} })).status, 200);
+  assert.equal((await follower.call("POST", "/scheduler/resume")).status, 200);
+  const joined = await follower.ask("joinWorker", { body: { id: "w", slots: 4 } });
+  const { session } = joined.json;
+  const synced = await follower.ask("sync", { params: { id: "w" }, body: { session, n: 1 } });
+  assert.equal(synced.json.assignments.length, 2, synced.text);
+  assert.equal((await follower.call("POST", "/workers/w/drain")).status, 200);
+  const asked = await follower.ask("askPermit", { body: { gate: "g" } as never });
+  const { permitId } = asked.json;
+  assert.equal((await follower.call("POST", `/permits/${permitId}/settle`, { body: {} })).status, 200, asked.text);
+  const after = { headers: { "x-drover-after": String(seqOf(synced)) } };
+  for (const { call } of servers) {
+    const { json } = await call("GET", "/projects/site", after);
+    assert.equal((json as { weight: number }).weight, 3);
+  }
+  assert.equal((await follower.ask("cancel", { params: { id: "nobody" }, body: {} })).status, 404, "its refusals too");
+  assert.equal((await follower.ask("whoami", {})).headers.get("x-drover-leader"), leading().url);
+});
+
+test("a submit without an id gets one at the first node, so sent twice it is one task", async (context) => {
+  const { servers, following, leader, store, clock, settle } = await serveCluster(context, ["a", "b", "c"]);
+  const [follower] = following();
+  assert.ok(follower);
+  const old = leader();
+  // The leader commits, and its answer is lost: it is cut off from the journal until another leads.
+  old.journal.fault({ cut: "answers" });
+  const submitted = follower.ask("submit", { body: task(undefined) });
+  await until("the batch in the journal", () => store.head.seq > follower.node.applied().seq || hasTask(follower));
+  expireLead(store);
+  await settle();
+  await clock.advance(100);
+  const { status, json } = await submitted;
+  assert.equal(status, 202, JSON.stringify(json));
+  old.journal.fault({ cut: "none" });
+  await clock.advance(8000);
+  await settle();
+  for (const { node } of servers) assert.equal(node.drover.state.tasks.size, 1, node.id);
+});
+
+test("what was sent on meets a node that follows: 503 no_leader, and it is not sent further", async (context) => {
+  const { following } = await serveCluster(context, ["a", "b", "c"]);
+  const [follower] = following();
+  assert.ok(follower);
+  const headers = { "x-drover-forwarded": "a stranger" };
+  const { status, problem, headers: said } = await follower.call("POST", "/tasks", { body: task("t"), headers });
+  assert.deepEqual([status, problem.code, problem.retryable], [503, "no_leader", true]);
+  assert.equal(said.get("retry-after"), "1");
+  assert.equal(follower.node.drover.state.tasks.size, 0);
+});
+
+test("the header of a node that sends on opens nothing: the token counts, here and there", async (context) => {
+  const token = "0123456789abcdef-admin";
+  const settings = { server: { tokens: [{ token, role: "admin" }] } };
+  const { leading, following } = await serveCluster(context, ["a", "b"], { settings });
+  const headers = { "x-drover-forwarded": "a" };
+  for (const { call } of [leading(), ...following()]) {
+    assert.equal((await call("POST", "/tasks", { body: task("t"), headers })).status, 401);
+    const wrong = { ...headers, authorization: "Bearer no-such-token-here" };
+    assert.equal((await call("POST", "/tasks", { body: task("t"), headers: wrong })).status, 401);
+  }
+  const [follower] = following();
+  const known = { authorization: `Bearer ${token}` };
+  assert.equal((await follower?.call("POST", "/tasks", { body: task("t"), headers: known }))?.status, 202);
+});
+
+test("nobody leads, or the leader is gone: 503 no_leader with Retry-After, and reads go on", async (context) => {
+  const { servers, leading, following, clock, settle, urls } = await serveCluster(context, ["a", "b"]);
+  const [follower] = following();
+  assert.ok(follower);
+  await leading().ask("submit", { body: task("t") });
+  await settle();
+  const gone = await startServerNowhere();
+  urls.set(leading().node.id, gone);
+  await clock.advance(4000);
+  await settle();
+  const { status, problem, headers } = await follower.ask("submit", { body: task("u") });
+  assert.deepEqual([status, problem.code, problem.retryable], [503, "no_leader", true]);
+  assert.equal(headers.get("retry-after"), "1");
+  assert.equal((await follower.ask("task", { params: { id: "t" } })).status, 200);
+  assert.equal(servers[0]?.node.drover.state.tasks.size, 1);
+});
+
+test("X-Drover-After waits until that is applied, is behind if it takes too long, and is a number", async (context) => {
+  const clock = createHandClock({ at: 0 });
+  const { leading, following, settle } = await serveCluster(context, ["a", "b"], { server: { clock } });
+  const [follower] = following();
+  assert.ok(follower);
+  const { call, node } = follower;
+  node.journal.fault({ cut: "both" });
+  const after = seqOf(await leading().ask("submit", { body: task("t") }));
+  const headers = { "x-drover-after": String(after) };
+  const read = call("GET", "/tasks/t", { headers });
+  const wait = call("POST", "/tasks/wait", { body: { ids: ["t"], timeoutMs: 0 }, headers });
+  assert.ok(await isPending(Promise.race([read, wait])));
+  node.journal.fault({ cut: "none" });
+  await settle();
+  assert.equal((await read).status, 200, (await read).text);
+  assert.equal((await wait).status, 200);
+  const late = call("GET", "/tasks/t", { headers: { "x-drover-after": String(after + 100) } });
+  assert.ok(await isPending(late));
+  await clock.advance(4999);
+  assert.ok(await isPending(late));
+  await clock.advance(1);
+  const { status, problem, headers: said } = await late;
+  assert.deepEqual([status, problem.code, said.get("retry-after")], [503, "behind", "1"]);
+  for (const bad of ["", "x", "-1", "1.5", "1, 2", "9".repeat(16)]) {
+    const refused = await call("GET", "/tasks/t", { headers: { "x-drover-after": bad } });
+    assert.deepEqual([refused.status, refused.problem.code], [400, "bad_request"], bad);
+  }
+});
