@@ -12,7 +12,8 @@ import {
 import { type Answered, CALLS, type CallName } from "../protocol/index.ts";
 import { type Client, createClient, type WaitOptions } from "./client.ts";
 import { ClientError } from "./client-error.ts";
-import { type Fetch, restAfter } from "./exchange.ts";
+import { restAfter } from "./exchange.ts";
+import type { Fetch } from "./fetch.ts";
 
 const task = { agentId: "ann", action: "build" };
 const submitted: Answered<"submit"> = {

@@ -13,22 +13,22 @@ import type * as calls from "../protocol/calls/index.ts";
 import type * as wire from "../protocol/index.ts";
 import { isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
 import { kindInWords } from "../std/plain-json.ts";
+import { createAddresses, DEFAULT_URL, leadsBy } from "./addresses.ts";
 import { ClientError } from "./client-error.ts";
 import {
   type AfterLoss,
   type CallOptions,
   exchange,
-  type Fetch,
   type Gather,
   restFor,
   retried,
   type Wiring,
   waitFor,
 } from "./exchange.ts";
+import type { Fetch } from "./fetch.ts";
 import type { ClientFiles } from "./files.ts";
 import type { FollowOptions } from "./follow-events.ts";
 import { type ClientOptions, readOptions } from "./read-options.ts";
-import { DEFAULT_URL, readAddress } from "./server-address.ts";
 import { createTurns } from "./turns.ts";
 import type { Waited, Watch } from "./watch.ts";
 
@@ -37,7 +37,7 @@ type Reply<Name extends wire.CallName> = Promise<wire.Answered<Name>>;
 
 /** Drover over HTTP. What it has in common with the embedded engine is `SharedCalls`; each call takes a signal too. */
 export type Client = AsyncDisposable & {
-  /** The address of the server. */
+  /** The address of the server; those of several nodes are separated by commas. */
   readonly url: string;
   /**
    * Takes no more calls, which are refused with `closed`, and resolves when every call that was made has its answer.
@@ -210,13 +210,14 @@ const RETRIES = 4;
 export function createClient(given: ClientOptions = {}): Client {
   const options = readOptions(given);
   const { url = DEFAULT_URL, token, timeoutMs = TIMEOUT_MS, retries = RETRIES, rest = restFor } = options;
+  const { fetch = usualFetch } = options;
   const isPatient = options.retries === undefined;
-  const address = readAddress(url, token);
+  const addresses = createAddresses({ url, token }, leadsBy(fetch));
   const gather: Gather = gatherWith(() => wiring);
   const turns = createTurns();
   const wiring: Wiring = {
-    address,
-    fetch: options.fetch ?? usualFetch,
+    addresses,
+    fetch,
     timeoutMs,
     retries,
     isPatient,
@@ -231,7 +232,7 @@ export function createClient(given: ClientOptions = {}): Client {
   const until: WaitUntil = (...given) => waited(wiring, exchanged, ...given);
   const askAll: AskAll = (asks) => during(() => asks(exchanged, until));
   return {
-    url: address.base,
+    url: addresses.text,
     close,
     [Symbol.asyncDispose]: close,
     ...taskMethods(ask, (...given) => during(() => ended(...given))),

@@ -7,6 +7,9 @@
  * together; where the server says how long to wait, that counts, unless it is longer than anybody waits for. A wait for
  * an end is not counted in tries: it goes on while its time lasts and the server has answered in the last minutes. An
  * AbortSignal that is given ends it with its own reason; nothing else ends a call early.
+ *
+ * Where there are several nodes, a try is one at each of them until one takes the call: the next is asked at once. And
+ * while they choose another leader, which takes some seconds, a call is tried for longer than its tries would last.
  */
 import { setTimeout as elapse } from "node:timers/promises";
 import type { Answered, Asked, BulkItem, CallName } from "../protocol/index.ts";
@@ -22,9 +25,10 @@ import {
   type WireCode,
 } from "../protocol/wire/index.ts";
 import { readRetryAfter } from "../std/retry-after.ts";
+import { type Addresses, DEFAULT_URL, targetOf } from "./addresses.ts";
 import { ClientError } from "./client-error.ts";
+import type { Fetch, Fetched, FetchedHeaders } from "./fetch.ts";
 import { bodyText } from "./request-body.ts";
-import { type Address, DEFAULT_URL, targetOf } from "./server-address.ts";
 import { idsIn, type Turns } from "./turns.ts";
 
 /** What any call may be given. */
@@ -35,42 +39,11 @@ export type CallOptions = {
   readonly timeoutMs?: number | undefined;
   /** How often a call is made again. */
   readonly retries?: number | undefined;
-};
-/** What the client needs of a `fetch`; the global one has all of it. */
-export type Fetch = (url: string, request: FetchRequest) => Promise<Fetched>;
-/** What `fetch` is given. */
-export type FetchRequest = {
-  /** The method of HTTP. */
-  readonly method?: string;
-  /** The headers of the request. */
-  readonly headers: Record<string, string>;
-  /** Redirects are not followed. */
-  readonly redirect: "manual";
-  /** Gives the request up. */
-  readonly signal: AbortSignal;
-  /** The body: JSON, or the content of a file. */
-  readonly body?: string | AsyncIterable<Uint8Array>;
-  /** The body is sent before the answer is read. */
-  readonly duplex?: "half";
-};
-/** What `fetch` answers, as far as the client uses it. */
-export type Fetched = {
-  /** The status of HTTP. */
-  readonly status: number;
-  /** The headers of the answer. */
-  readonly headers: FetchedHeaders;
-  /** The body as it comes in. */
-  readonly body: AsyncIterable<Uint8Array> | null;
-  /** The whole body as text. */
-  text(): Promise<string>;
-};
-/** The headers of an answer. */
-export type FetchedHeaders = {
-  /** The value of a header; null if it is not there. */
-  get(name: string): string | null;
+  /** After so long without an answer, beside what the call itself waits, other nodes are asked, if there are any. */
+  readonly doubtMs?: number | undefined;
 };
 export type Wiring = {
-  readonly address: Address;
+  readonly addresses: Addresses;
   readonly fetch: Fetch;
   readonly timeoutMs: number;
   readonly retries: number;
@@ -135,12 +108,14 @@ function travels(name: CallName, asked: Told, { timeoutMs }: CallOptions): name 
 /** Once, and again as long as that is safe and of use. */
 export async function retried<Value>(
   wiring: Wiring,
-  { retries = wiring.retries, signal }: CallOptions,
+  options: CallOptions,
   once: () => Promise<Value>,
   afterLoss?: AfterLoss<Value>,
   wait?: Wait,
 ): Promise<Value> {
+  const { retries = wiring.retries, signal } = options;
   let isLost = false;
+  let hasNoLeader = false;
   let awayMs = 0;
   for (let tries = 1; ; tries++) {
     signal?.throwIfAborted();
@@ -152,16 +127,27 @@ export async function retried<Value>(
       const known = isLost ? afterLoss?.(error) : undefined;
       if (known !== undefined) return known;
       awayMs += performance.now() - begunAt;
+      hasNoLeader ||= error.code === "no_leader";
       const ms = restAfter(tries, error.retryAfterMs, chanceOf(error));
       if (!error.retryable || ms === null) throw error;
-      const restMs = tries <= retries ? ms : lastingMs(wait, awayMs, ms);
-      if (restMs === 0) throw error;
+      const isElecting = hasNoLeader ? retries > 0 : isPatient(wiring, options) && wiring.addresses.isCluster();
+      const electionMs = isElecting && isAway(error) && awayMs < ELECTION_MS_MAX ? Math.min(ms, ELECTION_REST_MS) : 0;
+      const restMs = tries <= retries ? ms : lastingMs(wait, awayMs, ms) || electionMs;
+      if (restMs === 0) {
+        if (error.code === "behind") wiring.addresses.forgetWrites();
+        throw error;
+      }
       isLost ||= error.status === 0;
       awayMs += restMs;
       await restUnless(wiring.rest, restMs, signal);
     }
   }
 }
+
+/** Nobody has said how often it is tried. */
+const isPatient = (wiring: Wiring, { retries }: CallOptions): boolean => wiring.isPatient && retries === undefined;
+
+const isAway = ({ status, code }: ClientError): boolean => status === 0 || ELSEWHERE.has(code);
 
 /** A call that waits for an end. */
 export type Wait = {
@@ -171,14 +157,10 @@ export type Wait = {
   readonly leftMs: () => number;
 };
 
-export const waitFor = (
-  wiring: Wiring,
-  { retries }: CallOptions,
-  withinMs: number = Number.POSITIVE_INFINITY,
-): Wait => {
+export const waitFor = (wiring: Wiring, options: CallOptions, withinMs: number = Number.POSITIVE_INFINITY): Wait => {
   const until = performance.now() + withinMs;
   const leftMs = (): number => Math.max(0, until - performance.now());
-  return { isPatient: wiring.isPatient && retries === undefined, leftMs };
+  return { isPatient: isPatient(wiring, options), leftMs };
 };
 
 /** How long a wait rests that has been without an answer for so long; 0: it is given up. */
@@ -204,7 +186,7 @@ async function restUnless(rest: Rest, ms: number, signal: AbortSignal | undefine
   }
 }
 
-export function headersFor({ token }: Address, more: Readonly<Record<string, string>> = {}): Record<string, string> {
+export function headersFor({ token }: Addresses, more: Readonly<Record<string, string>> = {}): Record<string, string> {
   return {
     accept: "application/json",
     [PROTOCOL_HEADER]: String(PROTOCOL_VERSION),
@@ -221,6 +203,10 @@ function heldBackMs({ waits }: Endpoint, { query, body }: Parts): number {
   return timeoutMs + waitMs + bodyMs;
 }
 
+/** What a node answers that cannot do it now, when another perhaps can. */
+const ELSEWHERE: ReadonlySet<string> = new Set(["no_leader", "behind", "deposed", "closed"] satisfies WireCode[]);
+
+/** One try: at each node, if none takes it, within the time of one. */
 export async function fetchOnce(
   wiring: Wiring,
   call: Endpoint,
@@ -230,21 +216,66 @@ export async function fetchOnce(
 ): Promise<Answer> {
   const { text } = asked;
   const sent = text === undefined ? {} : { body: text, headers: { "content-type": "application/json", ...more } };
-  return send(wiring, call, asked, { ...options, ...sent }, async (response) => ({
-    status: response.status,
-    headers: response.headers,
-    text: await response.text(),
-  }));
+  const late = AbortSignal.timeout(limitOf(wiring, call, asked, options));
+  for (let left = wiring.addresses.count - 1; ; left--)
+    try {
+      return await send(wiring, call, asked, { ...options, ...sent, late }, readAnswer);
+    } catch (error) {
+      if (!(error instanceof ClientError) || !isForAnother(error)) throw error;
+      if (left <= 0) throw wiring.addresses.count === 1 ? error : ofAll(wiring, error);
+    }
+}
+
+/** What went wrong at the last, as that of all of them. */
+function ofAll({ addresses }: Wiring, error: ClientError): ClientError {
+  if (error.code !== "network") return error;
+  const said = `none of ${addresses.text.replaceAll(",", ", ")} answers: ${error.message}`;
+  return new ClientError(error.code, said, { retryable: error.retryable, cause: error.cause });
+}
+
+async function readAnswer(response: Fetched): Promise<Answer> {
+  const { status, headers } = response;
+  const text = await response.text();
+  const refusal = status === 503 ? refusalOf(status, headers, text) : null;
+  if (refusal !== null && ELSEWHERE.has(refusal.code)) throw refusal;
+  return { status, headers, text };
+}
+
+/** Whether another node may be asked the same at once. One that did not answer in time has taken all of the time. */
+const isForAnother = ({ code, retryable }: ClientError): boolean =>
+  ELSEWHERE.has(code) || (code === "network" && retryable);
+
+/** As long as an overloaded node may take, and much less than a call has. */
+const DOUBT_MS = 10_000;
+
+/** Fires when a node that does not answer is to be left for another; what has a time of its own is not cut short. */
+function doubtOf({ addresses }: Wiring, base: string, asked: Parts, call: Endpoint, options: CallOptions): Doubt {
+  const { doubtMs = options.timeoutMs === undefined ? DOUBT_MS : null } = options;
+  if (addresses.count === 1 || doubtMs === null) return null;
+  const given = new AbortController();
+  const timer = setTimeout(() => {
+    addresses.failed(base, "silent");
+    if (options.doubtMs === undefined && isRepeatable(call, asked)) given.abort();
+  }, doubtMs + heldBackMs(call, asked));
+  return { signal: given.signal, end: () => clearTimeout(timer) };
+}
+type Doubt = { readonly signal: AbortSignal; end(): void } | null;
+
+const isRepeatable = ({ repeatable, onceWith = "" }: Endpoint, { query = {} }: Parts): boolean =>
+  repeatable && (query as Readonly<Record<string, unknown>>)[onceWith] !== true;
+
+function limitOf(wiring: Wiring, call: Endpoint, asked: Parts, { timeoutMs = wiring.timeoutMs }: CallOptions): number {
+  return timeoutMs + heldBackMs(call, asked);
 }
 
 /** A body that is not JSON, with its headers; and what ends the try in place of a time for the whole of it. */
 type Sent = {
-  readonly late?: AbortSignal;
+  readonly late: AbortSignal;
   readonly body?: string | AsyncIterable<Uint8Array>;
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-/** One try; whatever goes wrong until the answer has been read is an error of this client. */
+/** One try at one node; whatever goes wrong until the answer has been read is an error of this client. */
 export async function send<Value>(
   wiring: Wiring,
   call: Endpoint,
@@ -252,35 +283,46 @@ export async function send<Value>(
   options: CallOptions & Sent,
   read: (response: Fetched) => Promise<Value>,
 ): Promise<Value> {
-  const { address } = wiring;
+  const { addresses } = wiring;
   const { params = {}, query = {} } = asked;
-  const { body, headers: more = {} } = options;
-  const limitMs = (options.timeoutMs ?? wiring.timeoutMs) + heldBackMs(call, asked);
-  const { signal, late = AbortSignal.timeout(limitMs) } = options;
+  const { body, headers: more = {}, signal, late } = options;
+  const base = addresses.next();
+  const doubt = doubtOf(wiring, base, asked, call, options);
   try {
-    const response = await wiring.fetch(`${address.base}${targetOf(call.path, params, query)}`, {
+    const response = await wiring.fetch(`${base}${targetOf(call.path, params, query)}`, {
       method: call.method,
-      headers: headersFor(address, more),
+      headers: headersFor(addresses, isRead(call) ? { ...more, ...addresses.afterOwnWrites() } : more),
       redirect: "manual",
-      signal: signal === undefined ? late : AbortSignal.any([signal, late]),
+      signal: anyOf(late, signal, doubt?.signal),
       ...(body === undefined ? {} : { body }),
       ...(typeof body === "object" ? { duplex: "half" } : {}),
     });
+    addresses.answered(base, response, !isRead(call));
     return await read(response);
   } catch (error) {
     signal?.throwIfAborted();
-    if (error instanceof ClientError) throw error;
-    const retryable = call.repeatable && (query as Readonly<Record<string, unknown>>)[call.onceWith ?? ""] !== true;
-    if (late.aborted)
-      throw new ClientError("timeout", `no answer from ${address.base} within ${limitMs} ms`, {
-        retryable,
-        cause: error,
-      });
-    throw networkError(address, error, retryable);
+    if (error instanceof ClientError) {
+      if (ELSEWHERE.has(error.code)) addresses.failed(base, "cannot");
+      throw error;
+    }
+    addresses.failed(base, "silent");
+    const retryable = isRepeatable(call, asked);
+    if (!late.aborted) throw networkError(base, error, retryable);
+    const said = `no answer from ${base} within ${limitOf(wiring, call, asked, options)} ms`;
+    throw new ClientError("timeout", said, { retryable, cause: error });
+  } finally {
+    doubt?.end();
   }
 }
 
-export function networkError({ base }: Address, error: unknown, isRepeatable: boolean): ClientError {
+function anyOf(late: AbortSignal, ...more: readonly (AbortSignal | undefined)[]): AbortSignal {
+  const given = more.filter((signal) => signal !== undefined);
+  return given.length === 0 ? late : AbortSignal.any([late, ...given]);
+}
+
+const isRead = (call: Endpoint): boolean => call.method === "GET" || call === ENDPOINTS.waitAny;
+
+export function networkError(base: string, error: unknown, isRepeatable: boolean): ClientError {
   // The global fetch wraps what went wrong.
   const { cause = error } = error as { cause?: unknown };
   const { code: said, message } = cause as { code?: unknown; message?: unknown };
@@ -377,6 +419,9 @@ const LONGEST_MS = 10_000;
 const ASKED_LONGEST_MS = 60_000;
 /** So long a wait goes on without an answer. */
 const AWAY_MS_MAX = 300_000;
+/** So long a call goes on while there is no leader; another is there after five seconds, as a rule. */
+const ELECTION_MS_MAX = 15_000;
+const ELECTION_REST_MS = 1000;
 
 /** The rest before try number `tries` + 1; null: longer than it makes sense to wait. */
 export function restAfter(tries: number, askedMs: number | undefined, chance: number): number | null {

@@ -10,7 +10,8 @@ import type { FileContent, FileQuery, FileSource, PutFileQuery, StoredFile } fro
 import { BYTES, ENDPOINTS } from "../protocol/wire/index.ts";
 import { present } from "../std/plain-json.ts";
 import { ClientError } from "./client-error.ts";
-import { answerOf, type CallOptions, type Fetched, retried, send, type Wiring } from "./exchange.ts";
+import { answerOf, type CallOptions, retried, send, type Wiring } from "./exchange.ts";
+import type { Fetched } from "./fetch.ts";
 
 /** Files of tasks, over HTTP. */
 export type ClientFiles = {
@@ -92,14 +93,23 @@ export async function get(wiring: Wiring, hash: string, options: CallOptions & F
   return retried(wiring, call, () => buffer(once(wiring, hash, query, call)));
 }
 
-/** One try: who reads in part cannot begin again. */
+/** Tried until its first chunk is there: who has read a part cannot begin again. */
 export async function* open(
   wiring: Wiring,
   hash: string,
   options: CallOptions & FileQuery = {},
 ): AsyncGenerator<Uint8Array> {
   const { query, call } = split(options);
-  yield* once(wiring, hash, query, call);
+  const { chunks, first } = await retried(wiring, call, async () => {
+    const begun = once(wiring, hash, query, call);
+    return { chunks: begun, first: await begun.next() };
+  });
+  try {
+    if (first.done !== true) yield first.value;
+    yield* chunks;
+  } finally {
+    await chunks.return(undefined);
+  }
 }
 
 async function* once(wiring: Wiring, hash: string, query: FileQuery, call: FileCall): AsyncGenerator<Uint8Array> {

@@ -2,13 +2,14 @@
  * The events of the log as they happen, over as many connections as that takes.
  *
  * A connection that breaks, or on which nothing is heard for a while, not even a heartbeat, is opened again behind the
- * last event that was given out. So a reader sees every event once and in order, whatever the network does.
+ * last event that was given out, at another node if there is one. So a reader sees every event once and in order,
+ * whatever the network does.
  */
 import type { EventJson, EventKind } from "../protocol/index.ts";
 import { ENDPOINTS } from "../protocol/wire/index.ts";
+import { targetOf } from "./addresses.ts";
 import { ClientError } from "./client-error.ts";
 import { headersFor, networkError, refusalOf, restAfter, type Wiring } from "./exchange.ts";
-import { targetOf } from "./server-address.ts";
 
 /** Which events, and how patiently. */
 export type FollowOptions = {
@@ -46,9 +47,11 @@ export async function* followEvents(wiring: Wiring, options: FollowOptions): Asy
   let fruitless = 0;
   while (!isOver()) {
     const line = openLine(silenceMs, signal);
+    const base = wiring.addresses.next();
     let askedMs: number | undefined;
     try {
-      for await (const event of eventsOn(wiring, { ...filter, after }, line)) {
+      const seen = after === from ? 0 : after;
+      for await (const event of eventsOn(wiring, { base, seen }, { ...filter, after }, line)) {
         fruitless = 0;
         if (event.seq <= after) continue;
         after = event.seq;
@@ -56,7 +59,8 @@ export async function* followEvents(wiring: Wiring, options: FollowOptions): Asy
       }
     } catch (error) {
       if (isOver()) return;
-      const failure = failureOf(wiring, error);
+      const failure = error instanceof ClientError ? error : networkError(base, error, true);
+      wiring.addresses.failed(base, failure.status === 0 ? "silent" : "cannot");
       if (!failure.retryable || fruitless >= reconnects) throw failure;
       askedMs = failure.retryAfterMs;
     } finally {
@@ -66,11 +70,6 @@ export async function* followEvents(wiring: Wiring, options: FollowOptions): Asy
     if (isOver() || !(await rested(wiring, restAfter(fruitless, askedMs, Math.random()) ?? ASKED_MS_MAX, signal)))
       return;
   }
-}
-
-function failureOf({ address }: Wiring, error: unknown): ClientError {
-  if (error instanceof ClientError) return error;
-  return networkError(address, error, true);
 }
 
 async function rested({ rest }: Wiring, ms: number, signal: AbortSignal | undefined): Promise<boolean> {
@@ -109,16 +108,18 @@ function openLine(silenceMs: number, outer: AbortSignal | undefined): Line {
 }
 
 async function* eventsOn(
-  wiring: Wiring,
+  { addresses, fetch }: Wiring,
+  { base, seen }: { readonly base: string; readonly seen: number },
   query: Omit<FollowOptions, "signal" | "reconnects" | "silenceMs">,
   line: Line,
 ): AsyncGenerator<EventJson> {
-  const { address } = wiring;
-  const response = await wiring.fetch(`${address.base}${targetOf(ENDPOINTS.events.path, {}, query)}`, {
-    headers: headersFor(address, { accept: "text/event-stream", "last-event-id": String(query.after) }),
+  const asked = { accept: "text/event-stream", "last-event-id": String(query.after) };
+  const response = await fetch(`${base}${targetOf(ENDPOINTS.events.path, {}, query)}`, {
+    headers: headersFor(addresses, { ...asked, ...addresses.afterOwnWrites(seen) }),
     redirect: "manual",
     signal: line.signal,
   });
+  addresses.answered(base, response, false);
   if (response.status !== 200) throw refusalOf(response.status, response.headers, await response.text());
   const media = response.headers.get("content-type") ?? "";
   if (response.body === null || !media.startsWith("text/event-stream"))

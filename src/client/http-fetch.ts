@@ -6,7 +6,7 @@
  */
 import type http from "node:http";
 import type { ClientRequest, IncomingMessage } from "node:http";
-import type { Fetch, Fetched } from "./exchange.ts";
+import type { Fetch, Fetched } from "./fetch.ts";
 
 /** As long as the global `fetch` waits. */
 const CONNECT_MS = 10_000;

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { DEFAULT_URL } from "./addresses.ts";
 import { createClient } from "./client.ts";
 import { ClientError } from "./client-error.ts";
-import { DEFAULT_URL } from "./server-address.ts";
 
 const createAnyhow = createClient as (options?: unknown) => ReturnType<typeof createClient>;
 const refuses = (options: unknown, field: string, message: RegExp): void =>
@@ -55,7 +55,8 @@ test("an unknown field is refused by name, with the known ones", () => {
 });
 
 const wrongFields: [field: string, value: unknown, message: RegExp][] = [
-  ["url", 5, /^url is 5, and must be text: an http or https URL$/],
+  ["url", 5, /^url is 5, and must be text: an http or https URL, or a list of them$/],
+  ["url", ["http://a", null], /^url is a list, and must be text/],
   ["url", new URL("http://a"), /^url is a URL, and must be text/],
   ["url", null, /^url is null, and/],
   ["token", 4711, /^token is a number, and must be text$/],

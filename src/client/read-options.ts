@@ -7,12 +7,13 @@
 import { isPlainObject, THROWS } from "../core/base/plain-object.ts";
 import { kindInWords } from "../std/plain-json.ts";
 import { ClientError } from "./client-error.ts";
-import type { Fetch, Rest } from "./exchange.ts";
+import type { Rest } from "./exchange.ts";
+import type { Fetch } from "./fetch.ts";
 
 /** Where the server is, and how to talk to it. */
 export type ClientOptions = {
-  /** Where the server is; http://127.0.0.1:4747 if absent. */
-  readonly url?: string;
+  /** Where the server is; several nodes as a list, or as a text with commas. http://127.0.0.1:4747 if absent. */
+  readonly url?: string | readonly string[];
   /** Who calls, where the server asks for it. */
   readonly token?: string;
   /** In place of the global fetch, which keeps connections alive and gives up on an answer after 300 s. */
@@ -36,7 +37,10 @@ const isWhole = (value: unknown, min: number, max: number): boolean =>
   Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
 
 const RULES: { readonly [Key in keyof Required<ClientOptions>]: Rule } = {
-  url: { expected: "text: an http or https URL", isRight: isText },
+  url: {
+    expected: "text: an http or https URL, or a list of them",
+    isRight: (value) => isText(value) || (Array.isArray(value) && value.every(isText)),
+  },
   token: { expected: "text", isRight: isText },
   fetch: { expected: "a function like the global fetch", isRight: isFunction },
   timeoutMs: {

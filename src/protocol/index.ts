@@ -25,6 +25,5 @@ export type { AnyParams, SharedCalls, SharedPlans, TasksFilter } from "./shared-
 export type { HeldPermit, PermitOptions, TaskContextOf, WithPermit } from "./task-context.ts";
 export { WIRE_CODES, type WireCode, type WireError } from "./wire/codes.ts";
 export * from "./wire/endpoints.ts";
-export * from "./wire/headers.ts";
 export { ATTEMPT_TOKEN, ROLES, type Role } from "./wire/role.ts";
 export * from "./wire/task-state.ts";

@@ -21,7 +21,9 @@ export type Link = {
 };
 
 /** What a server that is restarted, or not there, answers with. */
-const AWAY: ReadonlySet<string> = new Set(["network", "timeout", "closed", "overloaded", "bad_answer"]);
+const AWAY: ReadonlySet<string> = new Set([
+  ...["network", "timeout", "closed", "overloaded", "bad_answer", "no_leader", "behind", "deposed"],
+]);
 export const isAway = (error: unknown): boolean => error instanceof ClientError && AWAY.has(error.code);
 
 const LOOK_MS = 500;

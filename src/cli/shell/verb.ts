@@ -69,7 +69,10 @@ export type ListedVerb = Named & { readonly group?: string; readonly load: () =>
 /** The flags every verb has, as it is called. */
 export const GLOBAL_FLAGS: readonly FlagSpec[] = [
   { flags: "--json", about: "answer in JSON, for programs" },
-  { flags: "--url <url>", about: "the server (default: $DROVER_URL, that of ./.drover, or http://127.0.0.1:4747)" },
+  {
+    flags: "--url <url>",
+    about: "the server, or nodes of a cluster with commas (default: $DROVER_URL, ./.drover's, http://127.0.0.1:4747)",
+  },
   { flags: "--no-color", about: "no colours, also on a terminal" },
 ];
 

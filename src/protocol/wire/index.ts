@@ -2,6 +2,5 @@
 
 export { codeOfStatus, WIRE_CODES, type WireCode, type WireError } from "./codes.ts";
 export * from "./endpoints.ts";
-export * from "./headers.ts";
 export type { Role } from "./role.ts";
 export { isEnded, TASK_STATES, WAIT_MS_DEFAULT } from "./task-state.ts";

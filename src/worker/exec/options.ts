@@ -36,8 +36,8 @@ export type ExecOptions = {
   readonly env?: readonly string[];
   /** The worker's own environment; default: that of this process. */
   readonly inherited?: Inherited;
-  /** Where the server is, for children that want to ask it. */
-  readonly url?: string;
+  /** Where the server is, for children that want to ask it; of a cluster, all addresses that its worker has. */
+  readonly url?: string | readonly string[];
   /** Marks the processes of this worker, so that those left behind are found. */
   readonly runToken?: (task: ExecTask) => string | undefined;
   /** From the first signal to SIGKILL; 10 s. */
@@ -106,7 +106,7 @@ export function readExecOptions(options: ExecOptions): ExecSetup {
     cwd: resolve(options.cwd ?? "."),
     additions: (options.env ?? []).map(readAddition),
     inherited: options.inherited ?? process.env,
-    url: options.url,
+    url: options.url === undefined ? undefined : [options.url].flat().join(","),
     runToken: options.runToken ?? (() => undefined),
     ladder: readLadder(options),
     idleTimeoutMs: spanOrNull(options.idleTimeoutMs, "idleTimeoutMs"),

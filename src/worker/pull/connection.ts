@@ -63,6 +63,8 @@ const SHORT_LIFE_MS = 60_000;
 /** Taken by another so often, each time soon: there are two of the same id, and the other one may have it. */
 const TAKEN_MAX = 2;
 const FAILURES_TOLD = 3;
+/** Of the time in which a sync is due. */
+const DOUBTED_AFTER = 0.9;
 
 type Current = {
   readonly n: number;
@@ -227,11 +229,13 @@ function onJoinFailed(state: State, error: unknown): void {
 function sync(state: State, now: number): void {
   const mayWaitMs = mayBeHeld(state, now) ? pollMs(state.session.leaseMs) : 0;
   const { n, workerId, waitMs, isQuiet, text } = pull.compose(state.session, now, mayWaitMs);
-  const answerDueBy = now + (isQuiet ? waitMs : 0) + state.session.leaseMs / 4;
+  const dueMs = (isQuiet ? waitMs : 0) + state.session.leaseMs / 4;
+  const answerDueBy = now + dueMs;
   state.current = { n, sentAt: now, waitMs, isQuiet, answerDueBy };
   state.mildAt = NEVER;
   state.gatherUntil = NEVER;
-  state.wire.sync(workerId, text, waitMs + state.session.leaseMs).then(
+  // A moment before: the sync that is sent then goes to another node, if there is one.
+  state.wire.sync(workerId, text, waitMs + state.session.leaseMs, dueMs * DOUBTED_AFTER).then(
     (answer) => onHeard(state, n, answer),
     (error: unknown) => onSyncFailed(state, n, error),
   );

@@ -16,8 +16,8 @@ const TIMER_MS_MAX = 2_000_000_000;
 
 /** How a worker joins, and what it takes. */
 export type PullWorkerOptions = {
-  /** Where the server is; http://127.0.0.1:4747 if absent. */
-  readonly url?: string;
+  /** Where the server is; several nodes as a list, or as a text with commas. http://127.0.0.1:4747 if absent. */
+  readonly url?: string | readonly string[];
   /** Who calls, where the server asks for it. */
   readonly token?: string;
   /** Keep it over restarts, so that the worker keeps its name. Two that run at the same time need two. */

@@ -9,8 +9,8 @@ import type { Fatal } from "./messages.ts";
 
 export type Wire = {
   join(body: JoinBody, timeoutMs: number): Promise<Joined>;
-  /** The body is JSON already; the time is with what the server may hold it. */
-  sync(workerId: string, text: string, timeoutMs: number): Promise<SyncAnswer>;
+  /** The body is JSON already; the times are with what the server may hold it. */
+  sync(workerId: string, text: string, timeoutMs: number, doubtMs: number): Promise<SyncAnswer>;
   leave(workerId: string, session: string, timeoutMs: number): Promise<void>;
 };
 
@@ -22,8 +22,9 @@ export const wireOf = (client: Client): Wire => ({
     const joined = await client.joinWorker(body, once(timeoutMs));
     return typeof joined?.workerId === "string" && joined.leaseMs > 0 ? joined : notDrover();
   },
-  sync: async (workerId, text, timeoutMs) => {
-    const answer = await client.sync(workerId, new JsonText<SyncBody>(text).asBody(), once(timeoutMs));
+  sync: async (workerId, text, timeoutMs, doubtMs) => {
+    const options = { ...once(timeoutMs), doubtMs: Math.floor(doubtMs) };
+    const answer = await client.sync(workerId, new JsonText<SyncBody>(text).asBody(), options);
     const lists: readonly unknown[] = [answer?.assignments, answer?.cancel, answer?.results, answer?.logs ?? []];
     return lists.every(Array.isArray) ? answer : notDrover();
   },
