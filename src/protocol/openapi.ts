@@ -8,8 +8,17 @@ import { CALL_LIST } from "./calls/calls.ts";
 import { type Published, published, publishedInFull, type RefTo } from "./schema/published.ts";
 import type { Schema } from "./schema/schema.ts";
 import { WIRE_CODES } from "./wire/codes.ts";
-import { BYTES, type CallName, isRead, PROTOCOL_HEADER, PROTOCOL_VERSION } from "./wire/endpoints.ts";
-import { AFTER_HEADER, AGE_HEADER, LEADER_HEADER, SEQ_HEADER } from "./wire/headers.ts";
+import {
+  AFTER_HEADER,
+  AGE_HEADER,
+  BYTES,
+  type CallName,
+  isRead,
+  LEADER_HEADER,
+  PROTOCOL_HEADER,
+  PROTOCOL_VERSION,
+  SEQ_HEADER,
+} from "./wire/endpoints.ts";
 
 type OpenApiOptions = {
   /** The version of Drover. */
