@@ -37,6 +37,7 @@ const LAYERS: Readonly<Record<string, readonly string[]>> = {
 const MEETING_POINTS: Readonly<Record<string, readonly string[]>> = {
   "src/cli/serve/serve.ts": ["engine", "server"],
   "src/cli/serve/cluster-node.ts": ["engine", "server"],
+  "src/cli/serve/node-config.ts": ["engine"],
   "src/cli/demo.ts": ["engine", "server"],
   "src/cli/story.ts": ["engine"],
   "src/cli/run/session.ts": ["engine"],
@@ -81,7 +82,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   log: [".", "format", "integrity", "memory", "journal", "etcd", "postgres", "sqlite", "shared", "contract"],
   protocol: ["wire", "generated", "schema", "shapes", "calls", "settings", "."],
   plan: ["work", "."],
-  sim: ["chance", "cells", ".", "cluster"],
+  sim: [".", "cluster"],
   engine: [
     "base",
     "writer",

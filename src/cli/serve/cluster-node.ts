@@ -10,36 +10,43 @@ import { listenWhileWaiting } from "../../server/index.ts";
 import { withoutCredentials } from "../config/secret.ts";
 import { usageProblem } from "../shell/problem.ts";
 import type { JournalTarget } from "./messages.ts";
+import { keepNodeConfig, type NodeConfig } from "./node-config.ts";
 
 export type OpenedNode = {
   readonly node: DroverNode;
   /** The port that the service is to have. */
   readonly port: number;
   readonly advertise: string;
+  readonly config: NodeConfig;
 };
 
 export async function openServedNode(options: {
   readonly log: JournalTarget;
   readonly settings: Settings;
   /** What it puts in force when it leads. */
-  readonly config: () => Settings["config"];
+  readonly config: Settings["config"];
+  readonly say: (text: string) => void;
   readonly complain: (text: string) => void;
   readonly signal: AbortSignal;
 }): Promise<OpenedNode> {
-  const { log, settings, config, complain, signal } = options;
+  const { log, settings, say, complain, signal } = options;
   const { server, cluster } = settings;
   checkAddress(settings);
-  let lastNotice = `this node is not ready: it waits for the log at ${withoutCredentials(log.url)}`;
+  const place = withoutCredentials(log.url);
+  let lastNotice = `this node is not ready: it waits for the log at ${place}`;
   const waiting = await listenWhileWaiting(server, () => `${lastNotice}; try again`);
+  say(`Listening at ${waiting.url}, not ready before the log at ${place} has answered`);
+  let opened: DroverNode | null = null;
+  const config = keepNodeConfig(options.config, () => opened, { complain });
   const advertise = (cluster.advertise ?? waiting.url).replace(/\/+$/, "");
   try {
-    const node = await openNodeByUrl({
+    opened = await openNodeByUrl({
       url: log.url,
       data: log.directory,
       node: cluster.node,
       advertise: () => advertise,
       leaseMs: cluster.lease,
-      config,
+      config: config.own,
       signal,
       onWarning: complain,
       onNotice: (line) => {
@@ -47,7 +54,10 @@ export async function openServedNode(options: {
         complain(line);
       },
     });
-    return { node, port: waiting.port, advertise };
+    return { node: opened, port: waiting.port, advertise, config };
+  } catch (error) {
+    config.stop();
+    throw error;
   } finally {
     await waiting.close();
   }

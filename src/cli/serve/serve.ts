@@ -201,7 +201,7 @@ async function start(
 ): Promise<Parts> {
   const { flags, terminal } = call;
   const { logger, say, complain, alarm } = serverConsole;
-  const { drover, cluster, settings } = await open(log, first, complain, signal);
+  const { drover, cluster, settings } = await open(log, first, serverConsole, signal);
   let server: Server | null = null;
   let worker: LocalWorker | null = null;
   let reloading: Reloading<ServerConfig> | null = null;
@@ -225,7 +225,7 @@ async function start(
       killGraceMs: first.settings.config.workers.killGrace,
       maxWorktrees: first.settings.config.workers.maxWorktrees,
     });
-    const apply = applyTo({ drover, server, worker }, first, complain);
+    const apply = applyTo({ drover, cluster, server, worker }, first, complain);
     const hooks = { load: (inForce: ServerConfig) => loadAgain(call, inForce), apply, say, complain, alarm };
     reloading = keepReloading(first, hooks, terminal);
     return { log, drover, cluster, server, worker, reloading };
@@ -242,7 +242,7 @@ type Opened = Pick<Parts, "drover" | "cluster"> & { readonly settings: Settings 
 async function open(
   log: LogTarget,
   first: ServerConfig,
-  complain: (text: string) => void,
+  { say, complain }: ServerConsole,
   signal: AbortSignal,
 ): Promise<Opened> {
   const { settings } = first;
@@ -253,7 +253,7 @@ async function open(
       return { drover: await openDrover({ ...data, config, onWarning: complain }), cluster: null, settings };
     }
     checkServed(first);
-    const cluster = await openServedNode({ log, settings, config: () => config, complain, signal });
+    const cluster = await openServedNode({ log, settings, config, say, complain, signal });
     const { node, port } = cluster;
     return { drover: node.drover, cluster, settings: { ...settings, server: { ...settings.server, port } } };
   } catch (error) {
@@ -310,14 +310,14 @@ export function checkServed({ settings }: ServerConfig): void {
 
 /** A config that has changed, put in force: by the server and the engine, or, if either refuses it, by neither. */
 function applyTo(
-  { drover, server, worker }: Pick<Parts, "drover" | "server" | "worker">,
+  { drover, cluster, server, worker }: Pick<Parts, "drover" | "cluster" | "server" | "worker">,
   first: ServerConfig,
   complain: (text: string) => void,
 ): (config: ServerConfig) => Promise<void> {
   let wasAlone = othersWhoMaySubmit(first.settings) === null;
   return async (config) => {
     const putInForce = server.prepare(config.settings);
-    await drover.reload(engineConfig(config));
+    await (cluster === null ? drover.reload(engineConfig(config)) : cluster.config.change(engineConfig(config)));
     const others = othersWhoMaySubmit({ server: { ...config.settings.server, host: first.settings.server.host } });
     if (wasAlone && others !== null) worker.withdraw(others);
     wasAlone = wasAlone && others === null;
@@ -364,7 +364,10 @@ async function untilStopped(parts: Parts, stop: Listening, { say }: ServerConsol
 async function end({ server, worker, reloading, cluster }: Parts): Promise<void> {
   await reloading.settled();
   // What runs goes on with the node that leads next, and the lead is handed over: nothing here waits for it.
-  if (cluster !== null) return server.close();
+  if (cluster !== null) {
+    cluster.config.stop();
+    return server.close();
+  }
   // What it runs is waited for by the server; an engine that has failed does not even answer.
   worker.drain().catch(() => {});
   try {
