@@ -44,6 +44,24 @@ async function submitted({ leader }: NodeCluster, id: string): Promise<NodeProce
   return taken as unknown as NodeProcess;
 }
 
+type Assigned = { readonly task: { readonly taskId: string }; readonly token: string };
+
+/** A worker played by hand: joins, and takes what is there to be run. */
+async function takeOne(node: NodeProcess): Promise<Assigned> {
+  const ask = async (path: string, body: object): Promise<Record<string, unknown>> => {
+    const answer = await fetch(node.url() + path, { method: "POST", headers, body: JSON.stringify(body) });
+    assert.ok(answer.ok, await answer.clone().text());
+    return (await answer.json()) as Record<string, unknown>;
+  };
+  const { session } = await ask("/workers", { id: "hand" });
+  const { assignments } = await ask("/workers/hand/sync", { session, n: 1, waitMs: 5000 });
+  return (assignments as Assigned[])[0] as Assigned;
+}
+
+/** How a node answers the attempt that asks for its own task. */
+const askedBy = async (node: NodeProcess, token: string): Promise<number> =>
+  (await fetch(`${node.url()}/tasks/t1`, { headers: { authorization: `Bearer ${token}` } })).status;
+
 for (const [name, { skip, start }] of Object.entries(engines))
   describe(`nodes over ${name}`, { ...LIMIT, skip }, () => {
     test("one leads, all have what it took, and the next goes on when it is killed or stopped", async () => {
@@ -51,8 +69,12 @@ for (const [name, { skip, start }] of Object.entries(engines))
       await using cluster = await startNodes({ log: engine.log, ids: ["a", "b", "c"], flags: ["--no-worker"] });
       const first = await submitted(cluster, "t1");
       for (const node of cluster.nodes) await until(`t1 on ${node.id}`, () => has(node, "t1"));
+      const { task, token } = await takeOne(first);
+      assert.equal(task.taskId, "t1");
       await first.kill();
       const second = await submitted(cluster, "t2");
+      assert.equal(await askedBy(second, token), 200, "a token of the leader before");
+      assert.equal(await askedBy(second, `${token.slice(0, -1)}${token.endsWith("A") ? "B" : "A"}`), 401);
       assert.notEqual(second.id, first.id);
       assert.ok(await has(second, "t1"));
       assert.equal(await second.stop(), 0, second.said());

@@ -9,6 +9,7 @@
 import { randomUUID } from "node:crypto";
 import type { Config } from "../../core/config/index.ts";
 import { LogFailure } from "../../log/index.ts";
+import { type NodesSeen, untilAnswered } from "../../log/journal/index.ts";
 import { openLogByUrl, publicKeyIn, type SharedLog } from "../../log/shared/index.ts";
 import { realClock } from "../../std/index.ts";
 import { clusterOf, type Identity, identityFor, keepIdentity } from "../base/node-identity.ts";
@@ -42,8 +43,11 @@ export async function openNodeByUrl(options: NodeByUrlOptions): Promise<DroverNo
   const log = (await openLogByUrl(url, { data, onNotice, signal })) as SharedLog;
   try {
     const publicKey = publicKeyIn(data);
-    await checkAlone(log, identity, publicKey);
-    const attemptSecret = await log.journal.secret();
+    const { journal } = log;
+    const patiently = <Answer>(ask: () => Promise<Answer>): Promise<Answer> =>
+      untilAnswered(ask, { clock: realClock, onNotice }, signal);
+    checkAlone(await patiently(() => journal.nodes()), identity, publicKey);
+    const attemptSecret = await patiently(() => journal.secret());
     keepIdentity(data, identity, clusterOf(attemptSecret));
     const common = { log, data, config, leaseMs, advertise, publicKey, attemptSecret, onWarning };
     return await openNode({ ...common, id: identity.id, clock: realClock, newId: randomUUID });
@@ -54,8 +58,7 @@ export async function openNodeByUrl(options: NodeByUrlOptions): Promise<DroverNo
 }
 
 /** Two nodes of one name would take the lead from each other for ever. */
-async function checkAlone({ journal }: SharedLog, { id }: Identity, publicKey: string): Promise<void> {
-  const { nodes } = await journal.nodes();
+function checkAlone({ nodes }: NodesSeen, { id }: Identity, publicKey: string): void {
   const other = nodes.find(({ node, key, ageMs }) => node === id && key !== publicKey && ageMs < DOWN_MS);
   if (other === undefined) return;
   throw new LogFailure(

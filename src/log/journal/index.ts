@@ -22,3 +22,4 @@ export {
   type MemoryJournalStore,
 } from "./memory-journal.ts";
 export { type MemorySharedLog, openMemorySharedLog, takeInto } from "./memory-shared-log.ts";
+export { untilAnswered } from "./patience.ts";
