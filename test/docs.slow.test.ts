@@ -37,6 +37,8 @@ import { cliReferenceFile, withVerbs } from "../tools/cli-reference.ts";
 import { httpReferenceFile, withTables } from "../tools/http-reference.ts";
 import { METRICS_FILE, metricsReference } from "../tools/metrics-reference.ts";
 import { type Block, blocksOf, brokenPromise } from "./kits/document-blocks.ts";
+import { etcdMissing, startEtcd } from "./kits/etcd.ts";
+import { postgresMissing, startPostgres } from "./kits/postgres.ts";
 import { commandsIn, startServe } from "./kits/serve-process.ts";
 
 const run = promisify(execFile);
@@ -71,6 +73,7 @@ const guides = globSync("docs/guide/*.md", { cwd: root }).sort();
 const documents = ["README.md", ...globSync("docs/{guide,operate}/*.md", { cwd: root }).sort()];
 const blocks = documents.flatMap(blocksOf).filter(({ name, language }) => language === "ts" || !isReadme(name));
 const commands = commandsIn(join(place, "bin"));
+const missing = { etcd: etcdMissing, postgres: postgresMissing };
 const hasPython = spawnSync("python3", ["--version"]).status === 0;
 
 test("there are programs in the README and in every guide", () => {
@@ -79,7 +82,9 @@ test("there are programs in the README and in every guide", () => {
 
 describe("a program", { concurrency: 2 }, () => {
   for (const block of blocks)
-    test(`in ${block.name} prints what it says`, async (t) => {
+    test(`in ${block.name} prints what it says`, {
+      skip: block.engine !== null && missing[block.engine],
+    }, async (t) => {
       if (block.language === "python" && !hasPython) return t.diagnostic("there is no python3 here to run it");
       const home = mkdtempSync(join(place, "run-"));
       for (const [name, text] of block.files) writeFileSync(join(home, name), text);
@@ -87,12 +92,14 @@ describe("a program", { concurrency: 2 }, () => {
       const hasToken = block.language === "python";
       if (hasToken) writeFileSync(join(home, "drover.yml"), `server: { tokens: [{ role: admin, token: ${TOKEN} }] }\n`);
       writeFileSync(join(home, block.file), block.language === "ts" ? toSources(block.code) : block.code);
+      await using engine = await startEngine(block);
       await using server = block.serve === null ? null : await startServe({ cwd: home, flags: block.serve, env });
       const { stdout, stderr } = await run(...commandOf(block, join(home, block.file)), {
         ...{ cwd: home, timeout: BLOCK_LIMIT_MS },
         env: {
           ...{ ...env, PATH: `${commands}:${env.PATH}` },
           ...(server === null ? {} : { DROVER_URL: server.url }),
+          ...(engine === null ? {} : { LOG_URL: engine.log }),
           ...(hasToken ? { DROVER_TOKEN: TOKEN } : {}),
         },
       });
@@ -101,6 +108,16 @@ describe("a program", { concurrency: 2 }, () => {
       if (block.language === "ts") assert.equal(stderr, "");
     });
 });
+
+async function startEngine({ engine }: Block): Promise<(AsyncDisposable & { readonly log: string }) | null> {
+  if (engine === null) return null;
+  if (engine === "etcd") {
+    const cluster = await startEtcd();
+    return { log: cluster.url("drover"), [Symbol.asyncDispose]: () => cluster[Symbol.asyncDispose]() };
+  }
+  const server = await startPostgres();
+  return { log: server.url(), [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+}
 
 function commandOf({ language }: Block, file: string): [command: string, args: string[]] {
   if (language === "sh") return ["/bin/sh", ["-e", file]];

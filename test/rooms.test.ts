@@ -82,7 +82,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   log: [".", "format", "integrity", "memory", "journal", "etcd", "postgres", "sqlite", "shared", "contract"],
   protocol: ["wire", "generated", "schema", "shapes", "calls", "settings", "."],
   plan: ["work", "."],
-  sim: [".", "cluster"],
+  sim: ["chance", "cells", ".", "cluster"],
   engine: [
     "base",
     "writer",

@@ -7,9 +7,9 @@
  */
 import { STRATEGIES } from "../core/config/index.ts";
 import type { Takes } from "../core/model/index.ts";
+import { createRandom, type Random } from "./chance/random.ts";
 import type { Act, Call, Fault, History, Step } from "./history.ts";
 import { plansMaxOf, withPlans } from "./plan-script.ts";
-import { createRandom, type Random } from "./random.ts";
 
 const PROJECTS = ["red", "green", "blue"];
 const AGENTS = ["ann", "bob", "cat", "dan"];

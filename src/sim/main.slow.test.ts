@@ -3,8 +3,15 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+
+test("the figures of docs/scale.md are those of the run", () => {
+  const [main, document] = ["main.ts", "../../docs/scale.md"].map((path) => join(import.meta.dirname, path));
+  const { stdout } = spawnSync(process.execPath, [main as string, "cells"], { encoding: "utf8" });
+  assert.ok(readFileSync(document as string, "utf8").includes(stdout), stdout);
+});
 
 const flags: { args: string[]; code: number; says: RegExp; script?: string }[] = [
   { args: ["--help"], code: 0, says: /npm run simulate -- --seed 42/, script: "simulate" },
@@ -21,6 +28,9 @@ const flags: { args: string[]; code: number; says: RegExp; script?: string }[] =
   { args: ["--faults", "crash,ghosts"], code: 2, says: /--faults is all, none, or some of .*not "ghosts"/ },
   { args: ["--sneed", "5"], code: 2, says: /--sneed/ },
   { args: ["5"], code: 2, says: /'5'/ },
+  { args: ["cells", "--help"], code: 0, says: /^ {2}drover simulate cells \[--cells N\]/m },
+  { args: ["cells", "--cells", "20", "--projects", "500"], code: 0, says: /^seed 1: 500 projects on 20 cells/ },
+  { args: ["cells", "--cells", "1"], code: 2, says: /--cells is a whole number from 2 to 10000, not "1"/ },
 ];
 for (const { args, code, says, script = "" } of flags)
   test(`${script} simulate ${args.join(" ")} ends with ${code}`, () => {

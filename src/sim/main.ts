@@ -1,11 +1,12 @@
 /**
- * `npm run simulate`: run the simulator from the command line.
+ * `npm run simulate`: run the simulator from the command line. With `cells` first it plays many cells (cells/).
  *
  * The seed is printed first, so that whatever happens can be repeated. A run that breaks a rule prints the rule, the
  * seed and a history shrunk to what is needed, and ends with exit code 1; a bad flag says what is right, with 2.
  */
 import { parseArgs, styleText } from "node:util";
 import { createProgress, type Progress } from "../std/index.ts";
+import { cellsUsage, runCells } from "./cells/main.ts";
 import { FAULTS, type Fault, linesOf } from "./history.ts";
 import { everyCrash, type Figures, type RunReport, shrink, simulate } from "./simulate.ts";
 
@@ -15,6 +16,7 @@ const CALLED = process.env.npm_lifecycle_event === "simulate" ? "npm run simulat
 const USAGE = `Simulates fleets with everything that can go wrong, and audits every event.
 
   ${CALLED} [--seed N] [--steps M] [--runs K] [--faults LIST] [--every-crash]
+  ${CALLED} cells         many cells, by figures; cells --help has its flags
 
   --seed N        the first seed, from 0 (default: taken from the clock)
   --steps M       how many things happen in a run, 1 to 100000 (default 200)
@@ -42,7 +44,11 @@ type Options = {
 process.exitCode = await main(process.argv.slice(2));
 
 async function main(given: readonly string[]): Promise<number> {
+  const [first, ...rest] = given;
+  const usage = first === "cells" ? cellsUsage(CALLED) : USAGE;
   try {
+    if (first === "cells" && rest.includes("--help")) console.log(usage);
+    if (first === "cells") return rest.includes("--help") ? 0 : runCells(rest, readCount);
     const options = readFlags(given);
     if (options === null) {
       console.log(USAGE);
@@ -52,7 +58,7 @@ async function main(given: readonly string[]): Promise<number> {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (!(error instanceof BadFlag) && !code?.startsWith("ERR_PARSE_ARGS")) throw error;
-    console.error(`error: ${message}\n\n${USAGE}`);
+    console.error(`error: ${message}\n\n${usage}`);
     return 2;
   }
 }

@@ -5,8 +5,9 @@
  * task of a plan does is in its name, word by word for each attempt, because its id is not known before it is put.
  * Where the seed is a multiple of four many agents put small plans besides, and one of them more than the others.
  */
+
+import { createRandom, type Random } from "./chance/random.ts";
 import type { Act, PlanPutStep, PlanVerb, Step } from "./history.ts";
-import { createRandom, type Random } from "./random.ts";
 
 const PLANS = ["p1", "p2", "p3"];
 const TASKS = ["a-ok", "b-slow", "c-fail-ok", "d-bad-ok", "e-ok-tree", "f-slow-tree", "g-ask-ok", "h-none"];

@@ -15,7 +15,7 @@
  * instants and then of their setting. Nothing here sleeps.
  */
 import type { Clock } from "../std/index.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "./chance/random.ts";
 
 /** In a hundred readings: so many move the clock on by a millisecond, and so many by a pause of up to so long. */
 const TICKS = 40;

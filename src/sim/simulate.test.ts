@@ -4,8 +4,8 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { createRandom } from "./chance/random.ts";
 import { FAULTS, linesOf, type Step } from "./history.ts";
-import { createRandom } from "./random.ts";
 import { everyCrash, type PlantedBug, type RunReport, shrink, simulate } from "./simulate.ts";
 
 const QUICK = Boolean(process.env.DROVER_QUICK);

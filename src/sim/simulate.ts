@@ -7,12 +7,12 @@
  */
 import type { Event } from "../core/model/index.ts";
 import { type Blinkers, type Complaint, createAuditor } from "./auditor.ts";
+import { createRandom } from "./chance/random.ts";
 import { createContext, type Plant, type SimContext } from "./context.ts";
 import type { AppendFault } from "./faulty-log.ts";
 import { writeHistory } from "./fleet-script.ts";
 import { FAULTS, type Fault, type History } from "./history.ts";
 import { createPlayers } from "./play.ts";
-import { createRandom } from "./random.ts";
 
 const DEEP_LOOK_EVERY = 60;
 const SHRINKING_RUNS_MAX = 250;

@@ -4,6 +4,7 @@
  *     ```ts                   a whole program
  *     ```ts serve             the same, with `drover serve` behind DROVER_URL; more words are flags of it
  *     ```sh run               a script; ```sh serve with a server. A bare ```sh is only to be looked at
+ *     ```sh etcd              a script with an etcd behind LOG_URL; ```sh postgres with a PostgreSQL
  *     ```python serve …       the same for Python
  *     ```yaml drover.yml      a file that lies in the directory of every program after it in the document
  *
@@ -24,6 +25,8 @@ export type Block = {
   readonly code: string;
   /** The flags of the server it wants; null: it wants none. */
   readonly serve: readonly string[] | null;
+  /** Where a cluster's log is, if it wants one. */
+  readonly engine: "etcd" | "postgres" | null;
   readonly files: ReadonlyMap<string, string>;
   readonly promises: readonly string[];
 };
@@ -46,6 +49,7 @@ export function blocksOf(path: string): Block[] {
       ...{ name: `${path}:${line}`, language, code, files: new Map(files) },
       file: `${path.replaceAll(/\W/g, "-")}-${line}.${ENDING[language]}`,
       serve: purpose === "serve" ? words : null,
+      engine: purpose === "etcd" || purpose === "postgres" ? purpose : null,
       promises: [...code.matchAll(PROMISE[language])].map(([, promise = ""]) => promise.trimEnd()),
     });
   }

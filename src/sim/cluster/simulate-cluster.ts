@@ -16,7 +16,7 @@ import { expireLead, takeInto } from "../../log/journal/index.ts";
 import { createMemoryStore } from "../../log/memory/index.ts";
 import { nextTurn } from "../../std/index.ts";
 import { type Blinkers, type Complaint, createAuditor } from "../auditor.ts";
-import { createRandom, type Random } from "../random.ts";
+import { createRandom, type Random } from "../chance/random.ts";
 import { createSimWorld, type SimWorld } from "../sim-clock.ts";
 import { createSimNodes, LEASE_MS, type NodePlant, type SimNode, type SimNodes } from "./sim-nodes.ts";
 
