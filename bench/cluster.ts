@@ -29,6 +29,8 @@ const PARTS = ["rates", "peers", "lag", "loss"] as const;
 const MODES: readonly Mode[] = ["singles", "batches"];
 const WORDS: Readonly<Record<Mode, string>> = { singles: "single submits", batches: "batches" };
 const PEER_FLOOR = 2;
+/** Calls of a thousand tasks that are under way: a journal takes longer to answer than a disk. */
+const BATCHES = 8;
 /** The load under which a follower is watched: tasks a second, and for how long. */
 const [LAG_RATE, LAG_SECONDS] = [2000, 10];
 const LAG_STEP_MS = 10;
@@ -76,7 +78,7 @@ async function openLeader({ url, micros }: Pick<Engine, "url" | "micros">, mode:
   const node = await openBenchNode({ id: "leader", url, config: BESIDE_PEERS });
   await leads(node);
   return {
-    ...(await openSession(node.drover, mode)),
+    ...(await openSession(node.drover, mode, BATCHES)),
     elsewhereMicros: micros,
     [Symbol.asyncDispose]: node.close,
   };
@@ -86,7 +88,7 @@ async function besideSqlite(start: StartEngine, mode: Mode, quick: boolean): Pro
   await using engine = await start();
   await using ours = await openLeader(engine, mode);
   const duel = await withDrover(BESIDE_PEERS, async (drover) =>
-    playInTurn(ours, await openSession(drover, mode), quick ? QUICK : FULL),
+    playInTurn(ours, await openSession(drover, mode, BATCHES), quick ? QUICK : FULL),
   );
   return duelRows(duel, { ours: `Drover on ${engine.name}`, theirs: "Drover on SQLite alone", mode });
 }

@@ -42,7 +42,7 @@ export async function withDrover<Value>(config: object, work: (drover: Drover) =
 }
 
 /** Drover as the workload of the peers sees it: one task per call by many callers, or batches by a few. */
-export async function openSession(drover: Drover, mode: Mode): Promise<Session> {
+export async function openSession(drover: Drover, mode: Mode, batches = BATCHES): Promise<Session> {
   let ran = 0;
   let submitted = 0;
   let onLast = (): void => {};
@@ -53,7 +53,7 @@ export async function openSession(drover: Drover, mode: Mode): Promise<Session> 
   const isForgetful = drover.effectiveConfig().scheduler.remember < A_MOMENT_MS;
   return {
     perCall: isSingle ? 1 : PER_BATCH,
-    inFlight: isSingle ? CALLERS : BATCHES,
+    inFlight: isSingle ? CALLERS : batches,
     submit(count) {
       submitted += count;
       const agentId = `agent-${submitted % 10}`;
