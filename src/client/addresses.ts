@@ -5,8 +5,8 @@
  * node has named it, and to one of the addresses it was given before that and whenever the leader does not answer. A
  * name is a word of the node, and the token goes where it points: it is believed only in an answer to a call that was
  * taken, from an address that was given, and for the same scheme; what a node that is only named says of others is not.
- * What was not given is asked first, without a token, whether it leads under that name: behind a proxy the names of
- * nodes mean nothing, or something else, and then the addresses that were given do all of it.
+ * What was not given is asked first, without a token, whether it leads: behind a proxy the names of nodes mean nothing,
+ * or something else, and then the addresses that were given do all of it.
  *
  * What nodes have said of the log is here too: a read asks for all that the writes of this client have been told.
  */
@@ -43,7 +43,7 @@ export type Addresses = {
   /** No node has what was told of: it was perhaps another log. */
   forgetWrites(): void;
 };
-/** Whether a node that leads under this name answers there. */
+/** Whether a node that leads answers there. */
 export type Leads = (base: string) => Promise<boolean>;
 
 /** The environment is read here and nowhere else: `DROVER_URL` and `DROVER_TOKEN`. An empty variable is none. */
@@ -176,9 +176,8 @@ export const leadsBy =
   async (base) => {
     const signal = AbortSignal.timeout(LEADS_MS);
     const answer = await fetch(`${base}${ENDPOINTS.ready.path}`, { headers: {}, redirect: "manual", signal });
-    await answer.text();
-    const named = answer.headers.get(LEADER_HEADER);
-    return answer.status === 200 && named !== null && readName(named, base) === base;
+    const { role } = JSON.parse(await answer.text()) as { readonly role?: unknown };
+    return answer.status === 200 && role === "leader";
   };
 
 /** 0 for what is not the number of an event. */

@@ -163,7 +163,7 @@ test("calls go to the leader once it is known, and back when it is gone", () => 
 
 test("a leader that was not given is told nothing before it says that it leads, and then the token", async () => {
   let leader = "";
-  await using other = await startScript(names(() => leader));
+  await using other = await startScript(names(() => leader, { role: "leader" }));
   leader = other.url;
   await story([[names(() => leader)]], async ({ client }) => {
     await client.task("t1");
@@ -180,8 +180,8 @@ test("a leader that was not given is told nothing before it says that it leads, 
   });
 });
 
-test("one that answers under that name and does not lead is never told the token", async () => {
-  await using stranger = await startScript(answers(200, {}));
+test("one that answers there and does not lead is never told the token", async () => {
+  await using stranger = await startScript(answers(200, { status: "ready" }));
   await story([[names(() => stranger.url)]], async ({ client, asked }) => {
     for (let call = 0; call < 10; call++) await client.task("t1");
     await until("the stranger to be asked", () => stranger.heard.length === 1);
