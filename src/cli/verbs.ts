@@ -65,6 +65,7 @@ export const VERBS: readonly ListedVerb[] = [
       "copy a log: into a cluster's journal, out of it, or to another directory",
       () => import("./log/copy.ts"),
     ),
+    verb("cluster", "show the nodes that share a log, and how far each is", () => import("./log/cluster.ts")),
     verb("events", "print the events of the log; --follow as they happen", () => import("./verbs/events.ts")),
     verb(
       "verify",

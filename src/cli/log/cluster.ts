@@ -1,0 +1,103 @@
+/**
+ * `drover cluster status`: the nodes that share a log, how far each is, and how the log itself is.
+ *
+ * It is what one node sees. Two histories that differ are the one thing that must never be: they are an alarm in the
+ * table, a sentence below it, and exit code 1, so that a script that looks now and then needs to read nothing.
+ */
+import { type Client, ClientError } from "../../client/index.ts";
+import type { ClusterNode, ClusterView } from "../../protocol/index.ts";
+import { clientFor } from "../shell/connection.ts";
+import type { Output } from "../shell/output.ts";
+import { EXIT, type ExitCode } from "../shell/problem.ts";
+import { plain, type Tint } from "../shell/text.ts";
+import type { Call, Verb, VerbBody } from "../shell/verb.ts";
+import { bytes, count, span } from "../show/time.ts";
+
+type NoFlags = Record<never, never>;
+/** Of a server that is no node: its own log. */
+type Alone = { readonly nodes: readonly []; readonly log: { readonly kind: "own"; readonly seq: number } };
+
+const status: Verb<NoFlags> = {
+  name: "status",
+  summary: "list the nodes, how far each is, and the health of their log",
+  about: "Exit code 0: their histories are the same; 1: they differ, which is an alarm; 3: no server answers.",
+  examples: [
+    ["drover cluster status", "of the cluster of $DROVER_URL"],
+    ["drover cluster status --json --url http://a:4747,http://b:4747", "for programs, from a node that answers"],
+  ],
+  run,
+};
+
+export const clusterVerb: VerbBody<NoFlags> = {
+  examples: status.examples ?? [],
+  verbs: [status as Verb<never>],
+  run,
+};
+
+async function run(call: Call<NoFlags>): Promise<ExitCode> {
+  const { output } = call;
+  const seen = await look(clientFor(call));
+  if (isAlone(seen)) {
+    output.answer(seen, () => `This server is no node of a cluster. Its own log is at event ${count(seen.log.seq)}.\n`);
+    return EXIT.ok;
+  }
+  const view: ClusterView = { ...seen, nodes: seen.nodes.map((node) => withAlarm(node, seen.nodes)) };
+  output.answer(view, () => `${tableOf(view, output)}\n${logLines(view)}${alarmLines(view, output)}`);
+  return view.nodes.some(({ differs }) => differs) ? EXIT.failed : EXIT.ok;
+}
+
+const isAlone = (seen: ClusterView | Alone): seen is Alone => seen.log.kind === "own";
+
+async function look(client: Client): Promise<ClusterView | Alone> {
+  try {
+    return await client.cluster();
+  } catch (error) {
+    if (!(error instanceof ClientError) || error.code !== "not_found") throw error;
+    const { seq } = await client.ready();
+    return { nodes: [], log: { kind: "own", seq } };
+  }
+}
+
+/** The node that answers compares others with itself; those that are ahead of it can only be compared here. */
+const withAlarm = (node: ClusterNode, nodes: readonly ClusterNode[]): ClusterNode =>
+  nodes.some(({ seq, hash }) => seq > 0 && seq === node.seq && hash !== node.hash) ? { ...node, differs: true } : node;
+
+const TINTS: Readonly<Record<ClusterNode["role"], Tint | null>> = { leader: "green", follower: null, down: "red" };
+
+const tableOf = ({ nodes }: ClusterView, output: Output): string =>
+  output.table(nodes, [
+    { title: "ID", of: ({ id }) => id, stays: true },
+    { title: "ROLE", of: ({ role }) => role, tint: ({ role }) => TINTS[role] },
+    { title: "EPOCH", of: ({ epoch }) => count(epoch), align: "right", leaves: 2 },
+    { title: "EVENT", of: ({ seq }) => count(seq), align: "right" },
+    { title: "LAG", of: ({ lagMs }) => span(lagMs), align: "right", leaves: 1 },
+    { title: "URL", of: ({ url }) => url, shrinks: true },
+    { title: "ALARM", of: ({ differs }) => (differs ? "another history" : ""), tint: () => "red" },
+  ]);
+
+function logLines({ log }: ClusterView): string {
+  const { kind, address, version, seq, epoch, prunedTo, members, warnings } = log;
+  const facts = [
+    `event ${count(seq)}`,
+    `epoch ${count(epoch)}`,
+    ...(prunedTo === 0 ? [] : [`begins behind ${count(prunedTo)}`]),
+    ...(log.bytes === undefined ? [] : [bytes(log.bytes)]),
+    ...members.map(({ name, address: at, isUp }) => `${plain(name || at)} ${isUp ? "is up" : "is down"}`),
+  ];
+  const title = [kind, version ?? "", `at ${address}`].filter((word) => word !== "").join(" ");
+  return [
+    `The log: ${plain(title)}: ${facts.join(", ")}.\n`,
+    ...warnings.map((text) => `warning: ${plain(text)}\n`),
+  ].join("");
+}
+
+function alarmLines({ nodes }: ClusterView, { paint }: Output): string {
+  const odd = nodes.filter(({ differs }) => differs);
+  return odd
+    .map(
+      ({ id, seq }) =>
+        `alarm: ${plain(id)} has another hash at event ${count(seq)} than others: their histories differ`,
+    )
+    .map((text) => `${paint("red", text)}; stop it, and run drover verify on its data directory.\n`)
+    .join("");
+}
