@@ -9,6 +9,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { badField, isRecord, type Refusal, type Result } from "../core/base/index.ts";
 import { refused } from "../engine/base/index.ts";
+import type { ReplicaSource } from "../engine/node/index.ts";
 import {
   type Access,
   AnswerText,
@@ -50,6 +51,7 @@ export type CallParts = SendParts &
     readonly position: Position;
     /** Null where the server is no node of a cluster. */
     readonly cluster: ClusterSide | null;
+    readonly replica: ReplicaSource | null;
   };
 /** What path and query hold, as text. */
 type Target = { readonly params: unknown; readonly query: RawQuery };

@@ -8,6 +8,7 @@ import findMyWay from "find-my-way";
 import { createRequestTurns, type PipelineLimits, ServerRefusal, sendProblem } from "../http/index.ts";
 import { CALL_LIST, CALLS, type Call, type CallName, type RawQuery } from "../protocol/index.ts";
 import { answerCall, type CallParts, routePath } from "./answer-call.ts";
+import { answerReplica, REPLICA_PATHS } from "./handlers/replica.ts";
 import { answerPage, PAGE_PATHS } from "./pages/pages.ts";
 
 const PARAM_LENGTH_MAX = 4096;
@@ -59,6 +60,8 @@ export function createRoutes(parts: CallParts, limits: PipelineLimits): RequestL
       ROUTE,
     );
   }
+  const replica = answerReplica(parts);
+  for (const path of REPLICA_PATHS) router.on("GET", path, replica(path), ROUTE);
   for (const path of PAGE_PATHS) router.on(["GET", "HEAD"], path, answerPage(path, parts), ROUTE);
   const inTurn = createRequestTurns(limits, (request, response, why) =>
     refuse(request, response, why, ["connection", "close"]),

@@ -11,7 +11,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as rest } from "node:timers/promises";
 import { type Logger, pino } from "pino";
 import type { Drover } from "../engine/index.ts";
-import type { DroverNode } from "../engine/node/index.ts";
+import type { DroverNode, ReplicaSource } from "../engine/node/index.ts";
 import {
   type Access,
   CONNECTION_LIMITS,
@@ -49,7 +49,7 @@ import { schedulerHandlers, serverHandlers } from "./handlers/server.ts";
 import { taskHandlers } from "./handlers/tasks.ts";
 import { watchHandlers } from "./handlers/watching.ts";
 import { type Listening, listen } from "./life/listening.ts";
-import { createPhase } from "./life/phase.ts";
+import { createPhase, type ServerPhase } from "./life/phase.ts";
 import { type Ending, shutDown } from "./life/shutdown.ts";
 import { createLogRequests } from "./logs/log-requests.ts";
 import { createObservers, type Observers } from "./observe/observers.ts";
@@ -93,6 +93,8 @@ export type ServerOptions = {
   /** The node of a cluster that is served; absent: the server has its engine for itself. */
   readonly node?: DroverNode;
   readonly settings: Settings;
+  /** What others may read of the log as it is stored; absent: nothing. */
+  readonly replica?: ReplicaSource | null;
   /** Absent: nothing is logged. */
   readonly logger?: Logger;
   readonly logsOf?: LogsOf;
@@ -194,7 +196,7 @@ function partsOf(
   const streams = createStreams({ limits, clock, unread, onProblem });
   const standing = { webhooksDue: () => acting.webhooks.due(), streams: streams.count, polls: polls.count };
   const observers = createObservers({ ...options, spans, ...standing });
-  const { onWebhook: onOutcome, onTurnedAway, observerOf } = observers;
+  const { onWebhook: onOutcome, onTurnedAway } = observers;
   const start = actorsOf({ version, onOutcome, onProblem }, logger);
   const acting: Acting = createActing({ drover, node, settings: settings.webhooks, onProblem, start });
   const forwarding = node === undefined ? null : createForwarding({ node, drover, clock, limits, ...limits });
@@ -219,19 +221,17 @@ function partsOf(
   const routes = createRoutes(
     {
       handlers: handlersOf(deps, node, streams, observers, { onBug: bugsTo(logger), clock }),
+      ...sendingOf(phase, observers, logger),
       phase,
       position: createPosition({ drover, node, polls, clock }),
       cluster: node === undefined || forwarding === null ? null : clusterSide(node, forwarding),
-      isClosing: phase.isClosing,
-      problemOf,
-      observerOf,
+      replica: options.replica ?? null,
       unread,
       silenceMs: limits.silenceMs,
       access: () => live.now().access,
       checkRequest: createRequestCheck(() => live.now().originCheck),
       bodyLimit: settings.server.bodyLimit,
       bodies: createUnfinishedBodies(limits),
-      onBug: bugsTo(logger),
     },
     limits,
   );
@@ -249,6 +249,13 @@ const actorsOf =
       onChange: ({ workerId, kind }) => logger.info({ workerId }, `push worker ${kind}`),
     }),
   });
+
+const sendingOf = ({ isClosing }: ServerPhase, { observerOf }: Observers, logger: Logger) => ({
+  isClosing,
+  problemOf,
+  observerOf,
+  onBug: bugsTo(logger),
+});
 
 const bugsTo =
   (logger: Logger): BulkParts["onBug"] =>

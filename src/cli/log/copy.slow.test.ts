@@ -85,7 +85,9 @@ describe("drover log copy", { skip: missing }, () => {
     assert.ok(reached < head.seq, "it was killed on the way");
     const { code, out, err } = await copy(directory, url, "--json");
     assert.equal(code, 0, err);
-    assert.equal((JSON.parse(out) as { events: number }).events, head.seq - reached);
+    // What was on its way when it was killed may have landed since.
+    const { events } = JSON.parse(out) as { events: number };
+    assert.ok(events > 0 && events <= head.seq - reached, `${events} of ${head.seq - reached}`);
     assert.equal((await journal.head()).hash, head.hash);
   });
 
@@ -120,7 +122,11 @@ describe("drover log copy", { skip: missing }, () => {
     }
     await using _ = await openSqliteLog({ directory });
     const locked = await copy(directory, elsewhere);
-    assert.deepEqual([locked.code, /a server runs on .*stop it/.test(locked.err)], [6, true], locked.err);
+    assert.deepEqual(
+      [locked.code, /a server runs on .*stop it, or copy from its URL/.test(locked.err)],
+      [6, true],
+      locked.err,
+    );
     const into = await copy(longer.directory, directory);
     assert.deepEqual([into.code, /is in use by/.test(into.err)], [6, true], into.err);
   });

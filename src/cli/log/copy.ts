@@ -26,7 +26,8 @@ const copy: Verb<NoFlags> = {
   summary: "copy a history to another log, checked on the way; again, to go on where it was broken off",
   about:
     "A log is a data directory, sqlite:PATH, etcd://HOST:2379,HOST:2379/PREFIX or postgres://USER:PASSWORD@HOST/DB.\n" +
-    "Stop the servers of both first. TO must be empty, or have the beginning of the same history.",
+    "FROM may be the URL of a server too: what it has by now is copied, with the token in $DROVER_TOKEN.\n" +
+    "Stop the servers of other logs first. TO must be empty, or have the beginning of the same history.",
   takes: [
     { name: "<from>", about: "the log that is read" },
     { name: "<to>", about: "the log that gets what it does not have" },
@@ -57,6 +58,7 @@ async function run(call: Call<NoFlags>, signal: AbortSignal): Promise<ExitCode> 
     const report = await copyLog(from, to, {
       signal,
       openingMs: OPENING_MS,
+      token: terminal.env.DROVER_TOKEN ?? null,
       onNotice: (line) => {
         bar.end();
         terminal.err(`${plain(line)}\n`);

@@ -8,10 +8,11 @@
 import { join } from "node:path";
 import { type Logger, pino } from "pino";
 import { type Drover, DroverError, LogFailure, openDrover } from "../../engine/index.ts";
+import { replicaSource } from "../../engine/node/index.ts";
 import type { Settings } from "../../protocol/index.ts";
 import { shownPath } from "../../protocol/schema/index.ts";
 import { hostRefusal, type Server, StartRefusal, startServer } from "../../server/index.ts";
-import { isLoopback } from "../../std/index.ts";
+import { isLoopback, realClock } from "../../std/index.ts";
 import type { Setting } from "../config/file.ts";
 import { dataSetting, loadSettings, type ServerConfig } from "../config/load.ts";
 import { checkNothingLost, keepReloading, type Reloading } from "../config/reload.ts";
@@ -212,6 +213,8 @@ async function start(
       onReload: () => reloading?.now() ?? Promise.reject(new Error("the server is not ready yet; try again")),
       logsOf: (task, attempt, { tail, ...age }) => worker?.logsOf(task, attempt, { lines: tail, ...age }) ?? null,
       settingViews: () => settingViews(settingsOf(first, reloading?.inForce() ?? first)),
+      replica:
+        cluster !== null ? cluster.node.shared : log.kind === "sqlite" ? replicaSource(log.directory, realClock) : null,
       historyFile: log.kind === "memory" ? undefined : join(log.directory, "history.jsonl"),
     });
     worker = await startLocalWorker({
@@ -284,7 +287,7 @@ function engineProblem({ message, code, details }: DroverError, log: LogTarget):
 }
 
 type ServeOptions = Parameters<typeof startServer>[0];
-type ServerHooks = Pick<ServeOptions, "node" | "onReload" | "logsOf" | "historyFile" | "settingViews"> & {
+type ServerHooks = Pick<ServeOptions, "node" | "replica" | "onReload" | "logsOf" | "historyFile" | "settingViews"> & {
   readonly logger: NonNullable<ServeOptions["logger"]>;
 };
 

@@ -71,3 +71,21 @@ test("a node that tells another hash of an event than this one has is marked", a
   await b.journal.announce({ node: "b", url: "x", seq, hash: "0".repeat(64), epoch: 1, stored: seq });
   assert.deepEqual(await marked(), ["b"]);
 });
+
+test("the leader drops of the journal what the nodes have, and waits for one that is near", async (context) => {
+  const { nodes, clock, store } = await createCluster(context, ["a", "b", "c"]);
+  const [a, , c] = nodes as [TestNode, TestNode, TestNode];
+  const begins = async (): Promise<number> => (await a.journal.describe()).base.seq;
+  await a.life().drover.submit(task("t"));
+  await clock.advance(50_000);
+  assert.equal(await begins(), 0);
+  await clock.advance(14_000);
+  assert.equal(await begins(), store.head.seq);
+  c.journal.fault({ cut: "both" });
+  const { seq: reached } = c.applied();
+  await a.life().drover.submit(task("u"));
+  await clock.advance(120_000);
+  assert.equal(await begins(), reached, "it is near, and was heard of within the hour");
+  await clock.advance(3_600_000);
+  assert.equal(await begins(), store.head.seq, "one that is silent for longer does not count");
+});

@@ -1,6 +1,7 @@
 /**
  * What nodes know of each other: each tells of itself every two seconds and when its role changes, and the journal
- * keeps that for an hour. The leader takes down in the log who there is, and with which key each signs.
+ * keeps that for an hour. The leader takes down in the log who there is, and with which key each signs, and drops of
+ * the journal what they have.
  */
 import { seq } from "../../core/base/index.ts";
 import type { JournalHealth, NodeAnnouncement, NodeSeen } from "../../log/journal/index.ts";
@@ -10,6 +11,8 @@ import { hashAt } from "../snapshots/snapshotter.ts";
 import type { AppliedHead, NodeFacts } from "./lives.ts";
 
 const ANNOUNCE_MS = 2000;
+/** How often a leader drops of the journal what the nodes have. */
+const PRUNE_MS = 60_000;
 /** A node that was silent for so long is down, as far as others can tell. */
 export const DOWN_MS = 7000;
 
@@ -48,10 +51,13 @@ export function startAnnouncing(deps: {
   readonly applied: () => AppliedHead;
   /** What nodes tell of themselves, for a leader to take down. */
   readonly onSeen: (nodes: readonly NodeSeen[]) => void;
+  /** Whether this node leads for sure: then it also prunes the journal. */
+  readonly leads: () => boolean;
 }): Announcing {
   const { log, clock, self, applied } = deps;
   const { journal } = log;
   let upToDateAt = clock.elapsed();
+  let pruneAt = upToDateAt + PRUNE_MS;
   let isStopped = false;
   let cancel = ringAfter(clock, ANNOUNCE_MS, goOn, { keepAlive: false });
 
@@ -69,6 +75,10 @@ export function startAnnouncing(deps: {
       const head = await journal.head();
       if (applied().seq >= head.seq) upToDateAt = Math.max(upToDateAt, askedAt);
       deps.onSeen((await journal.nodes()).nodes);
+      if (deps.leads() && askedAt >= pruneAt) {
+        pruneAt = askedAt + PRUNE_MS;
+        await log.pruneJournal(node);
+      }
     } catch {
       // Out of reach: others see for how long this node has said nothing, and what waits for the journal says so.
     }

@@ -25,6 +25,7 @@ import { stopOf } from "../writer/group-commit.ts";
 import { type ClusterView, startAnnouncing } from "./announcing.ts";
 import { currentDrover } from "./current-drover.ts";
 import { type AppliedHead, createLives, type LivesOptions, type NodeFacts, type NodeLife } from "./lives.ts";
+import { type ReplicaSource, replicaSource } from "./replica-source.ts";
 
 /** How a node is opened. */
 export type NodeOptions = Omit<LivesOptions, "self" | "onApplied"> & {
@@ -54,6 +55,8 @@ export type DroverNode = AsyncDisposable & {
   leaderUrl(): string | null;
   /** All nodes, and the health of the journal. */
   cluster(): Promise<ClusterView>;
+  /** What other nodes read of its replica; null if that is in memory only. */
+  readonly shared: ReplicaSource | null;
   /** Gives the lead up in good order, and follows; others go first from then on. */
   handOver(): Promise<void>;
   /** Resolves with the reason if the node must stop. */
@@ -74,7 +77,14 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
   const lives = createLives({ ...options, self, onApplied: () => announcing.onApplied() }, () =>
     again(`node ${id} takes the lead`),
   );
-  const announcing = startAnnouncing({ log, clock, self, applied: lives.applied, onSeen });
+  const announcing = startAnnouncing({
+    log,
+    clock,
+    self,
+    applied: lives.applied,
+    onSeen,
+    leads: () => lives.present().leads(),
+  });
   const failed = Promise.withResolvers<DroverError>();
   const closing = new AbortController();
   const whenClosing = new Promise<null>((resolve) => closing.signal.addEventListener("abort", () => resolve(null)));
@@ -204,9 +214,15 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
     ageMs: () => (lives.present().leads() ? 0 : announcing.ageMs()),
     leaderUrl: () => leaderUrl(lives.present().drover.state),
     cluster: announcing.view,
+    shared: sharedBy(options),
     handOver,
     [Symbol.asyncDispose]: close,
   };
+}
+
+function sharedBy({ log, clock, id, attemptSecret }: NodeOptions): ReplicaSource | null {
+  if (log.directory === null) return null;
+  return replicaSource(log.directory, clock, attemptSecret === undefined ? null : { self: id, secret: attemptSecret });
 }
 
 type Wish = {

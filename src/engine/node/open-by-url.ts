@@ -40,7 +40,7 @@ export type NodeByUrlOptions = {
 export async function openNodeByUrl(options: NodeByUrlOptions): Promise<DroverNode> {
   const { url, data, advertise, leaseMs, config, onNotice, onWarning, signal } = options;
   const identity = identityFor(data, options.node);
-  const log = (await openLogByUrl(url, { data, onNotice, signal })) as SharedLog;
+  const log = (await openLogByUrl(url, { data, node: identity.id, onNotice, signal })) as SharedLog;
   try {
     const publicKey = publicKeyIn(data);
     const { journal } = log;

@@ -12,15 +12,29 @@ import { CODE, EtcdFault } from "./fault.ts";
 import { baseOf, readEntry, type Source } from "./reading.ts";
 import { writeHead } from "./records.ts";
 
+const BATCHES_PER_STEP = 500;
+
 export async function pruneBefore({ client, keys }: Source, before: Seq): Promise<Anchor> {
   const { head } = storedHead(await client.get(keys.head));
   const first = await firstKept({ client, keys }, seq(Math.min(before, head.seq)));
-  const { revision } = await client.txn({
-    compare: [],
-    success: [keys.batches(0, first), keys.parts(0, first)].map(({ key, end }) => ({ remove: key, end })),
-  });
+  let revision = 0;
+  for (let end = 0; end < first; ) {
+    end = await endOfStep({ client, keys }, first);
+    const removed = await client.txn({
+      compare: [],
+      success: [keys.batches(0, end), keys.parts(0, end)].map((span) => ({ remove: span.key, end: span.end })),
+    });
+    revision = removed.revision;
+  }
   await client.compact(revision).catch(unlessDenied);
   return baseOf({ client, keys }, head);
+}
+
+/** Nothing from this event on is removed in the next step: a removal of very much would hold up every append. */
+async function endOfStep({ client, keys }: Source, first: Seq): Promise<number> {
+  const { found } = await client.range({ ...keys.batches(0, first), limit: BATCHES_PER_STEP, keysOnly: true });
+  const last = found[BATCHES_PER_STEP - 1];
+  return last === undefined ? first : keys.firstOf(last.key) + 1;
 }
 
 /** Lets a journal in which nothing was ever appended begin behind this event; answers where it begins. */

@@ -126,7 +126,7 @@ const signerOf = (privateKey: KeyObject): Signer => ({
   sign: (text) => sign(null, Buffer.from(text, "utf8"), privateKey).toString("hex"),
 });
 
-const verifierOf = (publicKey: KeyObject): Verifier => ({
+export const verifierOf = (publicKey: KeyObject): Verifier => ({
   fingerprint: hash("sha256", publicKey.export({ type: "spki", format: "der" }), "hex"),
   holds: (text, signature) =>
     SIGNATURE.test(signature) && verify(null, Buffer.from(text, "utf8"), publicKey, Buffer.from(signature, "hex")),

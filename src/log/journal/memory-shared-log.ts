@@ -11,11 +11,13 @@ import type { AppendResult, Lead, Log, ReadBatch } from "../log.ts";
 import { closedFailure } from "../log.ts";
 import { createMemoryLog, createMemoryStore, keep, type MemoryStore, planned } from "../memory/memory-log.ts";
 import type { Journal, SealedBatch } from "./journal.ts";
+import { prunableSeq } from "./prunable.ts";
 
 export type MemorySharedLog = Log & {
   readonly journal: Journal;
   follow(after: Seq, signal: AbortSignal): AsyncIterable<ReadBatch>;
   stored(): Seq;
+  pruneJournal(self: string): Promise<void>;
 };
 
 type SharedInput = {
@@ -110,6 +112,11 @@ export async function openMemorySharedLog({
     append,
     follow,
     stored: () => store.head.seq,
+    pruneJournal: async (self) => {
+      const [{ nodes }, health] = [await journal.nodes(), await journal.describe()];
+      const before = prunableSeq({ nodes, self, stored: store.head.seq, journal: health });
+      if (before > health.base.seq) await journal.prune(before);
+    },
     acquireLead,
     close,
     [Symbol.asyncDispose]: close,

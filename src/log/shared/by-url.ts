@@ -33,6 +33,8 @@ export type OpenLogOptions = OpenJournalOptions & {
   readonly data?: string;
   /** The most the data directory may grow to. */
   readonly maxBytes?: number;
+  /** The name of this node: with it, what a journal no longer has is fetched from other nodes. */
+  readonly node?: string;
 };
 
 const SCHEMES =
@@ -65,8 +67,9 @@ export async function openJournal(url: string, options: OpenJournalOptions = {})
 /** Opens whatever a URL names, for one writer; `follow` is there where nodes share it. */
 export async function openLogByUrl(url: string, options: OpenLogOptions = {}): Promise<Log | SharedLog> {
   const place = placeOf(url);
-  const { data, maxBytes, ...waiting } = options;
+  const { data, maxBytes, node, ...waiting } = options;
   const limit = maxBytes === undefined ? {} : { maxBytes };
+  const named = node === undefined ? {} : { node };
   if (place.kind === "memory") return (await import("../memory/index.ts")).createMemoryLog();
   if (place.kind === "sqlite") {
     const { openSqliteLog } = await import("../sqlite/index.ts");
@@ -76,7 +79,7 @@ export async function openLogByUrl(url: string, options: OpenLogOptions = {}): P
   const { openSharedLog } = await import("./shared-log.ts");
   const journal = await openJournal(url, waiting);
   try {
-    return await openSharedLog({ journal, directory: data, ...limit, ...waiting });
+    return await openSharedLog({ journal, directory: data, ...limit, ...named, ...waiting });
   } catch (error) {
     await journal.close();
     throw error;

@@ -9,21 +9,20 @@
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { type Seq, seq } from "../../core/base/index.ts";
+import type { Seq } from "../../core/base/index.ts";
 import { type Clock, DATABASE_FILE, realClock, ringAfter } from "../../std/index.ts";
-import { unpackRow } from "../format/batch-row.ts";
-import { seqAt, toHex } from "../format/chain.ts";
-import { factsOf } from "../format/codec.ts";
-import { collectPayloads } from "../format/payload-blocks.ts";
-import { payloadProblem } from "../integrity/kept-list.ts";
+import { toHex } from "../format/chain.ts";
 import type { Journal, SealedBatch } from "../journal/journal.ts";
 import { knownAnswer, untilAnswered } from "../journal/patience.ts";
 import { type Anchor, corruptAt, LogFailure } from "../log.ts";
 import { isDataLocked } from "../sqlite/data-lock.ts";
-import { type HashedBatch, hashesOf } from "../sqlite/sealed-batches.ts";
+import type { HashedBatch } from "../sqlite/sealed-batches.ts";
 import { createSqliteLog } from "../sqlite/sqlite-log.ts";
-import { type StoreThread, startStoreThread } from "../sqlite/thread-client.ts";
+import { startStoreThread } from "../sqlite/thread-client.ts";
 import { openJournal, placeOf } from "./by-url.ts";
+import { checkedHashes } from "./checked-batch.ts";
+import { historyOf } from "./from-node.ts";
+import { storedBehind } from "./serving.ts";
 
 export type CopyOptions = {
   readonly clock?: Clock;
@@ -31,6 +30,8 @@ export type CopyOptions = {
   /** So many events went over, of so many that will. */
   readonly onProgress?: (done: number, total: number) => void;
   readonly signal?: AbortSignal;
+  /** For a node: the token of an admin. */
+  readonly token?: string | null;
   /** How long a journal is waited for that cannot be reached at the beginning; without it, for ever. */
   readonly openingMs?: number;
 };
@@ -144,20 +145,8 @@ const aheadOf = (source: Source, target: Target): LogFailure =>
     source.head.seq,
   );
 
-/** The hashes of its events; throws if an event or a payload is not what was written. */
-function checkedHashes(entry: SealedBatch): Uint8Array {
-  const hashes = hashesOf(entry);
-  const payloads = collectPayloads([{ firstSeq: entry.firstSeq, bytes: entry.payloads }]);
-  const { records } = unpackRow({ ...entry, hashes }, seq(entry.firstSeq - 1), payloads);
-  for (const [index, { bytes, payload = null }] of records.entries()) {
-    const at = seqAt(entry.firstSeq, index);
-    const problem = payloadProblem(at, factsOf(bytes, at).payloadHash, payload);
-    if (problem !== null) throw corruptAt(at, problem);
-  }
-  return hashes;
-}
-
 async function openSource(url: string, options: CopyOptions): Promise<Source> {
+  if (/^https?:/.test(url)) return nodeSource(url, options);
   const place = placeOf(url);
   if (place.kind === "memory") throw inMemory();
   if (place.kind !== "sqlite") {
@@ -169,26 +158,36 @@ async function openSource(url: string, options: CopyOptions): Promise<Source> {
   const { directory } = place;
   if (!existsSync(join(directory, DATABASE_FILE))) throw new LogFailure("refused", `there is no log in ${directory}`);
   if (isDataLocked(directory))
-    throw new LogFailure("locked", `a server runs on ${directory}; stop it before its log is copied`);
+    throw new LogFailure("locked", `a server runs on ${directory}; stop it, or copy from its URL what it has by now`);
   const thread = await startStoreThread({ directory, readOnly: true, maxBytes: null });
   const { base, head } = await thread.ask("state", undefined);
   const read = (after: Seq) => storedBehind(thread, after);
   return { name: directory, isJournal: false, base, head, read, [Symbol.asyncDispose]: () => thread.close() };
 }
 
-/** The rows of a directory with all that lies beside them. */
-async function* storedBehind(thread: StoreThread, after: Seq): AsyncGenerator<SealedBatch> {
-  for (let cursor: { after: Seq; prior: Uint8Array | null } = { after, prior: null }; ; ) {
-    const { rows, blocks, break: broken } = await thread.ask("page", { cursor, payloads: true });
-    for (const { hashes: _, ...row } of rows) {
-      const own = blocks.filter(({ firstSeq }) => firstSeq >= row.firstSeq && firstSeq <= row.lastSeq);
-      yield { ...row, payloads: Buffer.concat(own.map(({ bytes }) => bytes)) };
+/** A node that runs, as far as it is now. */
+async function nodeSource(given: string, options: CopyOptions): Promise<Source> {
+  const { clock = realClock, onNotice = () => {}, signal = new AbortController().signal, token = null } = options;
+  const { origin, pathname } = new URL(given);
+  const url = `${origin}${pathname.replace(/\/+$/, "")}`;
+  const node = { url, token, clock, signal };
+  const patience = { clock, onNotice };
+  const { base, head } = await untilAnswered(
+    async () => {
+      await using history = await historyOf(node, null);
+      return history;
+    },
+    patience,
+    signal,
+  );
+  async function* read(after: Seq): AsyncGenerator<SealedBatch> {
+    await using history = await historyOf(node, after);
+    for await (const entry of history.batches) {
+      if (entry.firstSeq > head.seq) return;
+      yield entry;
     }
-    if (broken !== null) throw new LogFailure("corrupt", broken.message, broken.seq);
-    const last = rows.at(-1);
-    if (last === undefined) return;
-    cursor = { after: last.lastSeq, prior: last.postHash };
   }
+  return { name: url, isJournal: false, base, head, read, [Symbol.asyncDispose]: async () => {} };
 }
 
 async function openTarget(url: string, source: Source, options: CopyOptions): Promise<Target> {

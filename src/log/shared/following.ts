@@ -12,7 +12,7 @@ import { divergedAt } from "../sqlite/sealed-batches.ts";
 import type { StoreThread } from "../sqlite/thread-client.ts";
 import type { Tail } from "./tail.ts";
 
-type Ground = { readonly journal: Journal; readonly thread: StoreThread; readonly tail: Tail };
+export type Ground = { readonly journal: Journal; readonly thread: StoreThread; readonly tail: Tail };
 
 export type Following = {
   /** Goes on from the end of the replica; nothing if it does so already. */
@@ -67,7 +67,7 @@ export function createFollowing({ journal, thread, tail }: Ground, closing: Abor
 }
 
 /** Checks a batch of the journal and takes it behind the end of the replica. */
-async function takeIn({ thread, tail }: Pick<Ground, "thread" | "tail">, entry: SealedBatch): Promise<void> {
+export async function takeIn({ thread, tail }: Pick<Ground, "thread" | "tail">, entry: SealedBatch): Promise<void> {
   const { seq: at, hash } = tail.head();
   if (entry.lastSeq <= at) return;
   if (entry.firstSeq !== at + 1 || toHex(entry.priorHash) !== hash) throw divergedAt(seq(at));

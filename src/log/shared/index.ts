@@ -10,4 +10,7 @@ export {
   placeOf,
 } from "./by-url.ts";
 export { type CopyOptions, type CopyReport, copyLog } from "./copy.ts";
+export { LOG_PATH, SNAPSHOT_PATH } from "./from-node.ts";
+export { isNodeToken } from "./node-token.ts";
+export { historyFrames, replicaFrames } from "./serving.ts";
 export { openSharedLog, type SharedLog, type SharedLogOptions } from "./shared-log.ts";

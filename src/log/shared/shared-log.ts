@@ -18,12 +18,14 @@ import { checkAppend, unpackRow } from "../format/batch-row.ts";
 import { fromHex } from "../format/chain.ts";
 import type { Journal } from "../journal/journal.ts";
 import { knownAnswer, type Patience, untilAnswered } from "../journal/patience.ts";
-import type { AppendResult, Batch, Lead, Log, ReadBatch } from "../log.ts";
-import { closedFailure } from "../log.ts";
+import { prunableSeq } from "../journal/prunable.ts";
+import type { AppendResult, Batch, Checkpoint, Lead, Log, ReadBatch } from "../log.ts";
+import { closedFailure, LogFailure } from "../log.ts";
 import type { HashedBatch } from "../sqlite/sealed-batches.ts";
 import { createSqliteLog, packedForThread } from "../sqlite/sqlite-log.ts";
 import { type StoreThread, startStoreThread } from "../sqlite/thread-client.ts";
-import { bringUp, createFollowing, type Following } from "./following.ts";
+import { bringUp, createFollowing, type Following, type Ground } from "./following.ts";
+import { type ReloadGround, reloadFromNodes, storeSnapshot } from "./reloading.ts";
 import { createTail, type Tail } from "./tail.ts";
 
 export type SharedLogOptions = {
@@ -38,6 +40,8 @@ export type SharedLogOptions = {
   readonly onNotice?: (line: string) => void;
   /** Ends an opening that waits for the journal. */
   readonly signal?: AbortSignal;
+  /** The name of this node: with it, what the journal no longer has is fetched from other nodes. */
+  readonly node?: string;
 };
 
 export type SharedLog = Log & {
@@ -49,6 +53,8 @@ export type SharedLog = Log & {
   follow(after: Seq, signal: AbortSignal): AsyncIterable<ReadBatch>;
   /** The last event that the replica has on disk. */
   stored(): Seq;
+  /** Drops of the journal what all that count have on disk (`journal/prunable.ts`); a part of it, if it is much. */
+  pruneJournal(self: string): Promise<void>;
 };
 
 /** Opens the replica and brings it up to the journal, for which it waits if it must. */
@@ -58,13 +64,42 @@ export async function openSharedLog(options: SharedLogOptions): Promise<SharedLo
   const thread = await startStoreThread({ directory, readOnly: false, maxBytes: maxBytes ?? null });
   try {
     const replica = createSqliteLog({ directory, readOnly: false, thread });
-    const { head } = await thread.ask("state", undefined);
-    const tail = createTail({ thread, clock, head });
     const patience = { clock, onNotice };
-    await untilAnswered(() => bringUp({ journal, thread, tail }, signal), patience, signal);
+    const ground = { journal, thread, directory, clock, signal, self: options.node ?? "" };
+    const tail = await broughtUp(ground, replica, patience);
     return createHandle({ journal, thread, replica, tail, patience });
   } catch (error) {
     await thread.close();
+    throw error;
+  }
+}
+
+/** The end of the replica, once it has all that the journal has; what that has no longer comes from another node. */
+async function broughtUp(ground: ReloadGround, replica: Log, patience: Patience): Promise<Tail> {
+  const { journal, thread, clock, signal, self } = ground;
+  let snapshot: Checkpoint | null = null;
+  for (;;) {
+    const { head, base, checkpoints } = await thread.ask("state", undefined);
+    const tail = createTail({ thread, clock, head });
+    // A reload that was broken off has left a log that begins late, with nothing to begin from.
+    const isAnew: boolean = base.seq > 0 && checkpoints.length === 0 && snapshot === null;
+    const work = (): Promise<boolean> => isBroughtUp({ journal, thread, tail }, signal, self);
+    if (!isAnew && (await untilAnswered(work, patience, signal))) {
+      if (snapshot !== null) await storeSnapshot(ground, replica, snapshot);
+      return tail;
+    }
+    patience.onNotice("the journal no longer has what comes next here: it is fetched from another node");
+    snapshot = (await untilAnswered(() => reloadFromNodes(ground, tail, isAnew), patience, signal)) ?? snapshot;
+  }
+}
+
+/** False if the journal begins behind the end of the replica, and others could be asked. */
+async function isBroughtUp(ground: Ground, signal: AbortSignal, self: string): Promise<boolean> {
+  try {
+    await bringUp(ground, signal);
+    return true;
+  } catch (error) {
+    if (self !== "" && error instanceof LogFailure && error.code === "pruned") return false;
     throw error;
   }
 }
@@ -147,6 +182,7 @@ function createHandle(parts: Parts): SharedLog {
       return tail.head();
     },
     stored: tail.stored,
+    pruneJournal: (self) => pruneJournal(parts, self),
     bytes: async () => (await upToDate()).bytes(),
     saveSnapshot: async (snapshot) => (await upToDate()).saveSnapshot(snapshot),
     loadSnapshot: async () => (await upToDate()).loadSnapshot(),
@@ -163,6 +199,18 @@ function createHandle(parts: Parts): SharedLog {
       return this.close();
     },
   };
+}
+
+/** What one call drops at most. */
+const PRUNED_EVENTS_MAX = 100_000;
+
+async function pruneJournal({ journal, thread, tail }: Parts, self: string): Promise<void> {
+  const [{ nodes }, health] = await Promise.all([journal.nodes(), journal.describe()]);
+  const dispensable = prunableSeq({ nodes, self, stored: tail.stored(), journal: health });
+  // PostgreSQL has room for the history, and keeps what a replica keeps.
+  const { base } = await thread.ask("state", undefined);
+  const before = journal.kind === "postgres" ? Math.min(dispensable, base.seq) : dispensable;
+  if (before > health.base.seq) await journal.prune(seq(Math.min(before, health.base.seq + PRUNED_EVENTS_MAX)));
 }
 
 /** Appends, one at a time: each is linked to the one before. */

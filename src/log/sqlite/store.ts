@@ -33,8 +33,9 @@ import { type Database, type DatabaseOptions, openDatabase } from "./database.ts
 import { checkKept, type KeptCheck } from "./kept-check.ts";
 import { createPruning, type PruneAsk, type PruneStep } from "./prune.ts";
 import { createRecordReader, type PackedRecords } from "./record-reader.ts";
+import { createReload } from "./reload.ts";
 import { type HashedBatch, hashesOf, type SealInput, type StoredBatch, seal, storeSealed } from "./sealed-batches.ts";
-import type { KeptRange } from "./signed-tables.ts";
+import type { KeptEntry, KeptRange } from "./signed-tables.ts";
 
 /** The packed records and the packed payloads may be the caller's own: nothing is kept of them. */
 type AppendInput = AppendAsk & {
@@ -73,6 +74,11 @@ export type SqliteStore = {
   seal(input: SealInput): HashedBatch;
   hashesOf(entry: SealedBatch): Uint8Array;
   store(batches: readonly StoredBatch[]): Head;
+  blocks(range: { readonly from: Seq; readonly to: Seq; readonly limit: number }): readonly PayloadBlock[];
+  beginAnew(base: Anchor): null;
+  addKept(kept: readonly KeptEntry[]): null;
+  addBlock(block: PayloadBlock): null;
+  endKept(): number;
 };
 
 export function openSqliteStore(options: DatabaseOptions): SqliteStore & { close(): void } {
@@ -138,6 +144,11 @@ export function openSqliteStore(options: DatabaseOptions): SqliteStore & { close
     seal,
     hashesOf,
     store: (batches) => storing("store batches", () => storeSealed(database, batches, signing.onAppended)),
+    blocks: (range) => database.look("read payloads", () => database.blocks(range)),
+    ...createReload(database, signer, (head) => {
+      signing.onRaised(head);
+      signing.forget();
+    }),
     close,
   };
 }

@@ -58,6 +58,8 @@ export type LogTables = {
   checkpoints(): Checkpoint[];
   putCheckpoint(checkpoint: Checkpoint): null;
   dropCheckpoints(before: Seq): void;
+  /** Drops all rows, payloads and checkpoints. */
+  dropAll(): void;
 } & SignedTables;
 
 export function createTables(database: DatabaseSync, path: string, bytesMax: number | null): LogTables {
@@ -109,6 +111,9 @@ const SQL = {
   checkpoints: "SELECT seq, hash, snapshot_hash, signature FROM checkpoint ORDER BY seq",
   putCheckpoint: "INSERT OR REPLACE INTO checkpoint (seq, hash, snapshot_hash, signature) VALUES (?, ?, ?, ?)",
   dropCheckpoints: "DELETE FROM checkpoint WHERE seq < ?",
+  dropRows: "DELETE FROM batch",
+  dropBlocks: "DELETE FROM beside",
+  dropEveryCheckpoint: "DELETE FROM checkpoint",
 } as const;
 
 function createSource(statements: Statements, path: string): RowSource {
@@ -166,6 +171,9 @@ function accessBy(on: Statements): Omit<LogTables, "write" | "look" | "source" |
       return null;
     },
     dropCheckpoints: (before) => void on.dropCheckpoints.run(before),
+    dropAll: () => {
+      for (const statement of [on.dropRows, on.dropBlocks, on.dropEveryCheckpoint]) statement.run();
+    },
   };
 }
 

@@ -1,0 +1,192 @@
+/**
+ * A node that was away while the journal was pruned gets what it missed from another node, checked; a reload that was
+ * broken off is begun again, and what is not what was written is not taken.
+ */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { Readable } from "node:stream";
+import { type TestContext, test } from "node:test";
+import { until } from "../../../test/kits/waits.ts";
+import { seq } from "../../core/base/index.ts";
+import { collect, eventsOf, fill, namesOf, payloadAt, save } from "../contract/vocabulary.ts";
+import { publicKeyIn } from "../integrity/signing-key.ts";
+import { createMemoryJournal, createMemoryJournalStore } from "../journal/memory-journal.ts";
+import { isNodeToken } from "./node-token.ts";
+import { historyFrames, replicaFrames } from "./serving.ts";
+import { openSharedLog, type SharedLog } from "./shared-log.ts";
+
+/** A journal with a node `ann` that serves its replica, and a directory for `bob`. */
+async function world(context: TestContext) {
+  const store = createMemoryJournalStore();
+  const newDirectory = (): string => {
+    const directory = mkdtempSync(join(tmpdir(), "drover-reload-"));
+    context.after(() => rmSync(directory, { recursive: true, force: true }));
+    return directory;
+  };
+  const notices: string[] = [];
+  const open = async (node: string, directory: string, signal?: AbortSignal): Promise<SharedLog> => {
+    const journal = createMemoryJournal({ store });
+    const onNotice = (line: string): void => void notices.push(line);
+    const log = await openSharedLog({
+      journal,
+      directory,
+      node,
+      onNotice,
+      ...(signal === undefined ? {} : { signal }),
+    });
+    context.after(() => log.close());
+    return log;
+  };
+  const [anns, bobs] = [newDirectory(), newDirectory()];
+  const ann = await open("ann", anns);
+  /** What is done to the bytes on their way. */
+  const way = { spoil: (chunk: Buffer): Buffer => chunk, asked: [] as string[] };
+  const answer: RequestListener = (request, response) => {
+    const url = new URL(request.url ?? "", "http://ann");
+    way.asked.push(url.pathname);
+    const token = request.headers.authorization?.slice("Bearer ".length) ?? "";
+    const own = { secret: store.secret, self: "ann", now: Date.now() };
+    if (!isNodeToken(token, own)) return void response.writeHead(401).end("{}");
+    const after = seq(Number(url.searchParams.get("after")));
+    const frames = url.pathname === "/cluster/log" ? historyFrames(anns, after) : replicaFrames(anns);
+    const sent = Readable.from(frames).on("error", () => response.destroy());
+    sent
+      .map((chunk: Buffer) => way.spoil(chunk))
+      .on("error", () => response.destroy())
+      .pipe(response);
+  };
+  const server = createServer(answer).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  context.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  async function tell(): Promise<void> {
+    const { seq: at, hash, epoch } = await ann.head();
+    const key = publicKeyIn(anns);
+    await ann.journal.announce({ node: "ann", url, seq: at, hash, epoch, stored: ann.stored(), key });
+  }
+  return { ann, anns, bobs, open, tell, way, notices };
+}
+
+/** All that a log has is the same as in the other, and it verifies. */
+async function isSame(log: SharedLog, other: SharedLog, from: number): Promise<void> {
+  assert.deepEqual(await log.head(), await other.head());
+  const { seq: last } = await other.head();
+  assert.deepEqual(eventsOf(await collect(log.read(seq(from)))), namesOf(from + 1, last));
+  assert.deepEqual((await log.verify({ expect: await other.head() })).problems, []);
+}
+
+test("a node that was away gets the batches that the journal dropped from one that has them", async (context) => {
+  const { ann, bobs, open, tell, way, notices } = await world(context);
+  await fill(ann, [2, 3]);
+  await (await open("bob", bobs)).close();
+  await fill(ann, [4, 5]);
+  await ann.journal.prune(seq(9));
+  await fill(ann, [1]);
+  await tell();
+  const bob = await open("bob", bobs);
+  await isSame(bob, ann, 0);
+  assert.equal(await payloadAt(bob, 9), "payload 9");
+  assert.deepEqual(way.asked, ["/cluster/log"]);
+  assert.match(notices.join("\n"), /fetched from another node/);
+});
+
+/** Both the journal and ann have forgotten all up to event 9; the payload of 6 was kept. */
+async function forgotten({ ann, tell }: Awaited<ReturnType<typeof world>>): Promise<void> {
+  await fill(ann, [2, 3, 4]);
+  const head = await fill(ann, [5]);
+  await save(ann, head);
+  await ann.prune(seq(9), [seq(6)]);
+  await fill(ann, [3]);
+  await ann.journal.prune(seq(14));
+  await fill(ann, [1]);
+  await tell();
+}
+
+test("where that was pruned too, it begins anew where the other begins, with all that it needs", async (context) => {
+  const ground = await world(context);
+  const { ann, bobs, open, way } = ground;
+  await fill(ann, [1]);
+  await (await open("bob", bobs)).close();
+  await forgotten(ground);
+  const bob = await open("bob", bobs);
+  await isSame(bob, ann, 10);
+  assert.equal(await payloadAt(bob, 6), "payload 6");
+  const [snapshot, original] = [await bob.loadSnapshot(), await ann.loadSnapshot()];
+  assert.ok(snapshot !== null && original !== null);
+  assert.deepEqual(await collect(snapshot.chunks), await collect(original.chunks));
+  assert.deepEqual(way.asked, ["/cluster/log", "/cluster/snapshot", "/cluster/log"]);
+  await bob.close();
+  await isSame(await open("bob", bobs), ann, 10);
+});
+
+test("a reload that was broken off is begun again: at the snapshot, and behind it", async (context) => {
+  const ground = await world(context);
+  const { ann, bobs, open, way, notices } = ground;
+  await forgotten(ground);
+  for (const breaksAt of ["/cluster/snapshot", "/cluster/log"]) {
+    const end = new AbortController();
+    let isBroken = false;
+    way.asked.length = 0;
+    way.spoil = (chunk) => {
+      if (way.asked.at(-1) !== breaksAt || way.asked.length < 2 || chunk[0] === 1) return chunk;
+      isBroken = true;
+      throw new Error("cut off");
+    };
+    const opening = open("bob", bobs, end.signal).catch((error: unknown) => error);
+    await until(`a break at ${breaksAt}`, () => isBroken && notices.some((line) => /no other node gives/.test(line)));
+    end.abort(new Error("enough"));
+    assert.match(String(await opening), /enough/);
+  }
+  way.spoil = (chunk) => chunk;
+  await isSame(await open("bob", bobs), ann, 10);
+});
+
+test("what is not what was written is not taken: a snapshot, a kept payload, a batch", async (context) => {
+  const ground = await world(context);
+  const { ann, anns, bobs, open, way, notices } = ground;
+  await forgotten(ground);
+  const flipped = (kind: number) => (chunk: Buffer) => {
+    if (chunk[0] !== kind) return chunk;
+    const copy = Buffer.from(chunk);
+    const at = kind === 2 ? copy.indexOf("event ") : copy.length - 1;
+    copy[at] = (copy[at] ?? 0) ^ 1;
+    return copy;
+  };
+  for (const [kind, says] of [
+    [5, /its snapshot does not carry/],
+    [4, /payload of event 6/],
+    [2, /damaged/],
+  ] as const) {
+    notices.length = 0;
+    way.spoil = flipped(kind);
+    const end = new AbortController();
+    const opening = open("bob", bobs, end.signal).catch((error: unknown) => error);
+    await until(`a word about ${kind}`, () => notices.some((line) => says.test(line)));
+    end.abort(new Error("enough"));
+    assert.match(String(await opening), /enough/);
+  }
+  way.spoil = (chunk) => chunk;
+  // Another key signs: what it says is not what ann has announced.
+  const database = new DatabaseSync(join(anns, "drover.db"));
+  const { signature } = database.prepare("SELECT signature FROM checkpoint").get() as { signature: string };
+  const put = (text: string): unknown => database.prepare("UPDATE checkpoint SET signature = ?").run(text);
+  put(`00${signature.slice(2)}`);
+  notices.length = 0;
+  const end = new AbortController();
+  const opening = open("bob", bobs, end.signal).catch((error: unknown) => error);
+  await until("a word about it", () => notices.some((line) => /its snapshot does not carry/.test(line)));
+  end.abort(new Error("enough"));
+  await opening;
+  put(signature);
+  database.close();
+  await isSame(await open("bob", bobs), ann, 10);
+});
