@@ -9,6 +9,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import { etcdMissing } from "./kits/etcd.ts";
+import { postgresMissing } from "./kits/postgres.ts";
 import { startServe } from "./kits/serve-process.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -23,6 +25,21 @@ for (const path of examples)
     const { stdout, stderr } = await promisify(execFile)(process.execPath, [path], { cwd: root, timeout: LIMIT_MS });
     assert.notEqual(stdout, "");
     assert.equal(withoutWarnings(stderr), "");
+  });
+
+/** It starts databases and nodes, and waits for a lease to run out. */
+const CLUSTER_LIMIT_MS = 300_000;
+for (const [engine, missing] of [
+  ["etcd", etcdMissing],
+  ["postgres", postgresMissing],
+] as const)
+  test(`examples/cluster/cluster.ts ${engine} loses its leader and nothing else`, { skip: missing }, async () => {
+    const args = ["examples/cluster/cluster.ts", engine];
+    const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root, timeout: CLUSTER_LIMIT_MS });
+    assert.match(
+      stdout,
+      /is killed, in the middle of it\n[\s\S]* leads, [\s\S]* are done, 0 are lost[\s\S]*nothing was lost\n$/,
+    );
   });
 
 test("examples/hello.sh reaches the end of a task by curl", async () => {
