@@ -40,10 +40,13 @@ type Stage = {
   readonly happen: (fact: Fact) => void;
 };
 
-function stage(count: number, { width = 50, json = false, lastLine = () => "" }: Partial<Options> = {}): Stage {
+function stage(
+  count: number,
+  { width = 50, height = 24, json = false, lastLine = () => "" }: Partial<Options> = {},
+): Stage {
   let now = T0;
   let ring = (): void => {};
-  const terminal = testTerminal({ width, cwd: "/w", now: () => now });
+  const terminal = testTerminal({ width, height, cwd: "/w", now: () => now });
   const text = `tasks:\n${Array.from({ length: count }, (_, at) => `  t${at}: x`).join("\n")}`;
   const rows = readPlan({ file: "p.yml", text, directory: "/" }).tasks.map(
     ({ name, rules }): Row => newRow({ name, id: name, maxAttempts: rules.attempts }),
@@ -72,22 +75,31 @@ function stage(count: number, { width = 50, json = false, lastLine = () => "" }:
   };
   return { show, runState, tick, happen, bytes: terminal.shown, screen: () => seen(terminal.shown()) };
 }
-type Options = { readonly width: number; readonly json: boolean; readonly lastLine: (id: string) => string };
+type Options = {
+  readonly width: number;
+  readonly height: number;
+  readonly json: boolean;
+  readonly lastLine: (id: string) => string;
+};
 
 const started = (id: string, at = T0): Fact => ({ kind: "started", id, at, attempt: 1 });
 
 describe("the live picture", () => {
-  test("shows what runs, for how long, its last line, and the counts; what has happened stays above", () => {
-    const { show, screen, tick, happen } = stage(4, { lastLine: (id) => `${id} says\u001b[2J hello` });
-    assert.deepEqual(screen(), ["p: 4 tasks, 2 at once; log in d", "  0 running, 4 waiting"]);
+  test("is the plan as a tree in a box: where each task stands, how long, its last line; the past stays above", () => {
+    const { show, screen, tick, happen } = stage(4, { width: 70, lastLine: (id) => `${id} says\u001b[2J hello` });
     happen(started("t0"));
     happen(started("t1"));
     tick(3200);
     assert.deepEqual(screen(), [
       "p: 4 tasks, 2 at once; log in d",
-      "> t0      3s  t0 says␛[2J hello",
-      "> t1      3s  t1 says␛[2J hello",
-      "  2 running, 2 waiting",
+      "┌─ p ───────────────────────────────────────────────────────────────┐",
+      "│                   2 running, 2 waiting                            │",
+      "├───────────────────────────────────────────────────────────────────┤",
+      "│ t0  Running      3s  t0 says␛[2J hello                            │",
+      "│ t1  Running      3s  t1 says␛[2J hello                            │",
+      "│ t2  Waits                                                         │",
+      "│ t3  Waits                                                         │",
+      "└───────────────────────────────────────────────────────────────────┘",
     ]);
     happen({ kind: "done", id: "t0", at: T0 + 3200 });
     happen({ kind: "failed", id: "t1", at: T0 + 3200, why: "exit code 1" });
@@ -97,23 +109,19 @@ describe("the live picture", () => {
       "p: 4 tasks, 2 at once; log in d",
       "done      t0  3.2s",
       "failed    t1  3.2s  exit code 1",
-      "> t2      1m  t2 says␛[2J hello",
-      "  1 running, 1 done, 1 failed, 1 waiting",
+      "┌─ p ───────────────────────────────────────────────────────────────┐",
+      "│ ████████          1 running, 1 done, 1 failed, 1 waiting          │",
+      "├───────────────────────────────────────────────────────────────────┤",
+      "│ t0  Done       3.2s                                               │",
+      "│ t1  Failed     3.2s  exit code 1                                  │",
+      "│ t2  Running      1m  t2 says␛[2J hello                            │",
+      "│ t3  Waits                                                         │",
+      "└───────────────────────────────────────────────────────────────────┘",
     ]);
     show.noted("look here");
     show.wrote("t2", "a\tline");
     show.end();
     assert.deepEqual(screen().slice(3), ["note: look here", "t2 | a  line"]);
-  });
-
-  test("has a bar beside the counts where there is room: what has ended, of all", () => {
-    const { screen, happen, runState } = stage(4, { width: 80 });
-    assert.equal(screen().at(-1), `${" ".repeat(20)}0 running, 4 waiting`);
-    for (const id of ["t0", "t1", "t2"]) happen(started(id));
-    happen({ kind: "done", id: "t0", at: T0 + 1 });
-    happen({ kind: "failed", id: "t1", at: T0 + 1, why: "no" });
-    assert.equal(screen().at(-1), `  ████████          1 running, 1 done, 1 failed, 1 waiting`);
-    assert.equal(runState.isAllOver(), false);
   });
 
   test("shows children below the task that submitted them, also while it waits for them", () => {
@@ -130,28 +138,32 @@ describe("the live picture", () => {
     runState.grow(newRow({ id: "next", name: "next", parent: "t1" }));
     tick(1000);
     assert.deepEqual(screen().slice(2), [
-      "> t1                    its children have not en…",
-      ">   kid             0s",
-      ">     grandkid      0s",
-      "> t0                0s",
-      "  1 running, 1 waiting; children: 2 running, 1 w…",
+      "┌─ p ───────────────────────────────────────────┐",
+      "│                   1 running, 1 waiting; chil… │",
+      "├───────────────────────────────────────────────┤",
+      "│ t0            Running      0s                 │",
+      "│ t1            Awaits    500ms  its children … │",
+      "│   kid         Running      0s                 │",
+      "│     grandkid  Running      0s                 │",
+      "│   next        Waits                           │",
+      "└───────────────────────────────────────────────┘",
     ]);
     happen({ kind: "done", id: "kid", at: T0 + 1000 });
-    assert.equal(screen().at(-5), "done      t1 > kid  998ms");
+    assert.equal(screen()[2], "done      t1 > kid  998ms");
     assert.deepEqual([runState.isOver(), runState.counts().all, runState.counts().children.all], [false, 2, 3]);
   });
 
-  test("is never wider than the terminal, nor higher than a few lines", () => {
-    const { bytes, screen, tick, happen } = stage(30, { width: 30, lastLine: () => "東京".repeat(50) });
-    for (let at = 0; at < 20; at++) happen(started(`t${at}`));
+  test("is never wider nor higher than the terminal; what runs is shown first, then what waits, then what ended", () => {
+    const { screen, tick, happen } = stage(30, { width: 40, height: 16, lastLine: () => "東京".repeat(50) });
+    for (let at = 0; at < 25; at++) happen(started(`t${at}`));
+    for (let at = 0; at < 20; at++) happen({ kind: "done", id: `t${at}`, at: T0 + 1 });
     tick(1000);
-    const picture = screen().slice(1);
-    assert.equal(picture.length, 9);
-    assert.ok(
-      picture.every((line) => widthOf(line) < 30),
-      picture.join("\n"),
-    );
-    assert.ok(bytes().includes("20 running"));
+    const picture = screen().slice(-13);
+    assert.deepEqual([picture.at(0)?.slice(0, 4), picture.at(-1)?.slice(0, 2)], ["┌─ p", "└─"]);
+    assert.deepEqual(new Set(picture.map(widthOf)), new Set([39]));
+    const names = picture.map((line) => /│ (\S+)/.exec(line)?.[1]).slice(3, -1);
+    assert.deepEqual(names, ["t20", "t21", "t22", "t23", "t24", "t25", "t26", "t27", "…"]);
+    assert.match(picture.at(-2) ?? "", /… 22 more/);
   });
 
   test("leaves nothing behind where a terminal has printed ^C below it", () => {

@@ -1,21 +1,22 @@
 /**
  * How a run is shown: a live picture on a terminal, lines in a file or a pipe, JSON for programs.
  *
- * The picture is a few lines at the bottom that are drawn again when something happened and twice a second: what runs
- * now, for how long, the last line each wrote, and the counts. Whatever else is printed goes above them and stays, so
- * scrolling back shows a plain history, and when the run ends only that is left. No line is longer than the terminal
- * is wide, since a wrapped line could not be drawn over, and there are few enough lines for any window.
+ * The picture is a box at the bottom, drawn as those of `drover top` are, again when something happened and twice a
+ * second: how far the plan is, and its tree, each task with where it stands, for how long, and the last line it wrote.
+ * Whatever else is printed goes above it and stays, so scrolling back shows a plain history, and when the run ends only
+ * that is left. No line is longer than the terminal is wide, since a wrapped line could not be drawn over, and the box
+ * is lower than any window: where the tree is larger, what runs is shown before what waits, and that before what ended.
  */
 
 import { type Clock, ringEvery } from "../../std/index.ts";
 import type { Output } from "../shell/output.ts";
 import type { Terminal } from "../shell/terminal.ts";
-import { clip, type Paint, padStart, plain, plainLines, shortPath } from "../shell/text.ts";
-import { barOf, cell, fitted } from "../show/box.ts";
+import { clip, type Paint, padStart, plain, plainLines, shortPath, type Tint } from "../shell/text.ts";
+import { type BoxLine, barOf, boxOf, cell } from "../show/box.ts";
 import { span } from "../show/time.ts";
 import { countWords, indented, jsonOf, lineOf, nameWidth, roundText } from "./lines.ts";
 import type { RunObserver } from "./session.ts";
-import { type Counts, inTree, type Row, type RunState } from "./state.ts";
+import { type Counts, inTree, type Row, type RowState, type RunState } from "./state.ts";
 
 export type Show = RunObserver & {
   /** A line that a command wrote. */
@@ -38,11 +39,25 @@ type ShowParts = {
 };
 
 const REDRAW_MS = 500;
-const ROWS_MAX = 8;
+/** Rows of the tree at most, and what stands around them: the edges, the counts, a rule, a question, a line above. */
+const ROWS_MAX = 24;
+const AROUND = 7;
+const HEIGHT_DEFAULT = 24;
 const TIME_WIDTH = 6;
-/** How far the plan is stands beside the counts where there is room for both. */
-const BAR_FROM = 60;
+const STATE_WIDTH = 9;
 const BAR_WIDTH = 16;
+
+const STATES: Readonly<Record<RowState, readonly [word: string, tint: Tint | null, rank: number]>> = {
+  running: ["Running", "cyan", 0],
+  awaiting: ["Awaits", "cyan", 0],
+  parked: ["Asks", "yellow", 1],
+  failed: ["Failed", "red", 2],
+  resting: ["Rests", "yellow", 3],
+  waiting: ["Waits", null, 4],
+  cancelled: ["Cancelled", "yellow", 5],
+  skipped: ["Skipped", "yellow", 5],
+  done: ["Done", "green", 6],
+};
 
 export function createShow(parts: ShowParts): Show {
   const { terminal, output, name, where } = parts;
@@ -103,7 +118,7 @@ type Live = {
   end(): void;
 };
 
-function createLive({ terminal, output, lastLine, clock }: ShowParts, runState: () => RunState | null): Live {
+function createLive({ terminal, output, name, lastLine, clock }: ShowParts, runState: () => RunState | null): Live {
   let cancel = (): void => {};
   let isOn = false;
   let drawn = 0;
@@ -114,7 +129,9 @@ function createLive({ terminal, output, lastLine, clock }: ShowParts, runState: 
     const shown = runState();
     if (!isOn || shown === null || shown.isAllOver()) return [];
     const width = terminal.width ?? 80;
-    const lines = pictureOf({ runState: shown, now: terminal.now(), paint: output.paint, lastLine, width });
+    const rows = Math.max(1, Math.min(ROWS_MAX, (terminal.height ?? HEIGHT_DEFAULT) - AROUND));
+    const parts = { name, runState: shown, now: terminal.now(), paint: output.paint, lastLine, width, rows };
+    const lines = pictureOf(parts);
     return asked === null ? lines : [...lines, output.paint("bold", clip(asked, width - 1))];
   }
   function draw(above: string): void {
@@ -146,46 +163,55 @@ function createLive({ terminal, output, lastLine, clock }: ShowParts, runState: 
 }
 
 type PictureParts = {
+  readonly name: string;
   readonly runState: RunState;
   readonly now: number;
   readonly width: number;
+  /** How many rows of the tree there is room for. */
+  readonly rows: number;
   readonly paint: Paint;
   readonly lastLine: (id: string) => string;
 };
 
-/** What runs, longest first, with children below their parents, and one line of counts. */
-export function pictureOf(parts: PictureParts): string[] {
-  const { runState, paint, width } = parts;
+/** How far the plan is, and its tree in its own order, children below their parents. */
+function pictureOf(parts: PictureParts): string[] {
+  const { name, runState, paint, width, rows } = parts;
   const counts = runState.counts();
-  const busy = runState.rows.filter(({ state }) => state === "running" || state === "awaiting");
-  const sorted = busy.toSorted((left, right) => (left.startedAt ?? 0) - (right.startedAt ?? 0));
-  const all = inTree(sorted).map(({ row, depth }) => ({ row, name: indented(row.name, depth) }));
-  const shown = all.slice(0, ROWS_MAX);
-  const column = nameWidth([...runState.rows.slice(0, counts.all).map(({ name }) => name), ...shown.map(nameOf)]);
-  const more = all.slice(ROWS_MAX).filter(({ row }) => row.state === "running").length;
-  const text = `${countsText(counts)}${more > 0 ? ` (${more} of the running not shown)` : ""}`;
-  const lines = shown.map(({ row, name }) => runningLine(row, name, column, parts));
-  if (width < BAR_FROM) return [...lines, paint("dim", clip(`  ${text}`, width - 1))];
+  const shown = mostTelling(runState.rows, rows);
+  const tree = inTree(shown).map(({ row, depth }) => ({ row, shown: indented(row.name, depth) }));
+  const column = nameWidth([...runState.rows.slice(0, counts.all).map((row) => row.name), ...tree.map(shownOf)]);
+  const more = runState.rows.length - shown.length;
   const bar = barOf(endedOf(counts) / Math.max(1, counts.all), BAR_WIDTH);
-  return [...lines, fitted(["  ", [bar, "green"], ["  ", null], [text, "dim"]], width - 1, paint).trimEnd()];
+  const head: BoxLine = [[bar, "green"], "  ", countsText(counts)];
+  const lines = tree.map((one) => treeLine(one.row, one.shown, column, parts));
+  const left: BoxLine[] = more === 0 ? [] : [[[`… ${more} more`, "dim"]]];
+  return boxOf(name, [[head], [...lines, ...left]], { width: width - 1, paint });
 }
 const endedOf = ({ done, failed, skipped, cancelled }: Counts): number => done + failed + skipped + cancelled;
-const nameOf = ({ name }: { readonly name: string }): string => name;
+const shownOf = ({ shown }: { readonly shown: string }): string => shown;
 
-function runningLine(
-  row: Row,
-  shown: string,
-  nameWidth: number,
-  { now, width, paint, lastLine }: PictureParts,
-): string {
-  const name = cell(shown, nameWidth);
-  const seconds = Math.max(0, Math.floor((now - (row.startedAt ?? now)) / 1000));
-  const isAwaiting = row.state === "awaiting";
-  const time = padStart(isAwaiting ? "" : seconds === 0 ? "0s" : span(seconds * 1000), TIME_WIDTH);
-  const room = width - 1 - nameWidth - TIME_WIDTH - 6;
-  const words = isAwaiting ? [row.why] : [row.round > 1 ? roundText(row) : "", lastLine(row.id)];
-  const line = room > 0 ? clip(plain(words.filter((text) => text !== "").join("  ")), room) : "";
-  return `${paint("cyan", ">")} ${name}  ${time}  ${paint("dim", line)}`.trimEnd();
+/** As many as there is room for, in the order they have. */
+function mostTelling(rows: readonly Row[], room: number): readonly Row[] {
+  if (rows.length <= room) return rows;
+  const byRank = rows.toSorted((left, right) => STATES[left.state][2] - STATES[right.state][2]);
+  const kept = new Set(byRank.slice(0, room - 1));
+  return rows.filter((row) => kept.has(row));
+}
+
+function treeLine(row: Row, shown: string, column: number, { now, lastLine }: PictureParts): BoxLine {
+  const { state, startedAt, tookMs, why } = row;
+  const [word, tint] = STATES[state];
+  const whole = (ms: number): string => (ms < 1000 ? "0s" : span(Math.floor(ms / 1000) * 1000));
+  const time = state === "running" ? whole(now - (startedAt ?? now)) : tookMs === null ? "" : span(tookMs);
+  const words = state === "running" ? [row.round > 1 ? roundText(row) : "", lastLine(row.id)] : [why];
+  return [
+    cell(shown, column),
+    "  ",
+    [cell(word, STATE_WIDTH), tint],
+    [padStart(time, TIME_WIDTH), null],
+    ["  ", null],
+    [words.filter((text) => text !== "").join("  "), "dim"],
+  ];
 }
 
 /** `2 running, 3 done, 1 failed, 4 waiting; children: 1 running, 2 done`. */

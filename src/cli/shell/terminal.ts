@@ -48,8 +48,12 @@ export function processTerminal(): Terminal {
   return {
     out: (text) => void stdout.write(text),
     err: (text) => void stderr.write(text),
-    width: stdout.isTTY ? stdout.columns : null,
-    height: stdout.isTTY ? stdout.rows : null,
+    get width() {
+      return stdout.isTTY ? stdout.columns : null;
+    },
+    get height() {
+      return stdout.isTTY ? stdout.rows : null;
+    },
     hasColours: wantsColours(stdout.isTTY === true, env),
     errorsHaveColours: wantsColours(stderr.isTTY === true, env),
     isErrorTerminal: stderr.isTTY === true,
