@@ -390,7 +390,7 @@ const WHY_CODES: Record<WhyCode, true> = {
   ...{ dependency: true, artifact: true, "not-before": true, "backing-off": true, stopping: true, deadline: true },
   ...{ "fleet-in-flight": true, "fleet-budget": true, "project-in-flight": true, "project-budget": true },
   ...{ "express-lane": true, "project-turn": true, "agent-in-flight": true, "agent-turn": true, position: true },
-  ...{ "type-limit": true, lock: true, provider: true },
+  ...{ "type-limit": true, lock: true, provider: true, permit: true },
   ...{ "no-workers": true, "never-fits": true, "worker-room": true, affinity: true, hold: true, tab: true },
 };
 

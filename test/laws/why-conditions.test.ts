@@ -93,6 +93,14 @@ const SHUT: Readonly<Record<WhyCode, Shut>> = {
   "type-limit": { config: { scheduler: { perType: { code: 1 } } }, story: afterAnother({ type: "code" }) },
   lock: { story: afterAnother({ locks: ["repo"] }) },
   provider: { story: (world) => [world.throttle("g", 5000), world.submit("t", { provider: "g" })] },
+  permit: {
+    story: (world) => {
+      world.throttle("g", 5000);
+      world.submit("t");
+      world.start("t");
+      world.askPermit("c1", "g", "t", 10);
+    },
+  },
   "no-workers": { story: (world) => [world.leave("w"), world.submit("t")] },
   "never-fits": { story: (world) => world.submit("t", { capabilities: ["gpu"] }) },
   "worker-room": {
@@ -145,7 +153,7 @@ function askedAfter({ config, story }: Shut): Why["conditions"] {
 }
 
 /** A task that has ended or runs is told so, and nothing else: there is no such condition to be open. */
-const ONLY_SHUT: readonly WhyCode[] = ["ended", "running", "approval", "children"];
+const ONLY_SHUT: readonly WhyCode[] = ["ended", "running", "approval", "children", "permit"];
 
 for (const [code, shut] of Object.entries(SHUT))
   test(`${code} is seen shut`, () => {
@@ -162,6 +170,31 @@ test("every condition is seen open", () => {
   );
   const never = Object.keys(SHUT).filter((code) => !open.has(code as WhyCode));
   assert.deepEqual(never, ONLY_SHUT, `never seen open: ${never.join(", ")}`);
+});
+
+test("of a task that runs it says which of its calls wait for a permit, how far in line and until when", () => {
+  const world = createWorld({ gates: { g: { maxConcurrent: 1 } } });
+  world.join("w");
+  world.submit("t");
+  world.start("t");
+  const asked = (): Why => {
+    const answer = why(world.state, taskId("t"), instant(world.now()));
+    assert.ok(answer.ok);
+    return answer.value;
+  };
+  const running = "The task is running already, attempt 1 on worker w.";
+  for (const permit of ["out", "next", "last"]) world.askPermit(permit, "g", "t", 10);
+  assert.deepEqual(
+    asked().conditions.map(({ code, numbers }) => [code, numbers.permit, numbers.position]),
+    [
+      ["running", undefined, undefined],
+      ["permit", "next", 1],
+      ["permit", "last", 2],
+    ],
+  );
+  assert.equal(asked().summary, `${running} A call of it waits for a permit of gate g; it is next.`);
+  world.throttle("g", 5000);
+  assert.match(asked().summary, /waits for a permit of gate g, which lets nothing out until \d{4}-.*; it is next\.$/);
 });
 
 test("of a task whose estimate alone exceeds a budget it says that it never starts, however busy all else is", () => {

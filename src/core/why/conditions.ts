@@ -9,10 +9,10 @@
 
 import { instantText } from "../base/instant-text.ts";
 import { entryOf } from "../config/config.ts";
-import { isHeld } from "../gate/limits.ts";
+import { isHeld, waitingOf } from "../gate/limits.ts";
 import type { RollingSum } from "../gate/usage-window.ts";
 import { dependenciesOf } from "../lifecycle/transitions.ts";
-import type { ReadonlyProject, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
+import type { ReadonlyAttempt, ReadonlyProject, ReadonlyState, ReadonlyTask } from "../model/read-only.ts";
 import { hasEnded } from "../model/state.ts";
 import { reserveFor, setAside } from "../turn/budget.ts";
 import { chargeFor, shownLevel } from "../turn/fairness.ts";
@@ -27,7 +27,7 @@ export type WhyCode =
   | ("dependency" | "artifact" | "not-before" | "backing-off" | "stopping" | "deadline")
   | ("fleet-in-flight" | "fleet-budget" | "project-in-flight" | "project-budget")
   | ("express-lane" | "project-turn" | "agent-in-flight" | "agent-turn" | "position")
-  | ("type-limit" | "lock" | "provider")
+  | ("type-limit" | "lock" | "provider" | "permit")
   | ("no-workers" | "never-fits" | "worker-room" | "affinity" | "hold" | "tab");
 
 /** One condition between a task and its start. */
@@ -214,6 +214,29 @@ function providerCondition(state: ReadonlyState, provider: string | null, now: n
     `provider ${provider} is not blocked`,
     `provider ${provider} said stop: blocked until ${when(gate?.blockedUntil)} after ${counted(throttles, "throttle")}`,
   ]);
+}
+
+const PERMITS_NAMED_MAX = 3;
+
+/** The calls of a running task that wait for a permit: the first few. */
+export function permitConditions(state: ReadonlyState, attempt: ReadonlyAttempt, now: number): WhyCondition[] {
+  const found: WhyCondition[] = [];
+  for (const permit of attempt.permits ?? []) {
+    if (found.length === PERMITS_NAMED_MAX) break;
+    const id = state.permits.get(permit);
+    const gate = id === undefined ? undefined : state.gates.get(id);
+    const waiting = gate === undefined ? null : waitingOf(gate, permit, now);
+    if (id === undefined || waiting === null) continue;
+    const until = waiting.status === "rate-limited" ? now + waiting.retryAfterMs : null;
+    const numbers = { gate: id, permit, position: waiting.position, ...(until === null ? {} : { until }) };
+    const held = until === null ? "" : `, which lets nothing out until ${when(until)}`;
+    const ahead = waiting.position - 1;
+    const place = ahead === 0 ? "it is next" : `${counted(ahead, "call goes", "calls go")} first`;
+    found.push(
+      finding("permit", false, numbers, ["", `a call of it waits for a permit of gate ${id}${held}; ${place}`]),
+    );
+  }
+  return found;
 }
 
 /** The limits of the fleet, the project and the agent, and the budgets. */

@@ -16,7 +16,14 @@ import { hasEnded, type Phase } from "../model/state.ts";
 import { compareRanks, shownScore, type TaskRank } from "../turn/priority.ts";
 import { countAhead, fixedOf, taskRank } from "../turn/queue.ts";
 import type { WhyCondition } from "./conditions.ts";
-import { finding, limitConditions, shapeConditions, taskConditions, turnConditions } from "./conditions.ts";
+import {
+  finding,
+  limitConditions,
+  permitConditions,
+  shapeConditions,
+  taskConditions,
+  turnConditions,
+} from "./conditions.ts";
 import { asRunnable, type Question, standingOf } from "./turn.ts";
 import { workerConditions } from "./workers.ts";
 
@@ -77,22 +84,26 @@ export function why(state: ReadonlyState, id: TaskId, now: Instant): Result<Why,
   if (hasEnded(task))
     return ok(answer(id, task.phase, endCondition(task.phase, task.end?.at ?? 0, task.end?.error ?? null)));
   if (task.phase === "assigned" || task.phase === "running") {
-    return ok(answer(id, task.phase, runCondition(task, task.attempt as ReadonlyAttempt)));
+    const attempt = task.attempt as ReadonlyAttempt;
+    return ok(answer(id, task.phase, runCondition(task, attempt), permitConditions(state, attempt, now)));
   }
   if (task.phase === "parked")
     return ok(answer(id, task.phase, isAwaiting(task) ? childrenCondition(state, task) : approvalCondition(task)));
   return ok(whyNotStarted(state, task, now));
 }
 
-const answer = (task: TaskId, phase: Phase, condition: WhyCondition): Why => ({
+const answer = (task: TaskId, phase: Phase, first: WhyCondition, others: readonly WhyCondition[] = []): Why => ({
   task,
   state: phase,
-  // A question that a person wrote has its own mark.
-  summary: /[.?!]$/.test(condition.detail) ? condition.detail : `${condition.detail}.`,
-  conditions: [condition],
+  summary: [first, ...others.slice(0, 1)].map(({ detail }) => asSentence(detail)).join(" "),
+  conditions: [first, ...others],
   ahead: NONE_AHEAD,
   earliestStart: null,
 });
+
+/** A question that a person wrote has its own mark. */
+const asSentence = (text: string): string =>
+  `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? "" : "."}`;
 
 function endCondition(phase: Phase, endedAt: number, error: string | null): WhyCondition {
   const detail = `The task has ended as ${phase}${error === null ? "" : `: ${error}`}`;

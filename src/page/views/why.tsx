@@ -58,7 +58,9 @@ export function WhyPanel({
 function Answer({ why, isPast }: { why: WhyAnswer; isPast: boolean }): JSX.Element {
   const now = useNow();
   // Of one that runs or has ended the sentence says it all.
-  const held = why.conditions.filter(({ ok, detail }) => !ok && !why.summary.startsWith(detail));
+  const isWaiting = why.state === "waiting" || why.state === "queued";
+  const isSaid = (detail: string): boolean => !isWaiting && why.summary.includes(detail.slice(1));
+  const held = why.conditions.filter(({ ok, detail }) => !ok && !isSaid(detail));
   const met = why.conditions.filter(({ ok }) => ok);
   const { earliestStart, ahead } = why;
   return (
@@ -69,7 +71,7 @@ function Answer({ why, isPast }: { why: WhyAnswer; isPast: boolean }): JSX.Eleme
       {held.length === 0 ? null : (
         <ul class="conditions">
           {held.map(({ code, detail }) => (
-            <li key={code}>
+            <li key={code + detail}>
               <span class="bad" aria-hidden="true">
                 ✗
               </span>
