@@ -7,7 +7,7 @@ import { keepLooking, lookOnce } from "../src/cli/top/look.ts";
 import { createClient } from "../src/client/index.ts";
 
 const [url = "", count = "1"] = process.argv.slice(2);
-const WANTED = { tab: "scheduler", rows: 50, isWide: true } as const;
+const WANTED = { tab: "scheduler", rows: 50, isWide: true, filter: "" } as const;
 
 let stop = new AbortController();
 let looks = 0;

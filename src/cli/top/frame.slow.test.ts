@@ -90,7 +90,7 @@ function pictureWith(name = "", calls = false): Picture {
       ...{ seq, at: iso(-1000 + seq), kind: "task-done", task: `build-${seq}${name}`, attempt: 1 },
       payload: { kind: "task-done", resultSize: 12 },
     })) as unknown as Picture["events"],
-    ...{ eventsRefused: null, lost: null },
+    ...{ tasksFilter: "", eventsRefused: null, lost: null },
   };
 }
 

@@ -21,7 +21,7 @@ export type LookParts = {
   readonly onPicture: (picture: Picture) => void;
   readonly signal: AbortSignal;
 };
-export type Wanted = { readonly tab: Tab; readonly rows: number; readonly isWide: boolean };
+export type Wanted = { readonly tab: Tab; readonly rows: number; readonly isWide: boolean; readonly filter: string };
 
 const LOOK_MS = 1000;
 /** What may change without an event, such as a window that slides. */
@@ -31,8 +31,8 @@ const LISTS_MS = 3000;
 const EVENTS_A_LOOK = 50;
 const TASKS_SHOWN = 200;
 
-type Lists = Pick<Picture, "tasks" | "projects" | "workers" | "gates">;
-const NOTHING: Lists = { tasks: null, projects: null, workers: null, gates: null };
+type Lists = Pick<Picture, "tasks" | "tasksFilter" | "projects" | "workers" | "gates">;
+const NOTHING: Lists = { tasks: null, tasksFilter: "", projects: null, workers: null, gates: null };
 
 /** One look, with what this tab shows. */
 export async function lookOnce(client: Client, wanted: Wanted, now: () => number): Promise<Picture> {
@@ -46,22 +46,25 @@ const lineOf = (client: Client, { rows }: Wanted, until: Until): ReturnType<Clie
   client.line({ limit: Math.max(1, Math.min(1000, rows)) }, { retries: 0, ...until });
 
 /** Only what is on the screen is asked for. */
-async function listsOf(client: Client, { tab, isWide }: Wanted, until: Until): Promise<Partial<Lists>> {
+async function listsOf(client: Client, { tab, isWide, filter }: Wanted, until: Until): Promise<Partial<Lists>> {
   const isBeside = tab === "scheduler" && isWide;
   const once = { retries: 0, ...until };
   const [tasks, projects, workers, gates] = await Promise.all([
-    tab === "tasks" ? client.tasks({ order: "newest", limit: TASKS_SHOWN }, once) : null,
+    tab === "tasks" ? client.tasks({ order: "newest", limit: TASKS_SHOWN, ...searched(filter) }, once) : null,
     tab === "projects" || isBeside ? client.projects(once) : null,
     tab === "workers" || isBeside ? client.workers(once) : null,
     tab === "gates" || isBeside ? client.gates(once) : null,
   ]);
   return {
-    ...(tasks === null ? {} : { tasks: tasks.tasks as readonly TaskView[] }),
+    ...(tasks === null ? {} : { tasks: tasks.tasks as readonly TaskView[], tasksFilter: filter }),
     ...(projects === null ? {} : { projects: projects.projects as readonly ProjectView[] }),
     ...(workers === null ? {} : { workers: workers.workers as readonly WorkerView[] }),
     ...(gates === null ? {} : { gates: gates.gates as readonly GateJson[] }),
   };
 }
+
+/** The server finds them among all tasks, not among the newest. */
+const searched = (filter: string): { readonly q?: string } => (filter.trim() === "" ? {} : { q: filter.trim() });
 
 export type Looking = {
   /** Looks at once: another tab, or something was done. */
@@ -72,20 +75,21 @@ export type Looking = {
 /** Goes on from a first picture until the signal fires. */
 export function keepLooking(first: Picture, parts: LookParts): Looking {
   const { client, now, rest, wanted, onPicture, signal } = parts;
-  const listsAt = { tab: wanted().tab, at: Number.NEGATIVE_INFINITY };
+  const listsAt = { tab: wanted().tab, filter: wanted().filter, at: Number.NEGATIVE_INFINITY };
   let picture = first;
   let pokes = new AbortController();
 
   async function look(): Promise<void> {
     const asked = wanted();
-    const areDue = asked.tab !== listsAt.tab || now() - listsAt.at >= LISTS_MS;
+    const isOther = asked.tab !== listsAt.tab || (asked.tab === "tasks" && asked.filter !== listsAt.filter);
+    const areDue = isOther || now() - listsAt.at >= LISTS_MS;
     try {
       const line = await lineOf(client, asked, { signal });
       const [lists, events] = await Promise.all([
         areDue ? listsOf(client, asked, { signal }) : {},
         asked.tab === "events" ? eventsUpTo(client, line.seq, signal) : {},
       ]);
-      if (areDue) Object.assign(listsAt, { tab: asked.tab, at: now() });
+      if (areDue) Object.assign(listsAt, { tab: asked.tab, filter: asked.filter, at: now() });
       picture = { ...picture, ...lists, ...events, at: now(), line, lost: null };
     } catch (error) {
       if (signal.aborted) return;

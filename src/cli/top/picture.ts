@@ -12,6 +12,8 @@ export type Picture = {
   readonly at: number;
   readonly line: LineView;
   readonly tasks: readonly TaskView[] | null;
+  /** The filter that they were searched by; they are the newest of those that match. */
+  readonly tasksFilter: string;
   readonly projects: readonly ProjectView[] | null;
   readonly workers: readonly WorkerView[] | null;
   readonly gates: readonly GateJson[] | null;

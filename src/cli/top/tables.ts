@@ -83,9 +83,13 @@ const gateColumns = (now: number): readonly Column<GateJson>[] => [
 
 /** The rows of a tab that the filter lets through. */
 export function rowsIn(tab: TableTab, picture: Picture, filter: string): readonly { readonly id: string }[] {
+  // Until the server has searched, those that are here are.
   if (tab === "tasks")
-    return filtered(picture.tasks ?? [], filter, ({ taskId, state, project, agentId, action, type, worker, error }) =>
-      [taskId, state, project, agentId, action, type, worker, error].join(" "),
+    return filtered(
+      picture.tasks ?? [],
+      picture.tasksFilter === filter ? "" : filter,
+      ({ taskId, state, project, agentId, action, type, worker, error }) =>
+        [taskId, state, project, agentId, action, type, worker, error].join(" "),
     ).map((task) => ({ ...task, id: task.taskId }));
   if (tab === "projects") return filtered(picture.projects ?? [], filter, ({ id, status }) => `${id} ${status}`);
   if (tab === "workers")

@@ -105,6 +105,24 @@ describe("drover top", { concurrency: false }, () => {
     assert.equal(await ended, 130);
   });
 
+  test("the filter of the tasks is a search of the server: what it shows is not what it has at hand", async () => {
+    await server.drover(["submit", "build", "--id", "labelled", "--label", "team=herring"]);
+    const { screen, ended } = watch();
+    await screen.shows(/first +Queued/);
+    screen.press("2");
+    await screen.shows(/labelled +queued/);
+    screen.press("/");
+    await screen.shows(/Enter keeps it/);
+    screen.press("HERRING");
+    const text = await screen.shows(/labelled +queued(?![\s\S]*first +queued)/);
+    assert.doesNotMatch(text, /Nothing here has/);
+    screen.press("\r");
+    await screen.shows(/filter: HERRING/);
+    screen.press("q");
+    assert.equal(await ended, 0);
+    await server.drover(["cancel", "labelled"]);
+  });
+
   test("follows the size of the terminal", async () => {
     const { screen, ended } = watch();
     await screen.shows(/first +Queued/);

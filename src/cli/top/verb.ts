@@ -41,7 +41,7 @@ export const topVerb: VerbBody<Flags> = {
 
 async function once({ terminal, output, flags }: Call<Flags>): Promise<typeof EXIT.ok> {
   const rows = output.height ?? ROWS;
-  const wanted = { tab: "scheduler", rows, isWide: false } as const;
+  const wanted = { tab: "scheduler", rows, isWide: false, filter: "" } as const;
   const { line } = await lookOnce(clientFor({ flags, terminal }), wanted, terminal.now);
   const width = Math.max(COLUMNS / 2, output.width ?? COLUMNS);
   const size = { width, height: boxHeight(rows), paint: output.paint };

@@ -36,11 +36,11 @@ export async function watch(call: Call<unknown>, screen: Screen, { rest, signal:
   let exit: ExitCode = EXIT.ok;
   let view: View = FIRST_VIEW;
   // What is not there at the beginning is said on the terminal as it is, and not on a screen that goes away.
-  let picture: Picture = await lookOnce(client, { tab: view.tab, rows: 1, isWide: false }, now);
+  let picture: Picture = await lookOnce(client, { tab: view.tab, rows: 1, isWide: false, filter: "" }, now);
 
   const wanted = (): Wanted => {
     const { rows, columns } = shown.size();
-    return { tab: view.tab, rows, isWide: columns >= WIDE };
+    return { tab: view.tab, rows, isWide: columns >= WIDE, filter: view.filter };
   };
   let dueAt = 0;
   const draw = (restMs = DRAW_MS): void => {
@@ -49,11 +49,11 @@ export async function watch(call: Call<unknown>, screen: Screen, { rest, signal:
     shown.draw(frameOf({ picture, view, size: shown.size(), now: now(), url: client.url, paint }));
   };
   const onKey = (key: Key): void => {
-    const before = view.tab;
+    const before = view;
     const pressed = press(view, key, { picture, size: shown.size(), now: now() });
     view = pressed.view;
     if (pressed.isOver) return over.abort();
-    if (view.tab !== before) looking.poke();
+    if (view.tab !== before.tab || (view.tab === "tasks" && view.filter !== before.filter)) looking.poke();
     draw();
     if (pressed.action !== null) void act(pressed.action);
   };
