@@ -10,7 +10,7 @@ import { once } from "node:events";
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Options, progress, type Report, type Row } from "./report.ts";
+import { bar, type Options, progress, type Report, type Row } from "./report.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const ROUNDS = 21;
@@ -70,8 +70,13 @@ function ratios(form: string, bin: string, url: string, rounds: number): Row[] {
   // The first time fills the cache of compiled modules.
   for (const command of commands) took(command, url);
   const all = commands.map((): Took[] => []);
+  const shown = bar(`cli-start, ${form}`, "commands");
   for (let round = 0; round < rounds; round++)
-    for (const [at, command] of commands.entries()) all[at]?.push(took(command, url));
+    for (const [at, command] of commands.entries()) {
+      all[at]?.push(took(command, url));
+      shown.at(round * commands.length + at + 1, rounds * commands.length);
+    }
+  shown.end();
   const [bare = [], ...others] = all;
   return others.flatMap((own, at) => {
     const what = `${form}: drover ${VERBS[at]?.join(" ")}`;

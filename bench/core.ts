@@ -15,7 +15,7 @@ import { decodeEvent } from "../src/log/format/codec.ts";
 import { encodeEvent } from "../test/kits/encode-event.ts";
 import { run as command, finish, newWorld, queue, step, submission } from "./core-world.ts";
 import { run as runGate } from "./gate.ts";
-import type { Options, Report, Row } from "./report.ts";
+import { bar, type Options, type Report, type Row } from "./report.ts";
 
 const SLICE = 32;
 
@@ -119,15 +119,28 @@ function sameBytes(left: State, right: State): boolean {
   return lines.next().done === true;
 }
 
+/** How many measurements it is made of. */
+const PARTS = 11;
+
 export async function run(options: Options): Promise<Report> {
   const scale = options.quick ? 10 : 1;
   const starts = 50_000 / scale;
-  measureDecisions(20_000 / scale, 144, starts);
-  const few = bestOf(3, () => measureDecisions(100_000 / scale, 12, starts));
-  const many = bestOf(3, () => measureDecisions(100_000 / scale, 144, starts));
-  const large = bestOf(2, () => measureDecisions(1_000_000 / scale, 12, starts));
-  const fairness = measureFairness(1000 / scale);
-  const replay = measureReplay(1_000_000 / scale);
+  const shown = bar("core", "parts");
+  let done = 0;
+  const part = <Found>(measure: () => Found): Found => {
+    const found = measure();
+    shown.at(++done, PARTS);
+    return found;
+  };
+  const decisions = (tasks: number, shapes: number): Speed =>
+    part(() => measureDecisions(tasks / scale, shapes, starts));
+  decisions(20_000, 144);
+  const few = bestOf(3, () => decisions(100_000, 12));
+  const many = bestOf(3, () => decisions(100_000, 144));
+  const large = bestOf(2, () => decisions(1_000_000, 12));
+  const fairness = part(() => measureFairness(1000 / scale));
+  const replay = part(() => measureReplay(1_000_000 / scale));
+  shown.end();
   const growth = few.perSecond / large.perSecond;
   const n = (count: number): string => count.toLocaleString("en-US");
   const rows: Row[] = [

@@ -16,7 +16,7 @@
 
 import { createGate } from "../src/gate/index.ts";
 import { loadPeer, peerVersion } from "./load-peer.ts";
-import { type Options, progress, type Report, type Row } from "./report.ts";
+import { bar, type Options, progress, type Report, type Row } from "./report.ts";
 
 const SLOTS = 10;
 const WAITING = 1000;
@@ -88,13 +88,17 @@ function named(peer: string): string {
 
 async function bestOf(contenders: readonly Contender[], way: Way, rounds: number): Promise<Map<Contender, Cost>> {
   const best = new Map<Contender, Cost>();
+  const shown = bar(`gate, ${way.what}`, "measurements");
+  let done = 0;
   for (let round = 0; round < rounds; round++) {
     for (const contender of contenders) {
       const cost = await measure(contender, way.callers);
       const { wallNs, cpuNs } = best.get(contender) ?? cost;
       best.set(contender, { wallNs: Math.min(wallNs, cost.wallNs), cpuNs: Math.min(cpuNs, cost.cpuNs) });
+      shown.at(++done, rounds * contenders.length);
     }
   }
+  shown.end();
   for (const [{ name }, { wallNs, cpuNs }] of best) {
     progress(`  ${way.what}: ${name} ${Math.round(wallNs)} ns per call, ${Math.round(cpuNs)} ns of CPU`);
   }

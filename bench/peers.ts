@@ -9,7 +9,7 @@ import { openGraphileWorker } from "./peers/graphile-worker.ts";
 import { openPgBoss } from "./peers/pg-boss.ts";
 import { type Server, Skipped, startPostgres, startRedis } from "./peers/server-process.ts";
 import { type Mode, playAlone, type Session, type Workload } from "./peers/workload.ts";
-import { type Options, progress, type Report, type Row } from "./report.ts";
+import { bar, type Options, progress, type Report, type Row } from "./report.ts";
 
 export const FULL: Workload = { seconds: 2, rounds: 7 };
 export const QUICK: Workload = { seconds: 0.2, rounds: 1 };
@@ -52,7 +52,12 @@ export async function run(options: Options): Promise<Report> {
 /** One after the other, so that none disturbs another. A peer that cannot run here is skipped, with the reason. */
 export async function measurePeers({ quick }: Pick<Options, "quick">): Promise<(PeerFigures | SkippedPeer)[]> {
   const found: (PeerFigures | SkippedPeer)[] = [];
-  for (const peer of PEERS) found.push(await measurePeer(peer, quick ? QUICK : FULL));
+  const shown = bar("peers", "peers");
+  for (const peer of PEERS) {
+    found.push(await measurePeer(peer, quick ? QUICK : FULL));
+    shown.at(found.length, PEERS.length);
+  }
+  shown.end();
   return found;
 }
 

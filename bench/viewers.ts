@@ -2,9 +2,9 @@
  * What it costs to be looked at: twenty viewers beside a server under full load, in turn with nobody; and what one
  * `drover top` costs the machine it runs on, with tasks moving as fast as they can.
  *
- * A viewer looks as `drover top` does on a wide screen: once a second what runs and what is next, every other second
- * projects, gates and workers, and the stream of events until it has said that something happens. The server's own CPU
- * time for a task is what is judged: on a machine that the load fills, the clock says more about who else wants it.
+ * A viewer looks as `drover top` does on a wide screen: once a second what runs and what is next, every three seconds
+ * projects, gates and workers. Under load it follows no events: each look says that more has happened. The server's own
+ * CPU time for a task is what is judged: on a machine that the load fills, the clock says more about who else wants it.
  */
 import { type ChildProcess, fork, spawn } from "node:child_process";
 import { once } from "node:events";
