@@ -1,5 +1,5 @@
 /**
- * The pictures of the web page in docs/images: every view of the demo fleet, by day and by night.
+ * The pictures in docs/images: every view of the page and a frame of `drover top`, of the demo fleet, by day and night.
  *
  *     npm run pictures                 takes three minutes; look at each before you commit it
  *     npm run pictures -- overview     only these
@@ -13,6 +13,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as rest } from "node:timers/promises";
 import { type Browser, chromium } from "playwright-core";
+import { terminalPage } from "./terminal-picture.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const PLACE = join(ROOT, "docs/images");
@@ -53,6 +54,13 @@ async function take(browser: Browser, url: string, colorScheme: "light" | "dark"
     await rest(SETTLED_MS);
     await page.screenshot({ path: join(PLACE, `${name}-${colorScheme}.png`) });
     console.log(`${name}-${colorScheme}.png`);
+  }
+  if (wanted.length === 0 || wanted.includes("top")) {
+    // A page of its own: the policy of the other lets no style stand in a document.
+    const terminal = await context.newPage();
+    await terminal.setContent(await terminalPage(url, colorScheme));
+    await terminal.locator("pre").screenshot({ path: join(PLACE, `top-${colorScheme}.png`) });
+    console.log(`top-${colorScheme}.png`);
   }
   await context.close();
 }
