@@ -9,7 +9,7 @@ import { BASE, to } from "./data/links.ts";
 import { keepLive, live } from "./data/live.ts";
 import { doing, said, unsay } from "./data/say.ts";
 import { useStore } from "./data/store.ts";
-import { useRights, who } from "./data/who.ts";
+import { cluster, useCluster, useRights, who } from "./data/who.ts";
 import { Questions } from "./parts/dialog.tsx";
 import { Icon, type IconName, Mark } from "./parts/icons.tsx";
 import { later } from "./parts/later.tsx";
@@ -65,6 +65,10 @@ const VIEWS: readonly Shown[] = [
     later(() => import("./views/events.tsx")),
   ),
   view(
+    "/cluster",
+    later(() => import("./views/cluster.tsx")),
+  ),
+  view(
     "/config",
     later(() => import("./views/config.tsx")),
   ),
@@ -95,12 +99,13 @@ const PLACES: readonly (readonly [title: string, places: readonly Place[]])[] = 
     [
       ["events", "Events", to.events],
       ["config", "Config", to.config],
+      ["cluster", "Cluster", to.cluster],
     ],
   ],
 ];
 
 /** What only those see who may see the whole fleet. */
-const FOR_ALL_OF_IT: ReadonlySet<IconName> = new Set<IconName>(["config"]);
+const FOR_ALL_OF_IT: ReadonlySet<IconName> = new Set<IconName>(["config", "cluster"]);
 
 export function App(): JSX.Element {
   const { isRefused } = useStore(session);
@@ -119,6 +124,10 @@ function Shell(): JSX.Element {
   useEffect(() => {
     const controller = new AbortController();
     ask("whoami", {}, controller.signal).then(who.set, () => {});
+    ask("ready", {}, controller.signal).then(
+      ({ role }) => cluster.set(role !== undefined),
+      () => {},
+    );
     return () => controller.abort();
   }, [token]);
   return (
@@ -143,6 +152,8 @@ function Side(): JSX.Element {
   const { path } = useLocation();
   const { pulse } = useStore(live);
   const { mayWatch } = useRights();
+  const isNode = useCluster() === true;
+  const isShown = ([icon]: Place): boolean => (mayWatch || !FOR_ALL_OF_IT.has(icon)) && (isNode || icon !== "cluster");
   const parked = pulse?.parked ?? 0;
   const isHere = (href: string): boolean =>
     href === to.overview ? path === href || path === BASE : path === href || path.startsWith(`${href}/`);
@@ -158,23 +169,21 @@ function Side(): JSX.Element {
           <div key={title}>
             <p class="nav-title">{title}</p>
             <div class="nav">
-              {places
-                .filter(([icon]) => mayWatch || !FOR_ALL_OF_IT.has(icon))
-                .map(([icon, text, href]) => (
-                  <a
-                    key={href}
-                    href={href}
-                    aria-current={isHere(href) || (isPlan && href === to.plans) ? "page" : undefined}
-                  >
-                    <Icon name={icon} />
-                    {text}
-                    {icon === "tasks" && parked > 0 ? (
-                      <span class="tally" title="Tasks that wait for somebody's word">
-                        {parked}
-                      </span>
-                    ) : null}
-                  </a>
-                ))}
+              {places.filter(isShown).map(([icon, text, href]) => (
+                <a
+                  key={href}
+                  href={href}
+                  aria-current={isHere(href) || (isPlan && href === to.plans) ? "page" : undefined}
+                >
+                  <Icon name={icon} />
+                  {text}
+                  {icon === "tasks" && parked > 0 ? (
+                    <span class="tally" title="Tasks that wait for somebody's word">
+                      {parked}
+                    </span>
+                  ) : null}
+                </a>
+              ))}
             </div>
           </div>
         ))}

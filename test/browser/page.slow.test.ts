@@ -10,6 +10,7 @@ import type { Page } from "playwright-core";
 import { loadSettings } from "../../src/cli/config/load.ts";
 import { settingViews } from "../../src/cli/config/shown.ts";
 import { noBrowser, openTab } from "../kits/browser.ts";
+import { serveCluster } from "../kits/cluster-servers.ts";
 import { edit } from "../kits/forged-log.ts";
 import { openServer, type TestServer } from "../kits/test-server.ts";
 import { inbox } from "../kits/waits.ts";
@@ -194,6 +195,31 @@ describe("the web page", { skip: noBrowser }, () => {
     edit(data, `UPDATE batch SET bytes = CAST(replace(bytes, X'61', X'62') AS BLOB) WHERE last_seq >= ${seq - 1}`);
     await page.getByRole("button", { name: "Verify the log" }).click();
     await seeText(page, new RegExp(`^Right up to event \\d+ of ${seq}: then `));
+  });
+
+  test("a cluster shows nodes, roles and journal, and an alarm where histories differ", async (context) => {
+    const { leading, following } = await serveCluster(context, ["ada", "ben"]);
+    const [follower] = following();
+    assert.ok(follower);
+    await using tab = await openTab(follower.url, "/ui/");
+    const { page } = tab;
+    await page.getByRole("link", { name: "Cluster" }).click();
+    const row = (id: string) => page.getByRole("row", { name: id });
+    await row(leading().node.id).getByText("leader").waitFor();
+    await row(follower.node.id).getByText("follower").waitFor();
+    await seeText(page, "The log they share");
+    assert.equal(await page.getByRole("alert").count(), 0);
+    await page.route("**/cluster", async (route) => {
+      if (route.request().resourceType() === "document") return route.continue();
+      const response = await route.fetch();
+      const view = (await response.json()) as { nodes: object[] };
+      await route.fulfill({ response, json: { ...view, nodes: view.nodes.map((one) => ({ ...one, differs: true })) } });
+    });
+    await seeText(page, /^The history of ada, ben differs/);
+    await using alone = await openServer();
+    await using other = await openTab(alone.url, "/ui/cluster");
+    await seeText(other.page, "This server is alone: it has a log of its own.");
+    assert.equal(await other.page.getByRole("link", { name: "Cluster" }).count(), 0);
   });
 
   test("a server that goes away is said to be away, and the page goes on when it is back", async () => {

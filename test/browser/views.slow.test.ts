@@ -37,6 +37,7 @@ const VIEWS: readonly (readonly [path: string, ready: string])[] = [
   ["/ui/usage", ".table"],
   ["/ui/events", ".table"],
   ["/ui/config", ".table td"],
+  ["/ui/cluster", ".empty"],
 ];
 
 let at: TestServer;

@@ -21,4 +21,5 @@ export const to = {
   usage: `${BASE}/usage`,
   events: `${BASE}/events`,
   config: `${BASE}/config`,
+  cluster: `${BASE}/cluster`,
 };

@@ -6,6 +6,10 @@ import { createStore, type Store, useStore } from "./store.ts";
 
 export const who: Store<WhoAmI | null> = createStore<WhoAmI | null>(null);
 
+/** Whether the server is a node of a cluster; null until it has said so. */
+export const cluster: Store<boolean | null> = createStore<boolean | null>(null);
+export const useCluster = (): boolean | null => useStore(cluster);
+
 export type Rights = {
   /** Submits, cancels and retries tasks and plans. */
   readonly mayAct: boolean;

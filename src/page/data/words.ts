@@ -47,11 +47,14 @@ export function clock(ms: number): string {
   return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`;
 }
 
-/** How long ago, in whole seconds at least: a list does not flicker. */
-export function ago(instant: string, now: number): string {
-  const ms = now - Date.parse(instant);
-  return ms < 1000 ? "just now" : `${span(Math.floor(ms / 1000) * 1000).replace(".0", "")} ago`;
-}
+/** How long it is since then, in whole seconds: a list does not flicker. */
+export const since = (instant: string, now: number): string => {
+  const ms = Math.max(0, now - Date.parse(instant));
+  return ms < 1000 ? "0 s" : span(Math.floor(ms / 1000) * 1000).replace(".0", "");
+};
+/** How long ago. */
+export const ago = (instant: string, now: number): string =>
+  now - Date.parse(instant) < 1000 ? "just now" : `${since(instant, now)} ago`;
 
 const CLOCK = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" } as const;
 const TIME = new Intl.DateTimeFormat(undefined, CLOCK);

@@ -14,6 +14,7 @@ const PATHS = {
   usage: "M3 14V9M8 14V3M13 14V6",
   events: "M4 2h8v12H4zM6.500 5h3M6.500 8h3M6.500 11h2",
   config: "M3 4h6M12 4h1M3 8h1M7 8h6M3 12h7M10.500 2.500v3M5.500 6.500v3M11.500 10.500v3",
+  cluster: "M6 2h4v4H6zM1.500 10h4v4h-4zM10.500 10h4v4h-4zM8 6v2M3.500 10V8h9v2",
 } as const;
 export type IconName = keyof typeof PATHS;
 

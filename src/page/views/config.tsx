@@ -21,7 +21,13 @@ const CHOICES: readonly (readonly [Which, string])[] = [
 /** Lines may break behind a comma. */
 const wide = (json: string): string => json.replaceAll(",", ", ").replaceAll(":", ": ");
 const words = (value: unknown): string =>
-  typeof value === "string" ? value : value === null ? "none" : wide(JSON.stringify(value));
+  Number.isInteger(value)
+    ? count(value as number)
+    : typeof value === "string"
+      ? value
+      : value === null
+        ? "none"
+        : wide(JSON.stringify(value));
 
 const FROM: Readonly<Record<SettingView["origin"], string>> = {
   default: "default",
@@ -45,7 +51,7 @@ export default function Config(): JSX.Element {
       <div class="actions">
         <Segments label="Which" choices={CHOICES} chosen={which} onChoose={setWhich} />
         <input
-          class="input"
+          class="input narrow"
           type="search"
           aria-label="Find a knob"
           placeholder="Find a knob"

@@ -111,7 +111,7 @@ export default function Events(): JSX.Element {
       <div class="actions">
         <Segments label="Kinds" choices={CHOICES} chosen={kinds} onChoose={(next) => go({ kinds: next })} />
         <input
-          class="input events-task"
+          class="input narrow"
           type="search"
           aria-label="Only of this task"
           placeholder="Only of this task"

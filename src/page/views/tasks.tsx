@@ -12,7 +12,7 @@ import { to } from "../data/links.ts";
 import { type TaskList, useTaskPages } from "../data/task-pages.ts";
 import { useCall, useNow } from "../data/use-call.ts";
 import { useRights } from "../data/who.ts";
-import { ago, brief, count, dateOf, plural, span, tokensOf } from "../data/words.ts";
+import { brief, count, dateOf, plural, since, tokensOf } from "../data/words.ts";
 import { isAsking } from "../parts/approvals.tsx";
 import { Empty, Failure, Name, State, TaskName, View } from "../parts/pieces.tsx";
 import { cancelAll, retryAll } from "../parts/task-acts.ts";
@@ -223,12 +223,14 @@ function Selection({
   );
 }
 
-const COLUMNS = ["", "Task", "State", "Action", "Project", "Agent", "Type", "Tokens", "Age"];
+const COLUMNS = ["", "Task", "State", "Action", "Project", "Agent", "Type", "Tokens", "Took", "Age"];
+
+const NUMBERS: ReadonlySet<string> = new Set(["Tokens", "Took", "Age"]);
 
 const Heads = (): JSX.Element => (
   <div class="task-row task-heads" aria-hidden="true">
     {COLUMNS.map((title) => (
-      <span key={title} class={title === "Tokens" || title === "Age" ? "right" : ""}>
+      <span key={title} class={NUMBERS.has(title) ? "right" : ""}>
         {title}
       </span>
     ))}
@@ -304,7 +306,8 @@ function Row({
   isChosen: boolean;
   onTurn: (() => void) | null;
 }): JSX.Element {
-  const { taskId, state, action = "", project = "", agentId = "", type = "", createdAt, error } = task;
+  const { taskId, state, action = "", project = "", agentId = "", type = "", error } = task;
+  const { createdAt, startedAt, completedAt } = task;
   const note = isAsking(task) ? (task.approval?.question ?? "Somebody must approve it.") : error;
   const tokens = tokensOf(task.usage);
   return (
@@ -336,18 +339,12 @@ function Row({
       <span role="cell" class="right muted">
         {tokens === 0 ? "" : brief(tokens)}
       </span>
+      <span role="cell" class="right muted nowrap">
+        {startedAt === undefined ? "" : since(startedAt, completedAt === undefined ? now : Date.parse(completedAt))}
+      </span>
       <span role="cell" class="right muted nowrap" title={createdAt === undefined ? "" : dateOf(createdAt)}>
-        {createdAt === undefined ? "" : ageOf(task, now)}
+        {createdAt === undefined ? "" : since(createdAt, now)}
       </span>
     </div>
   );
-}
-
-/** In whole seconds, so that a list does not flicker. */
-const runs = (ms: number): string => `${span(Math.max(1000, Math.floor(ms / 1000) * 1000)).replace(".0", "")}`;
-
-/** How long it has run or took; else when it came. */
-function ageOf({ state, startedAt, createdAt = "", latencyMs }: TaskView, now: number): string {
-  if (latencyMs !== undefined) return span(latencyMs);
-  return state === "running" && startedAt !== undefined ? runs(now - Date.parse(startedAt)) : ago(createdAt, now);
 }

@@ -36,10 +36,24 @@ export type PageFile = {
   readonly packed?: Buffer;
 };
 
+/** It asks again by itself, so that it turns into the page once that is built. */
+const UNBUILT_TEXT = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="refresh" content="5">
+<title>Drover: the page is not built</title>
+<h1>The page is not built yet</h1>
+<p>The server runs, and everything but this page works. In the clone, in another terminal:</p>
+<pre>npm run build:page</pre>
+<p>npm start builds it too. This turns into the page when it is there. <a href="/docs/">The API</a></p>
+</html>
+`;
 const UNBUILT: PageFile = {
   status: 503,
-  headers: { "content-type": "text/plain; charset=utf-8" },
-  body: Buffer.from("The page is not built. In a clone npm start builds it, and so does npm run build:page.\n"),
+  headers: { "content-type": TYPES[".html"] as string, "content-security-policy": policyOf(), ...ALWAYS_ASK },
+  body: Buffer.from(UNBUILT_TEXT),
 };
 
 type Files = ReadonlyMap<string, PageFile>;

@@ -1,0 +1,172 @@
+/**
+ * The nodes of a cluster: who leads, how far behind the others are, how the journal is; and an alarm where their
+ * histories differ.
+ */
+import { Fragment, type JSX } from "preact";
+import { useEffect } from "preact/hooks";
+import type { ClusterLog, ClusterNode } from "../../protocol/generated/index.ts";
+import { useCall } from "../data/use-call.ts";
+import { useCluster } from "../data/who.ts";
+import { bytes, count, plural, span } from "../data/words.ts";
+import { Empty, Loaded, Name, Panel, Stat, TableBox, View } from "../parts/pieces.tsx";
+
+/** Nodes tell of themselves every two seconds, and no event says so. */
+const LOOK_MS = 2000;
+const LAG_WARN_MS = 5000;
+
+export default function Cluster(): JSX.Element {
+  const isNode = useCluster();
+  const cluster = useCall("cluster", isNode === true ? {} : null);
+  useEffect(() => {
+    const timer = window.setInterval(cluster.again, LOOK_MS);
+    return () => clearInterval(timer);
+  }, []);
+  if (isNode !== true)
+    return (
+      <View title="Cluster">
+        <Panel>
+          {isNode === null ? (
+            <p class="loading">Loading…</p>
+          ) : (
+            <Empty hint="Several servers can share one log, on etcd or PostgreSQL: docs/operate/cluster.md.">
+              This server is alone: it has a log of its own.
+            </Empty>
+          )}
+        </Panel>
+      </View>
+    );
+  return (
+    <View title="Cluster">
+      <Loaded from={cluster}>
+        {({ nodes, log }) => (
+          <>
+            <Alarms nodes={nodes} log={log} />
+            <Sum nodes={nodes} log={log} />
+            <Nodes nodes={nodes} />
+            <Journal log={log} />
+          </>
+        )}
+      </Loaded>
+    </View>
+  );
+}
+
+function Alarms({ nodes, log }: { nodes: readonly ClusterNode[]; log: ClusterLog }): JSX.Element | null {
+  const other = nodes.filter(({ differs }) => differs === true).map(({ id }) => id);
+  if (other.length === 0 && log.warnings.length === 0) return null;
+  return (
+    <>
+      {other.length === 0 ? null : (
+        <p class="failure" role="alert">
+          The history of <bdi>{other.join(", ")}</bdi> differs from this node's: the same event has another hash there.
+          Stop one of them, and verify both logs.
+        </p>
+      )}
+      {log.warnings.map((warning) => (
+        <p class="failure" role="alert" key={warning}>
+          <bdi>{warning}</bdi>
+        </p>
+      ))}
+    </>
+  );
+}
+
+function Sum({ nodes, log }: { nodes: readonly ClusterNode[]; log: ClusterLog }): JSX.Element {
+  const leader = nodes.find(({ role }) => role === "leader");
+  const down = nodes.filter(({ role }) => role === "down").length;
+  const lag = Math.max(0, ...nodes.filter(({ role }) => role !== "down").map(({ lagMs }) => lagMs));
+  return (
+    <dl class="stats">
+      <Stat
+        label="Nodes"
+        value={count(nodes.length - down)}
+        of={down === 0 ? undefined : `of ${count(nodes.length)}`}
+        hint={down === 0 ? "all are here" : <span class="bad">{plural(down, "node")} down</span>}
+      />
+      <Stat
+        label="Leader"
+        value={leader === undefined ? <span class="bad">none</span> : <Name>{leader.id}</Name>}
+        hint={leader === undefined ? "nothing starts until one leads" : `epoch ${count(leader.epoch)}`}
+      />
+      <Stat label="Longest lag" value={lag === 0 ? "none" : span(lag)} />
+      <Stat label="Last event" value={count(log.seq)} hint={<span class="mono">{log.hash.slice(0, 10)}</span>} />
+    </dl>
+  );
+}
+
+const TONES = { leader: "done", follower: "running", down: "failed" } as const;
+
+function Nodes({ nodes }: { nodes: readonly ClusterNode[] }): JSX.Element {
+  return (
+    <Panel title="Nodes" isFlush>
+      <TableBox label="Nodes">
+        <table class="table">
+          <thead>
+            <tr>
+              <th>Node</th>
+              <th>Role</th>
+              <th class="number">Behind</th>
+              <th class="number">Event</th>
+              <th class="number">Epoch</th>
+              <th>Hash</th>
+              <th>Address</th>
+            </tr>
+          </thead>
+          <tbody>
+            {nodes.map(({ id, url, role, lagMs, seq, epoch, hash, differs }) => (
+              <tr key={id}>
+                <td class="name">
+                  <Name>{id}</Name>
+                </td>
+                <td>
+                  <span class={`badge is-${TONES[role]}`}>{role}</span>
+                </td>
+                <td class={`number nowrap ${lagMs > LAG_WARN_MS ? "bad" : "muted"}`}>
+                  {lagMs === 0 ? "no" : span(lagMs)}
+                </td>
+                <td class="number">{count(seq)}</td>
+                <td class="number muted">{count(epoch)}</td>
+                <td class={differs === true ? "mono bad" : "mono faint"} title={hash}>
+                  {hash.slice(0, 10)}
+                  {differs === true ? " differs" : ""}
+                </td>
+                <td class="loose">
+                  <a href={`${url}/ui/`}>
+                    <bdi>{url}</bdi>
+                  </a>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </TableBox>
+    </Panel>
+  );
+}
+
+function Journal({ log }: { log: ClusterLog }): JSX.Element {
+  const { kind, address, version, bytes: size, prunedTo, members } = log;
+  const facts: readonly (readonly [string, string | null])[] = [
+    ["Kept by", version === undefined ? kind : `${kind} ${version}`],
+    ["Address", address],
+    ["Takes", size === undefined ? null : bytes(size)],
+    ["Begins behind", prunedTo === 0 ? null : `event ${count(prunedTo)}`],
+    ...members.map((member) => [`Member ${member.name}`, `${member.address}, ${member.isUp ? "up" : "down"}`] as const),
+  ];
+  return (
+    <Panel title="The log they share">
+      <dl class="facts">
+        {facts.map(([name, value]) =>
+          value === null ? null : (
+            <Fragment key={name}>
+              <dt>{name}</dt>
+              <dd>
+                <bdi>{value}</bdi>
+              </dd>
+            </Fragment>
+          ),
+        )}
+      </dl>
+    </Panel>
+  );
+}
