@@ -153,7 +153,7 @@ describe("the live picture", () => {
     assert.deepEqual([runState.isOver(), runState.counts().all, runState.counts().children.all], [false, 2, 3]);
   });
 
-  test("is never wider nor higher than the terminal; what runs is shown first, then what waits, then what ended", () => {
+  test("is never wider nor higher than the terminal; what runs comes first, then what waits, then what ended", () => {
     const { screen, tick, happen } = stage(30, { width: 40, height: 16, lastLine: () => "東京".repeat(50) });
     for (let at = 0; at < 25; at++) happen(started(`t${at}`));
     for (let at = 0; at < 20; at++) happen({ kind: "done", id: `t${at}`, at: T0 + 1 });
