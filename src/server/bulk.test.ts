@@ -177,3 +177,13 @@ test("a bulk that names another is begun behind all calls of that one, whichever
   await Promise.all([send("ann 2 1", "c", "d"), send("ann 1", "a", "b"), send("ann 3 2", "e")]);
   assert.deepEqual(begun, ["a", "b", "c", "d", "e"]);
 });
+
+test("what a life decided that was over before it was durable is not told as done by the next", async () => {
+  const over = async (): Promise<never> => {
+    throw new DroverError("deposed", "another node leads; try again");
+  };
+  const lives = [over, async () => {}];
+  const decide = (): Decided<object> => new Decided({}, lives.shift() as () => Promise<void>);
+  const [lost, kept] = await answersOf([submit("a"), submit("b")], {}, { submit: decide });
+  assert.deepEqual([lost?.status, kept?.status], [503, 202]);
+});

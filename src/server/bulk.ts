@@ -68,19 +68,21 @@ type Begun = BulkItem | Later | Promise<BulkItem>;
 
 /** What is decided waits for the disk once, and not each of them by itself. */
 async function toldTogether(parts: BulkParts, answers: readonly Begun[]): Promise<BulkItem[]> {
-  let stopped: { readonly why: unknown } | null = null;
-  // All that was decided before the last of them is durable with it.
-  const last = answers.findLast((answer) => answer instanceof Later);
-  await last?.decided.settled().catch((why: unknown) => {
-    stopped = { why };
-  });
+  // Nearly always one: a node of a cluster that lost the lead in between, and has it again, is in another life.
+  const lives = new Set(answers.map((answer) => (answer instanceof Later ? answer.decided.settled : NOTHING)));
+  const stopped = new Map<Settled, { readonly why: unknown }>();
+  // All that a life has decided by now is durable when it says so.
+  for (const settled of lives) await settled().catch((why: unknown) => void stopped.set(settled, { why }));
   const told: BulkItem[] = [];
   for (const answer of answers) {
-    if (answer instanceof Later) told.push(answer.told(parts, stopped));
+    if (answer instanceof Later) told.push(answer.told(parts, stopped.get(answer.decided.settled)));
     else told.push(answer instanceof Promise ? await answer : answer);
   }
   return told;
 }
+
+type Settled = Decided<unknown>["settled"];
+const NOTHING: Settled = async () => {};
 
 /** The answer of a call that is decided. */
 class Later {
@@ -94,9 +96,9 @@ class Later {
     this.decided = decided;
   }
 
-  told(parts: BulkParts, stopped: { readonly why: unknown } | null): BulkItem {
+  told(parts: BulkParts, stopped: { readonly why: unknown } | undefined): BulkItem {
     try {
-      if (stopped !== null) throw stopped.why;
+      if (stopped !== undefined) throw stopped.why;
       return { status: this.status, body: this.decided.told() };
     } catch (error) {
       return refusalOf(parts, error, this.name);
