@@ -6,7 +6,7 @@ import { type ServerOptions, startServer } from "../../src/server/start-server.t
 import { createCluster, type TestCluster, type TestNode } from "./cluster.ts";
 import { type Client, clientOf, settingsOf } from "./test-server.ts";
 
-export type NodeServer = Client & { readonly node: TestNode; readonly url: string };
+export type NodeServer = Client & { readonly node: TestNode; readonly url: string; close(): Promise<void> };
 export type ServedCluster = TestCluster & {
   readonly servers: readonly NodeServer[];
   /** The server of the node that leads, and those of the others. */
@@ -29,7 +29,7 @@ export async function serveCluster(
     const server = await startServer({ drover: node.drover, node, settings, ...given.server });
     urls.set(node.id, server.url);
     context.after(() => server.close());
-    servers.push({ node, url: server.url, ...clientOf(server.url) });
+    servers.push({ node, url: server.url, close: () => server.close(), ...clientOf(server.url) });
   }
   // Each says where it is when it tells of itself again, and the leader takes that down.
   await clock.advance(4000);
