@@ -130,6 +130,16 @@ test("no room for some: they are told when to come back, and the others are in",
   assert.ok((answers[3]?.retryAfterS ?? 0) >= 1);
 });
 
+for (const who of ["admin", "ann"] as const)
+  test(`what is cancelled makes room for what comes behind it (${who})`, async () => {
+    const tokens = Object.values(TOKENS);
+    await using at = await openServer({ settings: { server: { tokens }, scheduler: { maxQueue: 1, maxPerAgent: 1 } } });
+    const own = (id: string): BulkCall => submit({ id, project: "site" });
+    await bulk(at, [own("a")], who);
+    const answers = await bulk(at, [own("b"), { call: "cancel", id: "a", body: {} }, own("c")], who);
+    assert.deepEqual(answers.map(statusOf), [429, 200, 202]);
+  });
+
 test("the same bulk again is the same tasks", async () => {
   await using at = await open();
   const calls = [submit({ id: "a" }), submit({ id: "b" }), { call: "askPermit", body: { gate: "g", id: "p" } }];
