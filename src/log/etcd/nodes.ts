@@ -5,14 +5,14 @@
  * leases anew in full when it gets another leader; so a handle also remembers since when it sees the same word, and the
  * longer of the two counts.
  */
-import { isSha256, seq } from "../../core/base/index.ts";
 import type { Clock } from "../../std/index.ts";
-import { NODE_KEPT_MS, type NodeAnnouncement, type NodeSeen, type NodesSeen } from "../journal/journal.ts";
+import { readAnnouncement } from "../journal/announcement.ts";
+import { NODE_KEPT_MS, type NodeAnnouncement, type NodesSeen } from "../journal/journal.ts";
 import type { KeyValue } from "./answers.ts";
 import { makeHead } from "./appending.ts";
 import type { EtcdClient } from "./client.ts";
 import type { Forgetting } from "./forgetting.ts";
-import { isCount, type Keys, readLead, recordIn } from "./records.ts";
+import { type Keys, readLead, recordIn } from "./records.ts";
 
 const NODES_MAX = 256;
 const SECOND_MS = 1000;
@@ -54,7 +54,7 @@ export function createNodes({ client, keys, clock, forgetting }: NodesInput): No
       }),
     );
     const read = await Promise.all(
-      found.map(async (each) => seenNode(each, Math.max(watched(each), await aged(each)))),
+      found.map(async (each) => readAnnouncement(recordIn(each.value), Math.max(watched(each), await aged(each)))),
     );
     return {
       lead: lead === undefined ? null : readLead(lead.value),
@@ -69,21 +69,4 @@ export function createNodes({ client, keys, clock, forgetting }: NodesInput): No
   }
 
   return { announce, nodes };
-}
-
-/** Null for what no version of ours has written. */
-function seenNode({ value }: KeyValue, ageMs: number): NodeSeen | null {
-  const { node, url, seq: at, hash, epoch, stored, key } = recordIn(value) ?? {};
-  if (typeof node !== "string" || typeof url !== "string" || !isSha256(hash)) return null;
-  if (!isCount(at) || !isCount(epoch) || !isCount(stored)) return null;
-  return {
-    node,
-    url,
-    seq: seq(at),
-    hash,
-    epoch,
-    stored: seq(stored),
-    ageMs,
-    ...(typeof key === "string" ? { key } : {}),
-  };
 }

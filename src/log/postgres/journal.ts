@@ -8,6 +8,7 @@
 import { invariant, isSha256, type Seq, seq } from "../../core/base/index.ts";
 import { type Clock, realClock } from "../../std/index.ts";
 import { toHex } from "../format/chain.ts";
+import { readAnnouncement } from "../journal/announcement.ts";
 import { packEntry, unpackEntry } from "../journal/entry.ts";
 import type { Journal, JournalHealth, JournalOptions, NodesSeen, SealedBatch } from "../journal/journal.ts";
 import { NODE_KEPT_MS, type NodeAnnouncement } from "../journal/journal.ts";
@@ -242,13 +243,14 @@ type NodeRow = {
   readonly lead: string;
   readonly epoch: string;
   readonly leads: boolean;
-  readonly told: NodeAnnouncement | null;
+  readonly told: unknown;
   readonly age: number | null;
 };
 
 function nodesOf(rows: readonly NodeRow[]): NodesSeen {
   const [first] = rows;
-  const nodes = rows.flatMap(({ told, age }) => (told === null ? [] : [{ ...told, ageMs: Math.max(0, age ?? 0) }]));
+  const read = rows.map(({ told, age }) => readAnnouncement(told, Math.max(0, age ?? 0)));
+  const nodes = read.filter((node) => node !== null);
   return { lead: first?.leads === true ? { node: first.lead, epoch: Number(first.epoch) } : null, nodes };
 }
 

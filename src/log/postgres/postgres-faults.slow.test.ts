@@ -58,6 +58,34 @@ function claims(server: PostgresServer): void {
       (row) => row.tablename,
     );
 
+  test("what is among the words of nodes and is none is passed over, and so is a key that is no text", async () => {
+    const schema = "words";
+    await using journal = await openPostgresJournal({ url: server.url({ schema }) });
+    const told = {
+      node: "ann",
+      url: "http://ann",
+      seq: seq(0),
+      hash: "0".repeat(64),
+      epoch: 1,
+      stored: seq(0),
+      key: "k",
+    };
+    await journal.announce(told);
+    const put = (node: string, value: unknown): Promise<unknown> =>
+      server.sql(`INSERT INTO ${schema}.node VALUES ('${node}', '${JSON.stringify(value)}', now())`);
+    await put("bob", { ...told, node: "bob", key: 7 });
+    for (const [name, wrong] of Object.entries({ a: 1, b: {}, c: { ...told, stored: "9" }, d: { ...told, hash: "x" } }))
+      await put(name, wrong);
+    const { nodes } = await journal.nodes();
+    assert.deepEqual(
+      nodes.map(({ node, key }) => [node, key]),
+      [
+        ["ann", "k"],
+        ["bob", undefined],
+      ],
+    );
+  });
+
   test("nodes that open a new journal at the same time make its tables once", async (context) => {
     const url = server.url({ schema: "race" });
     const journals = await Promise.all([1, 2, 3].map(() => openFor(context, url)));
@@ -305,7 +333,7 @@ function settingsAndPoolers(server: PostgresServer): void {
     }
     end.abort();
     assert.ok(lead.holds());
-    await bob.announce({ node: "bob", url: "http://b", seq: seq(20), hash: "", epoch: 1, stored: seq(20) });
+    await bob.announce({ node: "bob", url: "http://b", seq: seq(20), hash: "0".repeat(64), epoch: 1, stored: seq(20) });
     assert.equal((await third.nodes()).nodes.length, 1);
     await Promise.all([ann.close(), bob.close(), third.close()]);
   });
