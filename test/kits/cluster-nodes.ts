@@ -41,8 +41,8 @@ export type NodeProcess = {
 export type NodeCluster = AsyncDisposable & {
   readonly nodes: readonly NodeProcess[];
   node(id: string): NodeProcess;
-  /** Starts one more. */
-  add(id: string, flags?: readonly string[]): Promise<NodeProcess>;
+  /** Starts one more; with `log`, one that reaches the same journal by another address. */
+  add(id: string, flags?: readonly string[], log?: string): Promise<NodeProcess>;
   /** The running node that leads; waits for one. */
   leader(): Promise<NodeProcess>;
   /** The running nodes that do not lead. */
@@ -66,8 +66,9 @@ export async function startNodes(options: NodesOptions): Promise<NodeCluster> {
   const directory = mkdtempSync(join(tmpdir(), "drover-nodes-"));
   const nodes: NodeProcess[] = [];
 
-  async function add(id: string, flags: readonly string[] = []): Promise<NodeProcess> {
-    const node = createNode({ ...options, id, data: join(directory, id), flags: [...(options.flags ?? []), ...flags] });
+  async function add(id: string, more: readonly string[] = [], log: string = options.log): Promise<NodeProcess> {
+    const flags = [...(options.flags ?? []), ...more];
+    const node = createNode({ ...options, log, id, data: join(directory, id), flags });
     nodes.push(node);
     await node.start();
     return node;

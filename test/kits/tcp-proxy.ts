@@ -14,6 +14,11 @@ export type TcpProxy = Listening & {
   sent(): number;
   /** From now on nothing passes on the connections that stand, either way, and nobody is told. New ones pass. */
   silence(): void;
+  /**
+   * From now on nothing passes, or no answers, on any connection, and nobody is told; "none" ends that: connections of
+   * that time are closed, and new ones pass.
+   */
+  cut(way: "both" | "answers" | "none"): void;
 };
 
 export async function startProxy(port: number): Promise<TcpProxy> {
@@ -22,6 +27,8 @@ export async function startProxy(port: number): Promise<TcpProxy> {
   let passing = Number.POSITIVE_INFINITY;
   let sent = 0;
   let lost = Promise.withResolvers<void>();
+  let cut: "both" | "answers" | "none" = "none";
+  const pairs = new Map<Socket, Socket>();
   const server = createServer((near) => {
     const far = connect(port, "127.0.0.1");
     for (const socket of [near, far]) {
@@ -33,9 +40,12 @@ export async function startProxy(port: number): Promise<TcpProxy> {
         far.destroy();
       });
     }
-    near.pipe(far);
+    pairs.set(near, far);
+    near.once("close", () => pairs.delete(near));
+    if (cut !== "both") near.pipe(far);
     near.on("data", () => sent++);
     far.on("data", (chunk) => {
+      if (cut !== "none") return;
       if (passing-- > 0) return void near.write(chunk);
       passing = Number.POSITIVE_INFINITY;
       lost.resolve();
@@ -57,6 +67,11 @@ export async function startProxy(port: number): Promise<TcpProxy> {
         socket.removeAllListeners("data");
         socket.pause();
       }
+    },
+    cut: (way) => {
+      cut = way;
+      if (way === "both") for (const [near, far] of pairs) near.unpipe(far).resume();
+      if (way === "none") for (const socket of open) socket.destroy();
     },
   };
 }
