@@ -204,7 +204,7 @@ export function apiOf(parts: Life): Drover {
     ...createConfigApi(writer),
     attemptTokens,
     permits,
-    files: { put: files.put, get: files.get, open: files.open, totals: files.totals },
+    files: { put: files.put, get: files.get, open: files.open, has: files.has, totals: files.totals },
     schedules,
     plans,
     callbacks,

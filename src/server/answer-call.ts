@@ -87,6 +87,12 @@ const NOBODY: Caller = { role: "viewer", projects: null, agentId: null };
 const visitorOf = ({ caller, request }: Exchange): Holder =>
   caller.role === "worker" ? request.socket : holderOf(caller, request);
 
+/** What a refusal says if another node may have it. */
+const BESIDE_THE_LOG: { readonly [Name in CallName]?: readonly unknown[] } = {
+  file: ["not_found", "damaged"],
+  logs: ["not_found", "worker_silent"],
+};
+
 /** `/tasks/{id}` as the router writes it. */
 export const routePath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ":$1");
 
@@ -102,7 +108,25 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
   const atOnce = AT_ONCE[name];
   const inTurn: Turnstile | null = atOnce === undefined ? null : createTurnstile(atOnce, undefined, OF_EACH[name]);
 
+  /** Files and logs lie beside the log, perhaps on another node. */
+  function lookElsewhere(exchange: Underway, side: ClusterSide, error: unknown): void {
+    const { request, response, startedAt } = exchange;
+    side
+      .elsewhere({ name, request, response })
+      .then((passed) => {
+        if (passed === null) return refuse(exchange, error);
+        phase.end();
+        onAnswered(passed.status, performance.now() - startedAt, request.headers.traceparent as string | undefined);
+      })
+      .catch((failure: unknown) => refuse(exchange, failure))
+      .catch((bug: unknown) => parts.onBug(bug, route));
+  }
   function fail(exchange: Underway, error: unknown): void {
+    const isNotHere = BESIDE_THE_LOG[name]?.includes((error as { readonly code?: unknown }).code) === true;
+    if (cluster !== null && isNotHere) lookElsewhere(exchange, cluster, error);
+    else refuse(exchange, error);
+  }
+  function refuse(exchange: Underway, error: unknown): void {
     phase.end();
     const isGone = error instanceof PollEnded && error.why === "hung-up";
     if (!isGone) sendProblem(parts, exchange, error, whereItIs());

@@ -32,10 +32,11 @@ import {
 } from "../http/index.ts";
 import type { Settings } from "../protocol/index.ts";
 import { type Clock, isLoopback, realClock, versionText } from "../std/index.ts";
-import { attemptGrant, knownTokens, StartRefusal } from "./access/tokens.ts";
+import { attemptGrant, knownTokens, nodeGrant, StartRefusal } from "./access/tokens.ts";
 import { type BulkParts, bulkHandler } from "./bulk.ts";
 import { createBulkOrder } from "./bulk-order.ts";
 import { type Acting, type ActingDeps, createActing } from "./cluster/acting.ts";
+import { startFileCopies } from "./cluster/file-copies.ts";
 import { createForwarding, type ForwardLimits } from "./cluster/forward.ts";
 import { createPosition } from "./cluster/position.ts";
 import { clusterSide } from "./cluster/side.ts";
@@ -128,19 +129,22 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const { drover, settings, logger = pino({ enabled: false }), clock = realClock } = options;
   const host = options.host ?? settings.server.host;
   checkHost(host, settings);
-  const live = liveSettings(settings, host, attemptGrant(drover));
+  const { node } = options;
+  const [ofAttempt, ofNode] = [attemptGrant(drover), node === undefined ? () => null : nodeGrant(node)];
+  const live = liveSettings(settings, host, (token) => ofNode(token) ?? ofAttempt(token));
   const version = versionText();
   const onWarning = (message: string): void => logger.warn(message);
   const isWanted = settings.server.telemetry;
   const spans = await createSpans({ isWanted, state: drover.state, version, onWarning });
   const parts = partsOf({ ...options, logger, clock }, spans, version, live);
-  const { id, listener, acting, forwarding, observers, listening, phase, polls, streams } = parts;
+  const { id, listener, acting, forwarding, copies, observers, listening, phase, polls, streams } = parts;
   try {
     Object.assign(listening, await listen(listener, host, settings.server.port));
     await acting.begin();
   } catch (error) {
     // A server that could not start must leave nothing behind that listens, delivers or keeps the process.
     forwarding?.stop();
+    await copies?.stop();
     await Promise.all([listener.close(), acting.webhooks.stop(), acting.push.stop(), observers.stop()]);
     throw error;
   }
@@ -148,7 +152,19 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   let closing: Promise<void> | null = null;
   function close({ graceMs = live.now().settings.server.shutdownGrace } = {}): Promise<void> {
     const { node } = options;
-    const ending: Ending = { listener, drover, node, phase, polls, streams, acting, forwarding, clock, graceMs };
+    const ending: Ending = {
+      listener,
+      drover,
+      node,
+      phase,
+      polls,
+      streams,
+      acting,
+      forwarding,
+      copies,
+      clock,
+      graceMs,
+    };
     closing ??= end(ending, observers, logger);
     return closing;
   }
@@ -199,11 +215,11 @@ function partsOf(
   const { onWebhook: onOutcome, onTurnedAway } = observers;
   const start = actorsOf({ version, onOutcome, onProblem }, logger);
   const acting: Acting = createActing({ drover, node, settings: settings.webhooks, onProblem, start });
-  const forwarding = node === undefined ? null : createForwarding({ node, drover, clock, limits, ...limits });
+  const { copies, forwarding } = betweenNodes({ ...options, limits });
   const listening: Listening = { url: "", port: 0, address: "" };
   const deps: Deps = {
     drover,
-    early: () => (node?.life().drover ?? drover).early,
+    ...inThisLife(options),
     serverId: randomUUID(),
     phase,
     polls,
@@ -236,7 +252,20 @@ function partsOf(
     limits,
   );
   const listener = createListener(limits, routes);
-  return { id: deps.serverId, listener, phase, polls, streams, acting, forwarding, observers, listening };
+  return { id: deps.serverId, listener, phase, polls, streams, acting, forwarding, copies, observers, listening };
+}
+
+const inThisLife = ({ node, drover }: ServerOptions): Pick<Deps, "early" | "hearsWorkers"> => ({
+  early: () => (node?.life().drover ?? drover).early,
+  hearsWorkers: () => node === undefined || node.life().role === "leader",
+});
+
+type Between = Pick<ServerOptions, "node" | "drover"> & { clock: Clock; logger: Logger; limits: ServerLimits };
+/** What goes from one node of a cluster to another. */
+function betweenNodes({ node, logger, ...parts }: Between): Pick<Ending, "copies" | "forwarding"> {
+  if (node === undefined) return { copies: null, forwarding: null };
+  const copies = startFileCopies({ node, ...parts, onWarning: (line) => logger.warn(line) });
+  return { copies, forwarding: createForwarding({ node, ...parts, ...parts.limits }) };
 }
 
 const actorsOf =

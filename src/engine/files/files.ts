@@ -49,6 +49,8 @@ export type Files = {
   get(hash: string): Promise<Buffer>;
   /** The same as it is read, checked before; with options, for a caller that may not read all of it. */
   open(hash: string, options?: OpenFileOptions): Promise<OpenFile>;
+  /** Whether the content with this hash is here. */
+  has(hash: string): boolean;
   /** How much is kept. */
   totals(): FileTotals;
 };
@@ -178,7 +180,8 @@ export function createFiles(parts: Parts): FileRoom {
     return missing === undefined ? null : fault(`its file ${missing.path} was not put`, true);
   }
 
-  return { ready, put, get, open, totals: contents.totals, faultOf, stop: contents.stop };
+  const has = (hash: string): boolean => contents.find(hash) !== undefined;
+  return { ready, put, get, open, has, totals: contents.totals, faultOf, stop: contents.stop };
 }
 
 /** A content as it lies in a data directory, checked. Nothing there is touched. */

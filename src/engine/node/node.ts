@@ -17,6 +17,7 @@ import { milliseconds } from "../../core/base/index.ts";
 import type { State } from "../../core/model/index.ts";
 import type { Lead } from "../../log/index.ts";
 import type { NodeSeen } from "../../log/journal/index.ts";
+import { isNodeToken, nodeToken } from "../../log/shared/index.ts";
 import { restFor } from "../../std/index.ts";
 import { DroverError } from "../base/drover-error.ts";
 import type { Drover } from "../drover-api.ts";
@@ -38,7 +39,12 @@ export type NodeOptions = Omit<LivesOptions, "self" | "onApplied"> & {
 };
 /** One node of a cluster. */
 export type DroverNode = AsyncDisposable & {
+  /** Its name. */
   readonly id: string;
+  /** By which another node lets this one in, for some minutes; null if they share no secret. */
+  tokenFor(other: string): string | null;
+  /** Whether it is such a token of another node, for this one. */
+  isTokenOfNode(token: string): boolean;
   /** All lives as one: each call goes to the one that is there. It is closed with the node. */
   readonly drover: Drover;
   /** The present life; one that has ended, until the next has begun. */
@@ -207,7 +213,7 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
   const source = { life: lives.present, onLife: lives.onLife, failed: failed.promise, close };
   return {
     ...source,
-    id,
+    ...identity(options),
     drover: currentDrover(source),
     applied: lives.applied,
     reached: lives.reached,
@@ -271,3 +277,16 @@ function passes({ code, details }: DroverError): boolean {
   return code === "deposed" || code === "no_leader";
 }
 const PASSING: ReadonlySet<string> = new Set(["unreachable", "journal-full"]);
+
+/** Its name, and how it proves that to the others. */
+function identity({
+  id,
+  attemptSecret: secret,
+  clock,
+}: NodeOptions): Pick<DroverNode, "id" | "tokenFor" | "isTokenOfNode"> {
+  return {
+    id,
+    tokenFor: (other) => (secret === undefined ? null : nodeToken(secret, { from: id, to: other, at: clock.now() })),
+    isTokenOfNode: (token) => secret !== undefined && isNodeToken(token, { secret, self: id, now: clock.now() }),
+  };
+}

@@ -11,6 +11,6 @@ export {
 } from "./by-url.ts";
 export { type CopyOptions, type CopyReport, copyLog } from "./copy.ts";
 export { LOG_PATH, SNAPSHOT_PATH } from "./from-node.ts";
-export { isNodeToken } from "./node-token.ts";
+export { isNodeToken, nodeToken } from "./node-token.ts";
 export { historyFrames, replicaFrames } from "./serving.ts";
 export { openSharedLog, type SharedLog, type SharedLogOptions } from "./shared-log.ts";

@@ -4,6 +4,7 @@
  */
 import { hash } from "node:crypto";
 import type { Drover } from "../../engine/index.ts";
+import type { DroverNode } from "../../engine/node/index.ts";
 import { type Caller, type Grant, type KnownToken, ServerRefusal } from "../../http/index.ts";
 import { ATTEMPT_TOKEN, type TokenSettings } from "../../protocol/index.ts";
 
@@ -68,3 +69,9 @@ export const attemptGrant =
     const { task, attempt: number, project, agentId } = holder;
     return { role: "agent", projects: [project], agentId, attempt: { task, number } };
   };
+
+/** Another node of the cluster, which reads what lies beside the log. */
+export const nodeGrant =
+  ({ isTokenOfNode }: Pick<DroverNode, "isTokenOfNode">): Grant =>
+  (token) =>
+    isTokenOfNode(token) ? { role: "viewer", projects: null, agentId: null } : null;

@@ -30,6 +30,7 @@ import {
   PROTOCOL_HEADER,
 } from "../../protocol/wire/index.ts";
 import { type Clock, ringAfter } from "../../std/index.ts";
+import { otherNodes } from "./file-copies.ts";
 import { withIds } from "./given-ids.ts";
 import { createPeers, PeerFailure } from "./peers.ts";
 
@@ -41,6 +42,8 @@ export type ForwardLimits = {
 };
 /** For the head of an answer; of a call that may be held back for a minute, longer. */
 const [ANSWER_MS, HELD_ANSWER_MS] = [30_000, 75_000];
+/** For that of a node that may have what is not here: the leader waits for the worker that has a log. */
+const ELSEWHERE_MS = 7000;
 /** A refusal is looked into before it is passed on; none is longer. */
 const REFUSAL_BYTES_MAX = 64 * 1024;
 
@@ -59,6 +62,8 @@ export type PassedOn = { readonly status: number } | { readonly here: unknown };
 export type Forwarding = {
   /** Sends a call on and passes its answer back. Rejects if nothing was answered. */
   pass(call: Passed): Promise<PassedOn>;
+  /** Asks the other nodes for what is not here, the leader first; null if none has it. Reads only. */
+  elsewhere(call: Omit<Passed, "body">): Promise<{ readonly status: number } | null>;
   /** What is under way is answered 503, and its connections end. */
   stop(): void;
 };
@@ -68,7 +73,11 @@ type Outcome =
   | { readonly kind: "refused"; readonly answer: IncomingMessage; readonly bytes: Buffer }
   | { readonly kind: "failed"; readonly failure: PeerFailure };
 /** One that waits for the head of its answer. */
-type Waiting = { readonly leader: string; readonly over: AbortController };
+type Waiting = {
+  /** Null: it does not matter who leads. */
+  readonly leader: string | null;
+  readonly over: AbortController;
+};
 
 export function createForwarding(deps: {
   readonly node: Pick<DroverNode, "id" | "leaderUrl" | "life" | "onLife">;
@@ -89,17 +98,24 @@ export function createForwarding(deps: {
   function callOffMoved(): void {
     if (waiting.size === 0) return;
     const now = leaderNow();
-    for (const { leader, over } of waiting) if (leader !== now) over.abort(new Error("another node leads now"));
+    for (const { leader, over } of waiting)
+      if (leader !== null && leader !== now) over.abort(new Error("another node leads now"));
   }
   const stopListening = [drover.watch(callOffMoved), node.onLife(callOffMoved)];
 
-  async function ask(leader: string, call: Passed, body: Buffer | Readable | null): Promise<Outcome> {
+  async function ask(
+    leader: string | null,
+    call: Omit<Passed, "body">,
+    body: Buffer | Readable | null,
+    base: string = leader as string,
+  ): Promise<Outcome> {
     const { name, request, response } = call;
     const over = new AbortController();
     const hangUp = (): void => over.abort(new PollEnded("hung-up"));
     const entry: Waiting = { leader, over };
-    const late = (): void => over.abort(new Error("the leader did not answer in time"));
-    const cancel = ringAfter(clock, ENDPOINTS[name].waits ? HELD_ANSWER_MS : ANSWER_MS, late, { keepAlive: false });
+    const late = (): void => over.abort(new Error("it did not answer in time"));
+    const leadersMs = ENDPOINTS[name].waits ? HELD_ANSWER_MS : ANSWER_MS;
+    const cancel = ringAfter(clock, leader === null ? ELSEWHERE_MS : leadersMs, late, { keepAlive: false });
     waiting.add(entry);
     response.once("close", hangUp);
     if (response.destroyed) hangUp();
@@ -107,7 +123,7 @@ export function createForwarding(deps: {
       const { method = "GET" } = request;
       const headers = headersFor(request, node.id, body);
       const answer = await peers.ask({
-        base: leader,
+        base,
         path: pathOf(request.url ?? "/"),
         method,
         headers,
@@ -147,11 +163,11 @@ export function createForwarding(deps: {
   }
 
   async function handBack(
-    { request, response }: Passed,
+    { request, response }: Omit<Passed, "body">,
     { statusCode = 502, rawHeaders }: IncomingMessage,
     leader: string,
     content: Readable,
-  ): Promise<PassedOn> {
+  ): Promise<{ readonly status: number }> {
     response.writeHead(statusCode, headersBack(rawHeaders, leader));
     cutOffSilent(response, deps.silenceMs);
     try {
@@ -181,6 +197,22 @@ export function createForwarding(deps: {
       } finally {
         underWay--;
         bytes -= size;
+      }
+    },
+    async elsewhere(call) {
+      if (call.request.headers[FORWARDED_HEADER] !== undefined || underWay >= limits.forwardsMax) return null;
+      underWay++;
+      try {
+        for (const { url } of otherNodes(drover.state, node.id)) {
+          const outcome = await ask(null, call, null, url);
+          if (outcome.kind !== "answer") continue;
+          if (outcome.answer.statusCode === 200)
+            return await handBack(call, outcome.answer, node.leaderUrl() ?? url, outcome.answer);
+          outcome.answer.destroy();
+        }
+        return null;
+      } finally {
+        underWay--;
       }
     },
     stop() {

@@ -8,7 +8,7 @@ import { ATTEMPT_TOKEN } from "../../protocol/index.ts";
 import { FORWARDED_HEADER } from "../../protocol/wire/index.ts";
 import type { Forwarding } from "./forward.ts";
 
-export type ClusterSide = Pick<Forwarding, "pass"> & {
+export type ClusterSide = Pick<Forwarding, "pass" | "elsewhere"> & {
   /** Whether another node decides, as far as is known. */
   follows(): boolean;
   /**
@@ -18,10 +18,11 @@ export type ClusterSide = Pick<Forwarding, "pass"> & {
   knowsBetter(request: IncomingMessage, refusal: unknown): boolean;
 };
 
-export function clusterSide({ life }: Pick<DroverNode, "life">, { pass }: Forwarding): ClusterSide {
+export function clusterSide({ life }: Pick<DroverNode, "life">, { pass, elsewhere }: Forwarding): ClusterSide {
   const follows = (): boolean => life().role === "follower";
   return {
     pass,
+    elsewhere,
     follows,
     knowsBetter({ headers }, refusal) {
       if (!(refusal instanceof ServerRefusal) || refusal.code !== "unauthorized") return false;

@@ -35,6 +35,8 @@ export type Deps = {
   readonly logsOf: LogsOf;
   /** Logs that lie with workers. */
   readonly logs: LogRequests;
+  /** Whether workers speak to this server: those of a cluster, to the leader. */
+  readonly hearsWorkers: () => boolean;
   readonly onReload: () => Promise<unknown>;
   /** A task found no room, and its webhook says so. */
   readonly onRejected: (task: Snapshot) => void;

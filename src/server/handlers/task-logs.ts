@@ -23,7 +23,7 @@ const LOOKS_MAX = 100;
 
 type Place = { readonly taskId: string } & RanBy;
 type Asked = Omit<Place, "since">;
-type Needed = Pick<Deps, "drover" | "polls" | "logs" | "logsOf">;
+type Needed = Pick<Deps, "drover" | "polls" | "logs" | "logsOf" | "hearsWorkers">;
 
 export function createTaskLogs(deps: Needed): (id: string, query: LogsQuery, exchange: Exchange) => Promise<TaskLogs> {
   const attempts = createAttemptWorkers(deps.drover);
@@ -43,7 +43,7 @@ export function createTaskLogs(deps: Needed): (id: string, query: LogsQuery, exc
   }
 
   async function fromFar({ taskId, since, ...ran }: Place, lines: number, signal: AbortSignal): Promise<TaskLogs> {
-    const keeper = deps.logs.keeperOf(ran.worker);
+    const keeper = deps.hearsWorkers() ? deps.logs.keeperOf(ran.worker) : "gone";
     if (typeof keeper === "string") throw refusalFor({ taskId, ...ran }, { kind: keeper });
     const request = { taskId, attempt: ran.attempt, lines, ...ageOf(since) };
     const isAny = "anyOf" in keeper;

@@ -13,6 +13,7 @@ import type { DroverNode } from "../../engine/node/index.ts";
 import { type Listener, type LongPolls, ServerRefusal, type Streams } from "../../http/index.ts";
 import { type Clock, restFor, ringAfter, ringEvery } from "../../std/index.ts";
 import type { Acting } from "../cluster/acting.ts";
+import type { FileCopies } from "../cluster/file-copies.ts";
 import type { Forwarding } from "../cluster/forward.ts";
 import type { ServerPhase } from "./phase.ts";
 
@@ -33,6 +34,7 @@ export type Ending = {
   readonly acting: Acting;
   /** Null where the server is no node of a cluster. */
   readonly forwarding: Forwarding | null;
+  readonly copies: FileCopies | null;
   readonly clock: Clock;
   readonly graceMs: number;
 };
@@ -53,10 +55,11 @@ export async function shutDown(ending: Ending): Promise<void> {
 
 /** What runs ends, or its time is over; those that wait are answered. */
 async function letEnd(ending: Ending): Promise<void> {
-  const { phase, polls, streams, forwarding, clock } = ending;
+  const { phase, polls, streams, forwarding, copies, clock } = ending;
   await (ending.node === undefined ? letRunningEnd(ending) : leaveCluster(ending, ending.node));
   polls.end(new ServerRefusal("closed", "the server is shutting down; try again later"));
   forwarding?.stop();
+  await copies?.stop();
   await streams.close();
   // A caller that waited for what has just ended still reads it.
   await until(() => phase.failure() !== null || phase.underWay() === 0, clock, clock.elapsed() + FLUSH_MS);

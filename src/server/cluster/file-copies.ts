@@ -1,0 +1,148 @@
+/**
+ * The files of tasks on every node: a content that a task lists and that is not here is fetched from one that has it.
+ *
+ * An upload lies on the node that took it, which is the leader. As soon as an event says that a task has a file, every
+ * other node fetches it, so that it is still there when that node is lost. What could not be fetched, or came about
+ * while this node was away, is found by looking at all that tasks list: when a life begins, and every minute while
+ * something is missing. One is fetched at a time, at a bounded rate, and what comes is compared with its hash before it
+ * is kept, within the same limits as an upload.
+ */
+import type { State } from "../../core/model/index.ts";
+import type { Drover } from "../../engine/index.ts";
+import type { DroverNode } from "../../engine/node/index.ts";
+import { headerText } from "../../http/index.ts";
+import { FORWARDED_HEADER } from "../../protocol/wire/index.ts";
+import { type Clock, nextTurn, restFor, ringAfter } from "../../std/index.ts";
+import { createPeers, type Peers } from "./peers.ts";
+
+/** More that are missing are found by the next look. */
+const WANTED_MAX = 10_000;
+const LOOK_MS = 60_000;
+const LOOKED_AT_ONCE = 1000;
+const COPY_MS = 120_000;
+const BYTES_PER_MS = 32 * 1024;
+
+export type FileCopies = { stop(): Promise<void> };
+type CopyDeps = {
+  readonly node: Pick<DroverNode, "id" | "tokenFor" | "onLife">;
+  readonly drover: Pick<Drover, "state" | "files" | "watch">;
+  readonly clock: Clock;
+  readonly onWarning: (message: string) => void;
+};
+
+export function startFileCopies({ node, drover, clock, onWarning }: CopyDeps): FileCopies {
+  const peers = createPeers(clock);
+  const wanted = new Set<string>();
+  const over = new AbortController();
+  let working: Promise<void> | null = null;
+  let cancelLook: (() => void) | null = null;
+
+  const isWanted = (hash: string): boolean => drover.state.files.has(hash) && !drover.files.has(hash);
+  function want(hash: string): void {
+    if (wanted.size < WANTED_MAX && isWanted(hash)) wanted.add(hash);
+  }
+
+  function begin(): void {
+    if (working !== null || wanted.size === 0 || over.signal.aborted) return;
+    working = fetchAll()
+      .catch((error: unknown) => onWarning(`files of tasks are not copied to this node for now: ${String(error)}`))
+      .finally(() => {
+        working = null;
+        begin();
+      });
+  }
+
+  async function fetchAll(): Promise<void> {
+    for (const hash of wanted) {
+      wanted.delete(hash);
+      if (over.signal.aborted) return;
+      if (!isWanted(hash)) continue;
+      const size = await copy(hash);
+      if (size === null) lookLater();
+      else await restFor(clock, Math.ceil(size / BYTES_PER_MS), { keepAlive: false });
+    }
+  }
+
+  /** From the first node that has it; null if none has. */
+  async function copy(hash: string): Promise<number | null> {
+    for (const { id, url } of otherNodes(drover.state, node.id)) {
+      const answer = await ask(peers, { id, url, hash });
+      if (answer === null) continue;
+      try {
+        return (await drover.files.put(answer, { hash })).size;
+      } catch (error) {
+        if (over.signal.aborted) return null;
+        onWarning(`the file ${hash} could not be copied from node ${id}: ${String(error)}`);
+      }
+    }
+    return null;
+  }
+
+  async function ask({ ask: send }: Peers, { id, url, hash }: { id: string; url: string; hash: string }) {
+    const ending = new AbortController();
+    const cancel = ringAfter(clock, COPY_MS, () => ending.abort(new Error("it took too long")), { keepAlive: false });
+    const token = node.tokenFor(id);
+    const headers = {
+      [FORWARDED_HEADER]: headerText(node.id),
+      ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+    };
+    const signal = AbortSignal.any([over.signal, ending.signal]);
+    try {
+      const path = `/files/${hash}`;
+      const answer = await send({ base: url, path, method: "GET", headers, body: null, signal });
+      answer.once("close", cancel);
+      if (answer.statusCode === 200) return answer;
+      answer.destroy();
+      return null;
+    } catch {
+      // It is out of reach: another may have it.
+      cancel();
+      return null;
+    }
+  }
+
+  async function look(): Promise<void> {
+    let looked = 0;
+    for (const hash of drover.state.files.keys()) {
+      want(hash);
+      if (++looked % LOOKED_AT_ONCE === 0) await nextTurn();
+      if (over.signal.aborted) return;
+    }
+    begin();
+  }
+
+  function lookLater(): void {
+    cancelLook ??= ringAfter(
+      clock,
+      LOOK_MS,
+      () => {
+        cancelLook = null;
+        void look();
+      },
+      { keepAlive: false },
+    );
+  }
+
+  const stopListening = [
+    node.onLife(() => void look()),
+    drover.watch((batch) => {
+      for (const { event } of batch) if (event.kind === "attempt-files") for (const { hash } of event.files) want(hash);
+      begin();
+    }),
+  ];
+  return {
+    async stop() {
+      for (const stop of stopListening) stop();
+      cancelLook?.();
+      over.abort(new Error("this node stops"));
+      await working;
+      peers.close();
+    },
+  };
+}
+
+/** All other nodes that the log knows, the leader first. */
+export function otherNodes({ cluster }: State, self: string): { readonly id: string; readonly url: string }[] {
+  const all = Array.from(cluster.nodes, ([id, { url }]) => ({ id, url })).filter(({ id }) => id !== self);
+  return all.sort((left, right) => Number(right.id === cluster.leader) - Number(left.id === cluster.leader));
+}
