@@ -18,13 +18,9 @@ const LIMIT = { timeout: 300_000 };
 
 type Begun = { readonly terminal: TestTerminal; readonly ended: Promise<number> };
 
-function begin(cwd: string, args: readonly string[]): Begun {
+function begin(cwd: string, args: readonly string[], worker: readonly string[] = ["--no-worker"]): Begun {
   const terminal = testTerminal({ cwd, home: cwd, env: { PATH: process.env.PATH } });
-  const ended = runCommandLine(
-    ["serve", "--port", "0", "--no-worker", "--log-level", "silent", ...args],
-    terminal,
-    VERBS,
-  );
+  const ended = runCommandLine(["serve", "--port", "0", ...worker, "--log-level", "silent", ...args], terminal, VERBS);
   return { terminal, ended };
 }
 
@@ -138,6 +134,19 @@ describe("over PostgreSQL", { ...LIMIT, skip: postgresMissing }, () => {
     }
     await postgres.sql("UPDATE newer.meta SET version = 99, oldest = 99");
     await refuses(["--log", postgres.url({ schema: "newer" })], 6, /has version 99; .* Use a newer version of Drover/);
+  });
+
+  test("a worker beside a node needs a token where callers do; one that cannot be made is refused", async () => {
+    const log = ["--log", postgres.url({ schema: "worker" })];
+    const tokens = ["--set", "server.tokens=[{token: 0123456789abcdef, role: admin}]"];
+    for (const [args, says] of [
+      [["--worker", ...tokens], /worker beside a node needs a token, .*\nhint:.*DROVER_TOKEN .* role worker/],
+      [["--exec", "a | b"], /error: the command holds \|, which needs a shell/],
+    ] as const) {
+      const { terminal, ended } = begin(emptyDirectory(), [...log, ...args], []);
+      assert.equal(await within("a refusal", ended), 2, terminal.complained());
+      assert.match(terminal.complained(), says);
+    }
   });
 
   test("a directory is of one node in one cluster, and a name of one node", async () => {

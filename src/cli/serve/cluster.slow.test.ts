@@ -2,6 +2,8 @@
  * `drover serve` as a node of a cluster: real processes over a real etcd and a real PostgreSQL.
  */
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import { type NodeCluster, type NodeProcess, startNodes } from "../../../test/kits/cluster-nodes.ts";
 import { etcdMissing, startEtcd } from "../../../test/kits/etcd.ts";
@@ -44,6 +46,10 @@ async function submitted({ leader }: NodeCluster, id: string): Promise<NodeProce
   return taken as unknown as NodeProcess;
 }
 
+type Shown = { readonly state: string; readonly attempt: number; readonly result?: unknown };
+const taskOn = async (node: NodeProcess, id: string): Promise<Shown> =>
+  (await fetch(`${node.url()}/tasks/${id}`)).json() as Promise<Shown>;
+
 type Assigned = { readonly task: { readonly taskId: string }; readonly token: string };
 
 /** A worker played by hand: joins, and takes what is there to be run. */
@@ -82,5 +88,28 @@ for (const [name, { skip, start }] of Object.entries(engines))
       for (const id of ["t1", "t2"]) assert.ok(await has(third, id), id);
       await first.start();
       await until("t3 on the node that was killed", () => has(first, "t3"));
+    });
+
+    test("what the worker of a node runs goes on over every change of the lead", async () => {
+      await using engine = await start();
+      await using cluster = await startNodes({ log: engine.log, ids: ["a"] });
+      const a = await submitted(cluster, "nobody's");
+      const b = await cluster.add("b", ["--worker"]);
+      const go = join(b.data, "go");
+      const command = `while [ ! -e ${go} ]; do sleep 0.05; done; echo '{"ok":1}'`;
+      const body = JSON.stringify({ id: "long", agentId: "ann", action: "exec", params: { command } });
+      const taken = await fetch(`${b.url()}/tasks`, { method: "POST", headers, body });
+      assert.equal(taken.status, 202, await taken.text());
+      await until("it to run", async () => (await taskOn(b, "long")).state === "running");
+      await a.kill();
+      assert.equal((await submitted(cluster, "second")).id, "b");
+      await a.start();
+      const stopped = b.stop();
+      assert.equal((await submitted(cluster, "third")).id, "a", "the lead goes before the work has ended");
+      assert.equal((await taskOn(a, "long")).state, "running");
+      writeFileSync(go, "");
+      assert.equal(await stopped, 0, b.said());
+      const { state, attempt, result } = await taskOn(a, "long");
+      assert.deepEqual([state, attempt, result], ["done", 1, { ok: 1 }]);
     });
   });

@@ -47,7 +47,7 @@ export type LocalWorkerFlags = Pick<ExecFlags, "exec" | "shell" | "env"> &
 
 const LOCAL_ID = "local";
 const SLOTS_MAX = 8;
-const START_ONE = `start one with ${ownName()} worker --commands (or --exec 'PROGRAM')`;
+export const START_ONE: string = `start one with ${ownName()} worker --commands (or --exec 'PROGRAM')`;
 
 /** As much of the engine as a local worker needs. */
 type WorkerEngine = {
@@ -146,10 +146,10 @@ export async function startLocalWorker(options: LocalWorkerOptions): Promise<Loc
   };
 }
 
-const isAskedFor = ({ worker, exec }: LocalWorkerFlags): boolean => worker === true || exec !== undefined;
+export const isAskedFor = ({ worker, exec }: LocalWorkerFlags): boolean => worker === true || exec !== undefined;
 
 /** What a worker on this machine has written beside the log, as `drover worker` does by default. */
-function logsBeside(log: LogTarget): LocalWorker["logsOf"] {
+export function logsBeside(log: LogTarget): LocalWorker["logsOf"] {
   if (log.kind === "memory") return async () => null;
   const logs = createOutputDirectory(join(log.directory, "worker", "logs"), Number.POSITIVE_INFINITY);
   return async (task, attempt, size) => {
@@ -159,7 +159,7 @@ function logsBeside(log: LogTarget): LocalWorker["logsOf"] {
   };
 }
 
-const noWorker = (why: string, logsOf: LocalWorker["logsOf"]): LocalWorker => ({
+export const noWorker = (why: string, logsOf: LocalWorker["logsOf"]): LocalWorker => ({
   id: () => null,
   describe: () => why,
   logsOf,
@@ -169,7 +169,10 @@ const noWorker = (why: string, logsOf: LocalWorker["logsOf"]): LocalWorker => ({
   limitWorktrees: () => {},
 });
 
-function description({ exec }: LocalWorkerFlags, slots: number): string {
+/** How many tasks it runs at once. */
+export const slotsOf = ({ slots }: LocalWorkerFlags): number => slots ?? Math.min(SLOTS_MAX, availableParallelism());
+
+export function description({ exec }: LocalWorkerFlags, slots: number): string {
   const atOnce = `${slots} at a time`;
   return exec === undefined
     ? `runs what tasks with action ${COMMAND_ACTION} bring, as you, ${atOnce} (--no-worker: without it)`
@@ -199,7 +202,7 @@ type Presence = {
 async function keepPresent(options: LocalWorkerOptions, exec: ExecHandler): Promise<Presence> {
   const { drover, flags, complain, terminal } = options;
   const lines = taskLines(terminal, flags);
-  const slots = flags.slots ?? Math.min(SLOTS_MAX, availableParallelism());
+  const slots = slotsOf(flags);
   const over = new AbortController();
   let here: (JoinedWorker & { readonly name: string }) | null = null;
 

@@ -12,7 +12,7 @@ import { replicaSource } from "../../engine/node/index.ts";
 import type { Settings } from "../../protocol/index.ts";
 import { shownPath } from "../../protocol/schema/index.ts";
 import { hostRefusal, type Server, StartRefusal, startServer } from "../../server/index.ts";
-import { isLoopback, realClock } from "../../std/index.ts";
+import { isLoopback, realClock, restFor } from "../../std/index.ts";
 import type { Setting } from "../config/file.ts";
 import { dataSetting, loadSettings, type ServerConfig } from "../config/load.ts";
 import { checkNothingLost, keepReloading, type Reloading } from "../config/reload.ts";
@@ -26,6 +26,7 @@ import { type OpenedNode, openServedNode } from "./cluster-node.ts";
 import { type LocalWorker, type LocalWorkerFlags, startLocalWorker } from "./local-worker.ts";
 import type { LogTarget } from "./messages.ts";
 import { logTargetOf, needsRestart, othersWhoMaySubmit, portTaken, roomToStart, welcome } from "./messages.ts";
+import { startNodeWorker } from "./node-worker.ts";
 
 export type ServeFlags = ConfigFlags &
   LocalWorkerFlags & {
@@ -67,8 +68,6 @@ function checkFlags(flags: ServeFlags, log: LogTarget): void {
   if (flags.shell === true && flags.exec === undefined)
     throw usageProblem("--shell is for --exec", "add --exec 'LINE'");
   const [flag] = (["node", "advertise"] as const).filter((name) => flags[name] !== undefined);
-  if (log.kind === "journal" && (flags.worker === true || flags.exec !== undefined))
-    throw usageProblem("a node of a cluster has no worker of its own", `start one with ${ownName()} worker`);
   if (flag !== undefined && log.kind !== "journal")
     throw usageProblem(`--${flag} is for a node of a cluster`, "add --log etcd://… or --log postgres://…");
 }
@@ -200,7 +199,7 @@ async function start(
   serverConsole: ServerConsole,
   signal: AbortSignal,
 ): Promise<Parts> {
-  const { flags, terminal } = call;
+  const { terminal } = call;
   const { logger, say, complain, alarm } = serverConsole;
   const { drover, cluster, settings } = await open(log, first, serverConsole, signal);
   let server: Server | null = null;
@@ -217,17 +216,7 @@ async function start(
         cluster !== null ? cluster.node.shared : log.kind === "sqlite" ? replicaSource(log.directory, realClock) : null,
       historyFile: log.kind === "memory" ? undefined : join(log.directory, "history.jsonl"),
     });
-    worker = await startLocalWorker({
-      drover,
-      flags,
-      terminal,
-      log,
-      url: server.url,
-      complain,
-      others: cluster === null ? othersWhoMaySubmit(first.settings) : "it is a node of a cluster",
-      killGraceMs: first.settings.config.workers.killGrace,
-      maxWorktrees: first.settings.config.workers.maxWorktrees,
-    });
+    worker = await startWorker(call, { drover, cluster, log, url: server.url, settings, complain });
     const apply = applyTo({ drover, cluster, server, worker }, first, complain);
     const hooks = { load: (inForce: ServerConfig) => loadAgain(call, inForce), apply, say, complain, alarm };
     reloading = keepReloading(first, hooks, terminal);
@@ -238,6 +227,26 @@ async function start(
     await (server === null ? drover.close() : server.close({ graceMs: 0 })).catch(() => {});
     throw error instanceof DroverError ? engineProblem(error, log) : error;
   }
+}
+
+/** The worker that comes along, or why there is none. */
+function startWorker(
+  call: Call<ServeFlags>,
+  given: Pick<Parts, "drover" | "cluster" | "log"> & {
+    readonly url: string;
+    readonly settings: Settings;
+    readonly complain: (text: string) => void;
+  },
+): Promise<LocalWorker> {
+  const { flags, terminal } = call;
+  const { drover, cluster, log, url, settings, complain } = given;
+  const { killGrace: killGraceMs, maxWorktrees } = settings.config.workers;
+  if (cluster !== null && log.kind === "journal") {
+    const hasTokens = settings.server.tokens.length > 0;
+    return startNodeWorker({ call, node: cluster.node.id, log, url, hasTokens, killGraceMs, complain });
+  }
+  const others = othersWhoMaySubmit(settings);
+  return startLocalWorker({ drover, flags, terminal, log, url, complain, others, killGraceMs, maxWorktrees });
 }
 
 type Opened = Pick<Parts, "drover" | "cluster"> & { readonly settings: Settings };
@@ -364,12 +373,13 @@ async function untilStopped(parts: Parts, stop: Listening, { say }: ServerConsol
   throw engineProblem(failed, log);
 }
 
-async function end({ server, worker, reloading, cluster }: Parts): Promise<void> {
+async function end(parts: Parts): Promise<void> {
+  const { server, worker, reloading, cluster } = parts;
   await reloading.settled();
   // What runs goes on with the node that leads next, and the lead is handed over: nothing here waits for it.
   if (cluster !== null) {
     cluster.config.stop();
-    return server.close();
+    return leaveCluster(parts, cluster);
   }
   // What it runs is waited for by the server; an engine that has failed does not even answer.
   worker.drain().catch(() => {});
@@ -377,5 +387,18 @@ async function end({ server, worker, reloading, cluster }: Parts): Promise<void>
     await server.close();
   } finally {
     await worker.stop();
+  }
+}
+
+/** The lead goes at once. What the worker of this node runs may end first, and is reported to whoever leads then. */
+async function leaveCluster({ server, worker, reloading }: Parts, { node }: OpenedNode): Promise<void> {
+  const { shutdownGrace } = reloading.inForce().settings.server;
+  const drained = worker.drain();
+  try {
+    const late = restFor(realClock, shutdownGrace, { keepAlive: false });
+    await Promise.race([Promise.all([node.handOver(), drained]), late, node.failed]);
+    await worker.stop();
+  } finally {
+    await server.close();
   }
 }

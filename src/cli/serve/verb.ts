@@ -14,7 +14,9 @@ export const serveVerb: VerbBody<ServeFlags> = {
     "Start the server. It listens on this machine only, unless server.tokens and server.host say otherwise.\n" +
     "It brings one worker along that runs what tasks with the action exec bring, as you; it steps aside\n" +
     "for another worker that takes such tasks. With tokens, allowed hosts or another address than this\n" +
-    "machine's it is there only with --worker or --exec: a caller who may submit a task could run anything here.",
+    "machine's it is there only with --worker or --exec: a caller who may submit a task could run anything here.\n" +
+    "With --log etcd://… or postgres://… it is a node of a cluster: one leads, the others follow, and any address\n" +
+    "works. There too it brings a worker along only with --worker or --exec.",
   flags: [
     { flags: "--host <address>", about: "where to listen (default: 127.0.0.1; another needs server.tokens)" },
     { flags: "-P, --port <n>", about: "which port (default: 4747; 0: any that is free)", read: wholeNumber(0, 65_535) },
@@ -44,6 +46,8 @@ export const serveVerb: VerbBody<ServeFlags> = {
     ["drover serve --port 0 --data /tmp/try", "on any free port, apart from everything else"],
     ["drover serve --no-worker", "for workers of your own"],
     ["drover serve --exec './agent.sh' --slots 4", "every task is handed to one program, as JSON on its stdin"],
+    ["drover serve --log etcd://h1,h2,h3/drover --node n1", "a node of a cluster, with its own data in .drover"],
+    ["drover serve --log postgres://drover:PASSWORD@db/drover", "the same over PostgreSQL"],
   ],
   run: async (call) => (await import("./serve.ts")).serve(call),
 };
