@@ -36,7 +36,9 @@ const batch = await drover.POST("/tasks/batch", {
 });
 assert.equal(batch.data?.accepted, 2);
 
-const joined = await drover.POST("/workers", { body: { id: "w1", resources: { cpuMillicores: 500 } } });
+const joined = await drover.POST("/workers", {
+  body: { id: "w1", actions: ["exec"], resources: { cpuMillicores: 500 } },
+});
 const session = joined.data?.session ?? "";
 const sync = await drover.POST("/workers/{id}/sync", { params: { path: { id: "w1" } }, body: { session, n: 1 } });
 const given: Readonly<Record<string, unknown>> | undefined = sync.data?.assignments[0]?.task.params;
