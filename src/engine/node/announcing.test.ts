@@ -4,8 +4,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createCluster, LEASE_MS, type TestNode } from "../../../test/kits/cluster.ts";
+import { seq } from "../../core/base/index.ts";
 import { restore } from "../../core/snapshot/restore.ts";
 import { snapshotLines } from "../../core/snapshot/snapshot.ts";
+import { createMemoryJournal } from "../../log/journal/memory-journal.ts";
+import { openMemorySharedLog } from "../../log/journal/memory-shared-log.ts";
+import { startAnnouncing } from "./announcing.ts";
 
 const task = (id: string) => ({ id, agentId: "ann", action: "build" });
 
@@ -70,6 +74,52 @@ test("a node that tells another hash of an event than this one has is marked", a
   const { seq } = b.applied();
   await b.journal.announce({ node: "b", url: "x", seq, hash: "0".repeat(64), epoch: 1, stored: seq });
   assert.deepEqual(await marked(), ["b"]);
+});
+
+test("a node that catches up is as old as the last moment whose journal it has in full", async (context) => {
+  const { nodes, clock, store } = await createCluster(context, ["a", "b"]);
+  const [a, b] = nodes as [TestNode, TestNode];
+  const openedAt = clock.elapsed();
+  await clock.advance(1000);
+  const journal = createMemoryJournal({ store });
+  let reached = store.head.seq;
+  const announcing = startAnnouncing({
+    log: await openMemorySharedLog({ journal }),
+    clock,
+    openedAt,
+    self: () => ({ id: "c", url: "http://c.test", key: "" }),
+    applied: () => ({ seq: reached, hash: a.applied().hash, epoch: 1 }),
+    onSeen: () => {},
+    leads: () => false,
+  });
+  context.after(async () => {
+    announcing.stop();
+    await journal.close();
+  });
+  assert.equal(announcing.ageMs(), 1000, "what it has is of when its log was opened");
+  await announcing.tell();
+  assert.equal(announcing.ageMs(), 0);
+  const ends: number[] = [];
+  for (const id of ["t", "u", "v", "w"]) {
+    await a.life().drover.submit(task(id));
+    ends.push(store.head.seq);
+    await clock.advance(2000);
+  }
+  assert.equal(announcing.ageMs(), 8000, "it was told of much and has applied none of it");
+  const lagOf = async (view: typeof announcing.view): Promise<number | undefined> =>
+    (await view()).nodes.find(({ id }) => id === "c")?.lagMs;
+  assert.equal(await lagOf(announcing.view), 8000);
+  assert.equal(await lagOf(b.cluster), 8000, "another node knows it from its word");
+  reached = seq(ends[1] as number);
+  announcing.onApplied();
+  assert.equal(announcing.ageMs(), 4000, "of what came in, it knows when the journal had no more");
+  assert.equal(await lagOf(announcing.view), 4000);
+  reached = store.head.seq;
+  announcing.onApplied();
+  assert.equal(announcing.ageMs(), 0);
+  assert.equal(await lagOf(b.cluster), 8000, "until it tells of itself again");
+  await announcing.tell();
+  assert.equal(await lagOf(b.cluster), 0);
 });
 
 test("the leader drops of the journal what the nodes have, and waits for one that is near", async (context) => {

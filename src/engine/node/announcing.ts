@@ -11,6 +11,8 @@ import { hashAt } from "../snapshots/snapshotter.ts";
 import type { AppliedHead, NodeFacts } from "./lives.ts";
 
 const ANNOUNCE_MS = 2000;
+/** Of a node that is further behind, only the oldest count. */
+const MARKS_MAX = 30;
 /** How often a leader drops of the journal what the nodes have. */
 const PRUNE_MS = 60_000;
 /** A node that was silent for so long is down, as far as others can tell. */
@@ -39,7 +41,7 @@ export type Announcing = {
   view(): Promise<ClusterView>;
   /** How long ago this node had all that the journal had, for sure. */
   ageMs(): number;
-  /** Something was applied, which the journal had just now. */
+  /** Something was applied. */
   onApplied(): void;
   stop(): void;
 };
@@ -47,6 +49,8 @@ export type Announcing = {
 export function startAnnouncing(deps: {
   readonly log: SharedLog;
   readonly clock: Clock;
+  /** When the log began to be opened: what the journal had then, this node has. */
+  readonly openedAt: number;
   readonly self: () => NodeFacts;
   readonly applied: () => AppliedHead;
   /** What nodes tell of themselves, for a leader to take down. */
@@ -56,8 +60,10 @@ export function startAnnouncing(deps: {
 }): Announcing {
   const { log, clock, self, applied } = deps;
   const { journal } = log;
-  let upToDateAt = clock.elapsed();
-  let pruneAt = upToDateAt + PRUNE_MS;
+  let upToDateAt = deps.openedAt;
+  /** Where the journal was when it was asked, as far as that is not applied here. The newest is the last. */
+  const marks: { readonly at: number; readonly seq: number }[] = [];
+  let pruneAt = clock.elapsed() + PRUNE_MS;
   let isStopped = false;
   let cancel = ringAfter(clock, ANNOUNCE_MS, goOn, { keepAlive: false });
 
@@ -68,12 +74,13 @@ export function startAnnouncing(deps: {
 
   async function tell(): Promise<void> {
     const { id: node, url, key } = self();
-    const told: NodeAnnouncement = { node, url, key, ...applied(), stored: log.stored() };
     try {
-      await journal.announce(told);
       const askedAt = clock.elapsed();
       const head = await journal.head();
-      if (applied().seq >= head.seq) upToDateAt = Math.max(upToDateAt, askedAt);
+      if (marks.length < MARKS_MAX) marks.push({ at: askedAt, seq: head.seq });
+      passMarks();
+      const told: NodeAnnouncement = { node, url, key, ...applied(), stored: log.stored(), behindMs: behindNow(head) };
+      await journal.announce(told);
       deps.onSeen((await journal.nodes()).nodes);
       if (deps.leads() && askedAt >= pruneAt) {
         pruneAt = askedAt + PRUNE_MS;
@@ -84,17 +91,27 @@ export function startAnnouncing(deps: {
     }
   }
 
+  /** A batch that comes in may be an old one: only what the journal had when it was asked says how far this node is. */
+  function passMarks(): void {
+    const { seq: at } = applied();
+    for (let [first] = marks; first !== undefined && first.seq <= at; [first] = marks) {
+      upToDateAt = Math.max(upToDateAt, first.at);
+      marks.shift();
+    }
+  }
+
   async function view(): Promise<ClusterView> {
     const [{ lead, nodes }, health] = await Promise.all([journal.nodes(), journal.describe()]);
     const { id, url } = self();
-    const own: NodeSeen = { node: id, url, ...applied(), stored: log.stored(), ageMs: 0 };
+    const behindMs = behindNow(health.head);
+    const own: NodeSeen = { node: id, url, ...applied(), stored: log.stored(), behindMs, ageMs: 0 };
     const all = [...nodes.filter(({ node }) => node !== id), own].sort((a, b) => (a.node < b.node ? -1 : 1));
     const shown = all.map(async (seen): Promise<ClusterNode> => {
-      const { node, seq: at, hash, epoch, ageMs } = seen;
+      const { node, seq: at, hash, epoch, behindMs = 0, ageMs } = seen;
       const role = lead?.node === node ? "leader" : ageMs > DOWN_MS ? "down" : "follower";
-      const behind = at >= health.head.seq ? 0 : node === id ? ageNow() : ageMs;
+      const lagMs = at >= health.head.seq ? 0 : behindMs + ageMs;
       const differs = await isOther(at, hash);
-      return { id: node, url: seen.url, role, epoch, seq: at, hash, lagMs: behind, ...(differs ? { differs } : {}) };
+      return { id: node, url: seen.url, role, epoch, seq: at, hash, lagMs, ...(differs ? { differs } : {}) };
     });
     return { nodes: await Promise.all(shown), log: health };
   }
@@ -107,14 +124,13 @@ export function startAnnouncing(deps: {
   }
 
   const ageNow = (): number => Math.max(0, clock.elapsed() - upToDateAt);
+  const behindNow = (head: { readonly seq: number }): number => (applied().seq >= head.seq ? 0 : Math.ceil(ageNow()));
 
   return {
     tell,
     view,
     ageMs: ageNow,
-    onApplied: () => {
-      upToDateAt = clock.elapsed();
-    },
+    onApplied: passMarks,
     stop() {
       isStopped = true;
       cancel();

@@ -85,8 +85,8 @@ export function createLives(options: LivesOptions, takesTheLead: () => DroverErr
     const checkpoints = await log.checkpoints();
     const snapshotSeq = checkpoints.at(-1)?.seq ?? seq(0);
     const onCommit = ({ head }: { readonly head: Head }): void => {
-      options.onApplied();
       moveTo(head);
+      options.onApplied();
     };
     const life = await startLife({ ...options, state, snapshotSeq, role, onCommit });
     const ending = new AbortController();

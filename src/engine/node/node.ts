@@ -36,6 +36,8 @@ export type NodeOptions = Omit<LivesOptions, "self" | "onApplied"> & {
   /** The public key of what it signs: ed25519, SPKI in base64. */
   readonly publicKey: string;
   readonly leaseMs: number;
+  /** When its log began to be opened, by `clock.elapsed`; absent: now. */
+  readonly openedAt?: number;
 };
 /** One node of a cluster. */
 export type DroverNode = AsyncDisposable & {
@@ -86,6 +88,7 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
   const announcing = startAnnouncing({
     log,
     clock,
+    openedAt: options.openedAt ?? clock.elapsed(),
     self,
     applied: lives.applied,
     onSeen,

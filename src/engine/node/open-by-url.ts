@@ -40,6 +40,7 @@ export type NodeByUrlOptions = {
 export async function openNodeByUrl(options: NodeByUrlOptions): Promise<DroverNode> {
   const { url, data, advertise, leaseMs, config, onNotice, onWarning, signal } = options;
   const identity = identityFor(data, options.node);
+  const openedAt = realClock.elapsed();
   const log = (await openLogByUrl(url, { data, node: identity.id, onNotice, signal })) as SharedLog;
   try {
     const publicKey = publicKeyIn(data);
@@ -49,7 +50,7 @@ export async function openNodeByUrl(options: NodeByUrlOptions): Promise<DroverNo
     checkAlone(await patiently(() => journal.nodes()), identity, publicKey);
     const attemptSecret = await patiently(() => journal.secret());
     keepIdentity(data, identity, clusterOf(attemptSecret));
-    const common = { log, data, config, leaseMs, advertise, publicKey, attemptSecret, onWarning };
+    const common = { log, data, config, leaseMs, advertise, publicKey, attemptSecret, openedAt, onWarning };
     return await openNode({ ...common, id: identity.id, clock: realClock, newId: randomUUID });
   } catch (error) {
     await log.close();

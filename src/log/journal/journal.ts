@@ -47,6 +47,8 @@ export type NodeAnnouncement = {
   readonly stored: Seq;
   /** The public key of what it signs: ed25519, SPKI in base64. */
   readonly key?: string;
+  /** For how long it had not had all of the journal; 0 if it had. */
+  readonly behindMs?: number;
 };
 
 /** `ageMs`: how long ago it was told, by one clock for all: the journal's. */
