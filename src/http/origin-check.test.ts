@@ -8,6 +8,9 @@ const local = createOriginCheck({
   allowedOrigins: ["https://Ui.example/"],
 });
 const open = createOriginCheck({ host: "0.0.0.0", allowedHosts: [], allowedOrigins: [] });
+const none = { host: "127.0.0.1", allowedHosts: [], allowedOrigins: [] };
+const node = createOriginCheck({ ...none, advertised: () => "http://Node-A.example:4747" });
+const behindProxy = createOriginCheck({ ...none, advertised: () => "https://a.example/" });
 
 const hosts: [check: typeof local, host: string | undefined, isIn: boolean][] = [
   [local, "127.0.0.1:4747", true],
@@ -29,9 +32,25 @@ const hosts: [check: typeof local, host: string | undefined, isIn: boolean][] = 
   [open, "[fe80::1]:4747", true],
   [open, "127.0.0.1:4747", true],
   [open, "evil.example:4747", false],
+  [node, "node-a.example:4747", true],
+  [node, "NODE-A.example:4747", true],
+  [node, "localhost:4747", true],
+  [node, "node-a.example", false],
+  [node, "node-a.example:4748", false],
+  [node, "b.node-a.example:4747", false],
+  [node, "node-a.example:4747.evil.example", false],
+  [node, "10.0.0.5:4747", false],
+  [node, "", false],
+  [behindProxy, "a.example", true],
+  [behindProxy, "a.example:4747", false],
 ];
+const kinds = new Map([
+  [open, "an open server"],
+  [node, "a node that says where it is"],
+  [behindProxy, "a node behind a proxy"],
+]);
 for (const [check, host, isIn] of hosts)
-  test(`${check === open ? "an open" : "a local"} server ${isIn ? "lets in" : "refuses"} a request for ${host}`, () => {
+  test(`${kinds.get(check) ?? "a local server"} ${isIn ? "lets in" : "refuses"} a request for ${host}`, () => {
     const refusal = check(host === undefined ? {} : { host });
     assert.equal(refusal === null, isIn);
     if (refusal !== null) assert.equal(refusal.code, host === undefined ? "bad_request" : "forbidden");
@@ -45,6 +64,12 @@ test("a Host that was refused stays refused after a good one, and the other way 
 });
 
 const host = "localhost:4747";
+test("a page of the address that a node says is let in, and no other", () => {
+  const host = "node-a.example:4747";
+  assert.equal(node({ host, origin: "http://node-a.example:4747" }), null);
+  assert.notEqual(node({ host, origin: "http://evil.example" }), null);
+});
+
 const origins: [headers: Record<string, string>, isIn: boolean][] = [
   [{ origin: "http://localhost:4747" }, true],
   [{ origin: "https://localhost:4747" }, true],

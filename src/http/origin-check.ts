@@ -6,7 +6,8 @@
  * `Host` is the name under which the server was called, `Origin` is the page. A request under a name that is not this
  * server's is refused, and so is one that comes from another page, on every method, reads included. Programs that are
  * no browsers send no Origin and pass. Addresses written as numbers cannot be rebound, so where the server listens to
- * more than loopback any address will do as Host; a further name must be listed in `server.allowedHosts`.
+ * more than loopback any address will do as Host; a further name must be listed in `server.allowedHosts`. A node of a
+ * cluster is also called by the host and port that it has told the others, and by no other port of that name.
  *
  * No answer ever carries a CORS header. An origin in `server.allowedOrigins` may call, but it cannot read answers
  * unless something between adds that header; it is meant for a page that is served through a proxy.
@@ -22,6 +23,8 @@ type OriginSettings = {
   readonly host: string;
   readonly allowedHosts: readonly string[];
   readonly allowedOrigins: readonly string[];
+  /** The URL under which others are told to call this server, if they are told one. */
+  readonly advertised?: (() => string) | undefined;
 };
 export type OriginCheck = (headers: IncomingHttpHeaders) => ServerRefusal | null;
 
@@ -29,7 +32,7 @@ export type OriginCheck = (headers: IncomingHttpHeaders) => ServerRefusal | null
 const nameOf = (host: string): string => host.replace(/:\d*$/, "").toLowerCase();
 const bracketed = (host: string): string => (isIP(host) === 6 ? `[${host}]` : host.toLowerCase());
 
-export function createOriginCheck({ host, allowedHosts, allowedOrigins }: OriginSettings): OriginCheck {
+export function createOriginCheck({ host, allowedHosts, allowedOrigins, advertised }: OriginSettings): OriginCheck {
   const own = new Set([...LOOPBACK_NAMES, bracketed(host), ...allowedHosts.map((one) => one.toLowerCase())]);
   const origins = new Set(allowedOrigins.map((one) => one.toLowerCase().replace(/\/$/, "")));
   const isOpenToAddresses = !isLoopback(host);
@@ -39,7 +42,8 @@ export function createOriginCheck({ host, allowedHosts, allowedOrigins }: Origin
   function isOwn(given: string): boolean {
     const name = nameOf(given);
     if (own.has(name) || own.has(given.toLowerCase())) return true;
-    return isOpenToAddresses && isIP(name.replace(/^\[(.*)\]$/, "$1")) !== 0;
+    if (isOpenToAddresses && isIP(name.replace(/^\[(.*)\]$/, "$1")) !== 0) return true;
+    return advertised !== undefined && given.toLowerCase() === new URL(advertised()).host;
   }
 
   function fromPage(headers: IncomingHttpHeaders, host: string): ServerRefusal | null {

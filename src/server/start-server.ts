@@ -131,7 +131,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   checkHost(host, settings);
   const { node } = options;
   const [ofAttempt, ofNode] = [attemptGrant(drover), node === undefined ? () => null : nodeGrant(node)];
-  const live = liveSettings(settings, host, (token) => ofNode(token) ?? ofAttempt(token));
+  const live = liveSettings(settings, { host, advertised: node?.url }, (token) => ofNode(token) ?? ofAttempt(token));
   const version = versionText();
   const onWarning = (message: string): void => logger.warn(message);
   const isWanted = settings.server.telemetry;
@@ -341,17 +341,19 @@ export function hostRefusal(host: string, { server }: Settings): string | null {
 type InForce = { readonly settings: Settings; readonly access: Access; readonly originCheck: OriginCheck };
 type LiveSettings = { now(): InForce; prepare(settings: Settings): () => void };
 
-function liveSettings(first: Settings, host: string, grant: Grant): LiveSettings {
+type Called = { readonly host: string; readonly advertised: (() => string) | undefined };
+
+function liveSettings(first: Settings, called: Called, grant: Grant): LiveSettings {
   const read = (settings: Settings): InForce => ({
     settings,
     access: createAccess(knownTokens(settings.server.tokens), grant),
-    originCheck: createOriginCheck({ ...settings.server, host }),
+    originCheck: createOriginCheck({ ...settings.server, ...called }),
   });
   let inForce = read(first);
   return {
     now: () => inForce,
     prepare(settings) {
-      checkHost(host, settings);
+      checkHost(called.host, settings);
       const next = read(settings);
       return () => {
         inForce = next;

@@ -2,7 +2,7 @@
  * Servers over nodes of one cluster: any address works, whoever leads.
  */
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
+import { createServer, get } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { expireLead } from "../../src/log/journal/memory-journal.ts";
@@ -25,6 +25,15 @@ async function startServerNowhere(): Promise<string> {
   await new Promise((resolve) => void server.close(resolve));
   return `http://127.0.0.1:${port}`;
 }
+/** The status of a read under another name of the server. */
+const statusAs = (host: string, { url }: NodeServer): Promise<number | undefined> =>
+  new Promise((resolve, reject) => {
+    const request = get(`${url}/tasks`, { headers: { host }, agent: false }, (answer) => {
+      answer.resume();
+      resolve(answer.statusCode);
+    });
+    request.once("error", reject);
+  });
 const seqOf = ({ headers }: { headers: Headers }): number => Number(headers.get("x-drover-seq"));
 
 test("a write to a follower is the leader's, and names it and a seq at which every node shows it", async (context) => {
@@ -101,6 +110,16 @@ test("a submit without an id gets one at the first node, so sent twice it is one
   await clock.advance(8000);
   await settle();
   for (const { node } of servers) assert.equal(node.drover.state.tasks.size, 1, node.id);
+});
+
+test("a node is called by the name that it has told the others, and by no other", async (context) => {
+  const { urls, servers } = await serveCluster(context, ["a", "b"]);
+  const [a, b] = servers as [NodeServer, NodeServer];
+  assert.equal(await statusAs("a.example:4747", a), 403);
+  urls.set("a", "http://a.example:4747");
+  assert.equal(await statusAs("a.example:4747", a), 200);
+  assert.equal(await statusAs("b.example:4747", a), 403);
+  assert.equal(await statusAs("a.example:4747", b), 403, "it is not that node's");
 });
 
 test("what was sent on meets a node that follows: 503 no_leader, and it is not sent further", async (context) => {

@@ -43,6 +43,8 @@ export type NodeOptions = Omit<LivesOptions, "self" | "onApplied"> & {
 export type DroverNode = AsyncDisposable & {
   /** Its name. */
   readonly id: string;
+  /** Where other nodes and clients reach it. */
+  url(): string;
   /** By which another node lets this one in, for some minutes; null if they share no secret. */
   tokenFor(other: string): string | null;
   /** Whether it is such a token of another node, for this one. */
@@ -80,20 +82,13 @@ const [REST_MS, REST_MS_MAX] = [100, 5000];
 
 /** Resolves when the node follows. */
 export async function openNode(options: NodeOptions): Promise<DroverNode> {
-  const { id, log, clock, leaseMs, onWarning } = options;
+  const { id, log, clock, leaseMs, onWarning, openedAt = clock.elapsed() } = options;
   const self = (): NodeFacts => ({ id, url: options.advertise(), key: options.publicKey });
   const lives = createLives({ ...options, self, onApplied: () => announcing.onApplied() }, () =>
     again(`node ${id} takes the lead`),
   );
-  const announcing = startAnnouncing({
-    log,
-    clock,
-    openedAt: options.openedAt ?? clock.elapsed(),
-    self,
-    applied: lives.applied,
-    onSeen,
-    leads: () => lives.present().leads(),
-  });
+  const leads = (): boolean => lives.present().leads();
+  const announcing = startAnnouncing({ log, clock, openedAt, self, applied: lives.applied, onSeen, leads });
   const failed = Promise.withResolvers<DroverError>();
   const closing = new AbortController();
   const whenClosing = new Promise<null>((resolve) => closing.signal.addEventListener("abort", () => resolve(null)));
@@ -178,7 +173,7 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
 
   /** The leader takes down who there is. */
   function onSeen(nodes: readonly NodeSeen[]): void {
-    if (!lives.present().leads()) return;
+    if (!leads()) return;
     for (const { node, url, key } of nodes) if (key !== undefined) lives.takeDown({ id: node, url, key });
   }
 
@@ -220,7 +215,7 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
     drover: currentDrover(source),
     applied: lives.applied,
     reached: lives.reached,
-    ageMs: () => (lives.present().leads() ? 0 : announcing.ageMs()),
+    ageMs: () => (leads() ? 0 : announcing.ageMs()),
     leaderUrl: () => leaderUrl(lives.present().drover.state),
     cluster: announcing.view,
     shared: sharedBy(options),
@@ -281,14 +276,16 @@ function passes({ code, details }: DroverError): boolean {
 }
 const PASSING: ReadonlySet<string> = new Set(["unreachable", "journal-full"]);
 
-/** Its name, and how it proves that to the others. */
+/** Its name and place, and how it proves the name to the others. */
 function identity({
   id,
+  advertise,
   attemptSecret: secret,
   clock,
-}: NodeOptions): Pick<DroverNode, "id" | "tokenFor" | "isTokenOfNode"> {
+}: NodeOptions): Pick<DroverNode, "id" | "url" | "tokenFor" | "isTokenOfNode"> {
   return {
     id,
+    url: advertise,
     tokenFor: (other) => (secret === undefined ? null : nodeToken(secret, { from: id, to: other, at: clock.now() })),
     isTokenOfNode: (token) => secret !== undefined && isNodeToken(token, { secret, self: id, now: clock.now() }),
   };
