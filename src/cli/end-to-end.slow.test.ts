@@ -342,6 +342,25 @@ describe("a worker", LIMIT, () => {
     await client.leaveWorker("only-shout");
   });
 
+  test("a task that runs and waits for a permit says so", async () => {
+    const client = createClient({ url: server.url });
+    const { session } = await client.joinWorker({ id: "caller", slots: 1, actions: ["call"] });
+    await drover("submit", "call", "--id", "calling");
+    const { assignments } = await client.sync("caller", { session, n: 1, waitMs: 30_000 });
+    const attempt = assignments[0]?.attempt ?? 0;
+    await client.sync("caller", { session, n: 2, running: [{ taskId: "calling", attempt }] });
+    const { permitId } = await client.askPermit({ gate: "narrow" });
+    await client.settlePermit(permitId, { rateLimited: { retryAfterMs: 600_000 } });
+    assert.doesNotMatch((await drover("task", "calling")).out, /^waits/m);
+    await client.askPermit({ gate: "narrow", taskId: "calling", attempt });
+    assert.match(
+      (await drover("task", "calling")).out,
+      /^state +running\nwaits +a call of it waits for a permit of gate narrow, .* until .*; it is next\n/m,
+    );
+    await client.leaveWorker("caller");
+    await drover("cancel", "calling");
+  });
+
   test("stops what runs at the second signal, and the task goes back to the queue", async () => {
     await using worker = await working("mac-2", "--exec", "sleep 600", "--capability", "slow", "--kill-grace", "2s");
     const { terminal, ended } = worker;

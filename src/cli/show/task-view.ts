@@ -130,14 +130,17 @@ function priorityOf({ priority, effectivePriority }: TaskView): string | undefin
     : `${priority ?? 0}, now ${effectivePriority}`;
 }
 
-/** Everything about one task; what is unset is left out. Results and payloads come last, since they may be long. */
-export function taskDetails(task: TaskView, output: Output): string {
+/**
+ * Everything about one task, and what it waits for although it runs; what is unset is left out. Results and payloads
+ * come last, since they may be long.
+ */
+export function taskDetails(task: TaskView, output: Output, waitsFor: readonly string[] = []): string {
   const now = output.now();
-  const { resources } = task;
   const head = output.list([
     ["task", task.taskId],
     ["state", task.state, tintOf(task.state)],
     ["error", task.error, "red"],
+    ...waitsFor.map((detail) => ["waits", detail, "yellow"] as const),
     ["branch", task.branch],
     ["action", task.action],
     ["agent", task.agentId],
@@ -165,8 +168,7 @@ export function taskDetails(task: TaskView, output: Output): string {
     ["files", filesOf(task)],
     ["capabilities", names(task.capabilities)],
     ["locks", names(task.locks)],
-    ["cpu", resources?.cpuMillicores === undefined ? undefined : `${resources.cpuMillicores / 1000} cores`],
-    ["memory", resources?.memoryBytes === undefined ? undefined : bytes(resources.memoryBytes)],
+    ...resourceRows(task),
     ["zone", task.zone],
     ["provider", task.provider],
     ["tokens", task.estimatedTokens === undefined ? undefined : `${count(task.estimatedTokens)} estimated`],
@@ -225,6 +227,13 @@ function roundUsage({ tokens, inputTokens, outputTokens, cachedTokens, cost }: R
     return `${count(tokens)} tokens`;
   return usageOf({ inputTokens, outputTokens, cachedTokens, ...(cost === undefined ? {} : { cost }) });
 }
+
+type Row = readonly [name: string, value: string | undefined];
+
+const resourceRows = ({ resources }: TaskView): Row[] => [
+  ["cpu", resources?.cpuMillicores === undefined ? undefined : `${resources.cpuMillicores / 1000} cores`],
+  ["memory", resources?.memoryBytes === undefined ? undefined : bytes(resources.memoryBytes)],
+];
 
 /** What each attempt used, where that is not what the task or its rounds say. */
 const attemptRows = ({ attempts = [], rounds }: TaskView): (readonly [string, string])[] =>

@@ -45,8 +45,15 @@ export const taskVerb: VerbBody<Flags> = {
 async function details(call: Call<Flags>): Promise<ExitCode> {
   const { calls, id } = await named(call, idOf(call));
   const task = await calls.task(id);
-  call.output.answer(task, () => taskDetails(task, call.output));
+  const waitsFor = call.output.isJson || task.state !== "running" ? [] : await permitsAwaited(calls, id);
+  call.output.answer(task, () => taskDetails(task, call.output, waitsFor));
   return EXIT.ok;
+}
+
+/** A task that runs may wait all the same: for a permit of a gate. */
+async function permitsAwaited(calls: Pick<Client, "why">, id: string): Promise<string[]> {
+  const { conditions } = await calls.why(id);
+  return conditions.filter(({ code }) => code === "permit").map(({ detail }) => detail);
 }
 
 export async function logs(call: Call<LogFlags>): Promise<ExitCode> {
