@@ -19,7 +19,13 @@ export type Line = {
 const colorOf = (name: string): string =>
   getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-function axisOf(shown: (value: number) => string, size: number): uPlot.Axis {
+/** What stands on the left of a chart has the room that its longest word takes. */
+const LEFT_MIN = 46;
+const LETTER = 6.5;
+const leftOf = (_: uPlot, words: string[] | null): number =>
+  Math.max(LEFT_MIN, ...(words ?? []).map((word) => 12 + LETTER * word.length));
+
+function axisOf(shown: (value: number) => string, size: uPlot.Axis.Size, space: number): uPlot.Axis {
   return {
     stroke: () => colorOf("faint"),
     grid: { stroke: () => colorOf("line"), width: 1 },
@@ -27,7 +33,7 @@ function axisOf(shown: (value: number) => string, size: number): uPlot.Axis {
     font: "11px system-ui, sans-serif",
     size,
     values: (_: uPlot, splits: number[]) => splits.map(shown),
-    space: size < 30 ? 70 : 32,
+    space,
   };
 }
 
@@ -42,7 +48,7 @@ function optionsOf(lines: readonly Line[], shown: (value: number) => string, box
     cursor: { y: false, points: { size: 6 } },
     legend: { show: false },
     scales: { y: { range: (_, __, max) => [0, Math.max(1e-9, max) * 1.12 || 1] } },
-    axes: [axisOf(minuteOf, 26), axisOf(shown, 46)],
+    axes: [axisOf(minuteOf, 26, 70), axisOf(shown, leftOf, 32)],
     series: [
       {},
       ...lines.map(

@@ -151,14 +151,17 @@ function Journal({ log }: { log: ClusterLog }): JSX.Element {
     ["Address", address],
     ["Takes", size === undefined ? null : bytes(size)],
     ["Begins behind", prunedTo === 0 ? null : `event ${count(prunedTo)}`],
-    ...members.map((member) => [`Member ${member.name}`, `${member.address}, ${member.isUp ? "up" : "down"}`] as const),
+    ...members.map(({ name, address: at, isUp }) => {
+      const label = name === at ? "Member" : `Member ${name}`;
+      return [label, `${at}, ${isUp ? "up" : "down"}`] as const;
+    }),
   ];
   return (
     <Panel title="The log they share">
       <dl class="facts">
         {facts.map(([name, value]) =>
           value === null ? null : (
-            <Fragment key={name}>
+            <Fragment key={name + value}>
               <dt>{name}</dt>
               <dd>
                 <bdi>{value}</bdi>

@@ -158,14 +158,14 @@ function EventRow({ event }: { event: EventJson }): JSX.Element {
       <td class="nowrap muted" title={dateOf(at)}>
         {timeOf(at)}
       </td>
-      <td>
+      <td class="kind">
         <span class={`badge is-${tone}`}>{kind}</span>
       </td>
-      <td>{task === undefined ? "" : <TaskName id={task} />}</td>
+      <td class="of-task clip">{task === undefined ? null : <TaskName id={task} />}</td>
       <td class="what">
         <bdi>{text}</bdi>
       </td>
-      <td class="mono faint" title={`before ${priorHash}\nafter ${postHash}`}>
+      <td class="hash mono faint" title={`before ${priorHash}\nafter ${postHash}`}>
         {postHash.slice(0, 10)}
       </td>
     </tr>

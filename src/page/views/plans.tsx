@@ -62,7 +62,7 @@ function Table({ plans }: { plans: readonly PlanSummary[] }): JSX.Element {
         <tbody>
           {plans.map((plan) => (
             <tr key={plan.id}>
-              <td>
+              <td class="name">
                 <a href={to.graph("plan", plan.id)}>
                   <Name>{plan.id}</Name>
                 </a>

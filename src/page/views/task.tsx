@@ -24,39 +24,46 @@ export function TaskView(): JSX.Element {
   const id = params.id ?? "";
   const task = useCall("task", { params: { id } });
   const events = useTaskEvents(id, task.data?.createdAt);
+  const { data } = task;
   return (
-    <Loaded from={task}>
-      {(found) => (
-        <View title={<bdi class="mono">{id}</bdi>} note={<State state={found.state} />} actions={<Acts task={found} />}>
-          {isAsking(found) ? (
-            <div class="question">
-              <bdi>{found.approval?.question ?? "Somebody must approve it."}</bdi>
-              <Answers task={found} />
+    <View
+      title={<bdi class="mono">{id}</bdi>}
+      note={data === null ? undefined : <State state={data.state} />}
+      actions={data === null ? undefined : <Acts task={data} />}
+    >
+      <Loaded from={task}>
+        {(found) => (
+          <>
+            {isAsking(found) ? (
+              <div class="question">
+                <bdi>{found.approval?.question ?? "Somebody must approve it."}</bdi>
+                <Answers task={found} />
+              </div>
+            ) : null}
+            {found.error === undefined ? null : (
+              <p class="failure">
+                <bdi>{found.error}</bdi>
+              </p>
+            )}
+            <div class="task-grid">
+              <div class="column">
+                {found.state === "rejected" ? null : (
+                  <WhyPanel id={id} events={events.events} isOver={ENDED.has(found.state)} />
+                )}
+                <Story events={events} />
+                <Log id={id} task={found} />
+                <Bodies task={found} />
+              </div>
+              <div class="column">
+                <Facts task={found} />
+                <Attempts task={found} events={events.events} />
+                <Ties id={id} task={found} />
+              </div>
             </div>
-          ) : null}
-          {found.error === undefined ? null : (
-            <p class="failure">
-              <bdi>{found.error}</bdi>
-            </p>
-          )}
-          <div class="task-grid">
-            <div class="column">
-              {found.state === "rejected" ? null : (
-                <WhyPanel id={id} events={events.events} isOver={ENDED.has(found.state)} />
-              )}
-              <Story events={events} />
-              <Log id={id} task={found} />
-              <Bodies task={found} />
-            </div>
-            <div class="column">
-              <Facts task={found} />
-              <Attempts task={found} events={events.events} />
-              <Ties id={id} task={found} />
-            </div>
-          </div>
-        </View>
-      )}
-    </Loaded>
+          </>
+        )}
+      </Loaded>
+    </View>
   );
 }
 

@@ -16,7 +16,7 @@ const ZOOMS: readonly (readonly [Zoom, string])[] = [
   ["15", "15 min"],
   ["60", "1 h"],
 ];
-const TICKS = 5;
+const TICKS = 4;
 
 /** Bars of a lane in as few rows as keep them apart. */
 function rowsOf(bars: readonly Bar[], now: number): readonly (readonly Bar[])[] {
