@@ -87,10 +87,12 @@ const NOBODY: Caller = { role: "viewer", projects: null, agentId: null };
 const visitorOf = ({ caller, request }: Exchange): Holder =>
   caller.role === "worker" ? request.socket : holderOf(caller, request);
 
-/** What a refusal says if another node may have it. */
-const BESIDE_THE_LOG: { readonly [Name in CallName]?: readonly unknown[] } = {
+/** What a refusal says if another node may have it: it lies beside the log, or only the leader knows of it. */
+const MAYBE_ELSEWHERE: { readonly [Name in CallName]?: readonly unknown[] } = {
   file: ["not_found", "damaged"],
   logs: ["not_found", "worker_silent"],
+  task: ["not_found"],
+  wait: ["not_found"],
 };
 
 /** `/tasks/{id}` as the router writes it. */
@@ -108,7 +110,7 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
   const atOnce = AT_ONCE[name];
   const inTurn: Turnstile | null = atOnce === undefined ? null : createTurnstile(atOnce, undefined, OF_EACH[name]);
 
-  /** Files and logs lie beside the log, perhaps on another node. */
+  /** What another node has is answered by that one. */
   function lookElsewhere(exchange: Underway, side: ClusterSide, error: unknown): void {
     const { request, response, startedAt } = exchange;
     side
@@ -122,7 +124,7 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
       .catch((bug: unknown) => parts.onBug(bug, route));
   }
   function fail(exchange: Underway, error: unknown): void {
-    const isNotHere = BESIDE_THE_LOG[name]?.includes((error as { readonly code?: unknown }).code) === true;
+    const isNotHere = MAYBE_ELSEWHERE[name]?.includes((error as { readonly code?: unknown }).code) === true;
     if (cluster !== null && isNotHere) lookElsewhere(exchange, cluster, error);
     else refuse(exchange, error);
   }

@@ -122,6 +122,30 @@ test("a node is called by the name that it has told the others, and by no other"
   assert.equal(await statusAs("a.example:4747", b), 403, "it is not that node's");
 });
 
+test("a task that the leader has turned away is found at any node, and what nobody knows at none", async (context) => {
+  const [token, foreign] = ["of-an-admin-0123456789", "of-another-agent-0123456789"];
+  const bob = { token: foreign, role: "agent", agentId: "bob" };
+  const settings = { server: { tokens: [{ token, role: "admin" }, bob] } };
+  const config = { scheduler: { maxQueue: 1 } };
+  const { leading, following } = await serveCluster(context, ["a", "b", "c"], { settings, config });
+  const [follower] = following();
+  assert.ok(follower);
+  await leading().ask("submit", { body: task("first") }, { token });
+  const turnedAway = await follower.ask("submit", { body: task("no") }, { token });
+  assert.deepEqual([turnedAway.status, turnedAway.problem.details?.taskId], [429, "no"], turnedAway.text);
+  const read = (path: string, who = token): ReturnType<NodeServer["call"]> =>
+    follower.call("GET", path, { headers: { authorization: `Bearer ${who}` } });
+  for (const more of ["", "/wait"]) {
+    const found = await read(`/tasks/no${more}`);
+    assert.deepEqual([found.status, (found.json as { state: string }).state], [200, "rejected"], found.text);
+    assert.equal(found.headers.get("x-drover-leader"), leading().url);
+    const none = [await read(`/tasks/never${more}`), await read(`/tasks/no${more}`, foreign)];
+    for (const { status, problem } of none) assert.deepEqual([status, problem.code], [404, "not_found"]);
+  }
+  await leading().close();
+  assert.equal((await read("/tasks/no")).status, 404, "gone with its leader");
+});
+
 test("what was sent on meets a node that follows: 503 no_leader, and it is not sent further", async (context) => {
   const { following } = await serveCluster(context, ["a", "b", "c"]);
   const [follower] = following();

@@ -19,9 +19,14 @@ export type ServedCluster = TestCluster & {
 export async function serveCluster(
   context: TestContext,
   ids: readonly string[],
-  given: { readonly settings?: Record<string, unknown>; readonly server?: Partial<ServerOptions> } = {},
+  given: {
+    readonly settings?: Record<string, unknown>;
+    readonly server?: Partial<ServerOptions>;
+    /** What the leader puts in force. */
+    readonly config?: object;
+  } = {},
 ): Promise<ServedCluster> {
-  const cluster = await createCluster(context, ids);
+  const cluster = await createCluster(context, ids, given.config);
   const { clock, settle, urls } = cluster;
   const servers: NodeServer[] = [];
   for (const node of cluster.nodes) {

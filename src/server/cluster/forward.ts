@@ -44,6 +44,8 @@ export type ForwardLimits = {
 const [ANSWER_MS, HELD_ANSWER_MS] = [30_000, 75_000];
 /** For that of a node that may have what is not here: the leader waits for the worker that has a log. */
 const ELSEWHERE_MS = 7000;
+/** What is in no log and was decided by the leader: tasks that it has turned away. No other node knows of them. */
+const LEADERS_ONLY: ReadonlySet<CallName> = new Set(["task", "wait"]);
 /** A refusal is looked into before it is passed on; none is longer. */
 const REFUSAL_BYTES_MAX = 64 * 1024;
 
@@ -62,7 +64,7 @@ export type PassedOn = { readonly status: number } | { readonly here: unknown };
 export type Forwarding = {
   /** Sends a call on and passes its answer back. Rejects if nothing was answered. */
   pass(call: Passed): Promise<PassedOn>;
-  /** Asks the other nodes for what is not here, the leader first; null if none has it. Reads only. */
+  /** Asks those who may have what is not here, the leader first; null if none has it. Reads only. */
   elsewhere(call: Omit<Passed, "body">): Promise<{ readonly status: number } | null>;
   /** What is under way is answered 503, and its connections end. */
   stop(): void;
@@ -103,6 +105,12 @@ export function createForwarding(deps: {
   }
   const stopListening = [drover.watch(callOffMoved), node.onLife(callOffMoved)];
 
+  function whoMayHave(name: CallName): readonly string[] {
+    if (!LEADERS_ONLY.has(name)) return otherNodes(drover.state, node.id).map(({ url }) => url);
+    const leader = leaderNow();
+    return leader === null ? [] : [leader];
+  }
+
   async function ask(
     leader: string | null,
     call: Omit<Passed, "body">,
@@ -114,8 +122,8 @@ export function createForwarding(deps: {
     const hangUp = (): void => over.abort(new PollEnded("hung-up"));
     const entry: Waiting = { leader, over };
     const late = (): void => over.abort(new Error("it did not answer in time"));
-    const leadersMs = ENDPOINTS[name].waits ? HELD_ANSWER_MS : ANSWER_MS;
-    const cancel = ringAfter(clock, leader === null ? ELSEWHERE_MS : leadersMs, late, { keepAlive: false });
+    const shortMs = leader === null ? ELSEWHERE_MS : ANSWER_MS;
+    const cancel = ringAfter(clock, ENDPOINTS[name].waits ? HELD_ANSWER_MS : shortMs, late, { keepAlive: false });
     waiting.add(entry);
     response.once("close", hangUp);
     if (response.destroyed) hangUp();
@@ -203,7 +211,7 @@ export function createForwarding(deps: {
       if (call.request.headers[FORWARDED_HEADER] !== undefined || underWay >= limits.forwardsMax) return null;
       underWay++;
       try {
-        for (const { url } of otherNodes(drover.state, node.id)) {
+        for (const url of whoMayHave(call.name)) {
           const outcome = await ask(null, call, null, url);
           if (outcome.kind !== "answer") continue;
           if (outcome.answer.statusCode === 200)
