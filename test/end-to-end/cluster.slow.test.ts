@@ -2,12 +2,14 @@
  * Servers over nodes of one cluster: any address works, whoever leads.
  */
 import assert from "node:assert/strict";
-import { createServer, get } from "node:http";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { expireLead } from "../../src/log/journal/memory-journal.ts";
 import { createHandClock } from "../../src/std/hand-clock.ts";
+import { drover } from "../kits/cli/canned-server.ts";
 import { type NodeServer, serveCluster } from "../kits/cluster-servers.ts";
+import { statusUnder } from "../kits/raw-socket.ts";
 import { isPending, until } from "../kits/waits.ts";
 
 const task = (id: string | undefined, more: object = {}) => ({
@@ -25,15 +27,7 @@ async function startServerNowhere(): Promise<string> {
   await new Promise((resolve) => void server.close(resolve));
   return `http://127.0.0.1:${port}`;
 }
-/** The status of a read under another name of the server. */
-const statusAs = (host: string, { url }: NodeServer): Promise<number | undefined> =>
-  new Promise((resolve, reject) => {
-    const request = get(`${url}/tasks`, { headers: { host }, agent: false }, (answer) => {
-      answer.resume();
-      resolve(answer.statusCode);
-    });
-    request.once("error", reject);
-  });
+const statusAs = (host: string, { url }: NodeServer): Promise<number> => statusUnder(`${url}/tasks`, { host });
 const seqOf = ({ headers }: { headers: Headers }): number => Number(headers.get("x-drover-seq"));
 
 test("a write to a follower is the leader's, and names it and a seq at which every node shows it", async (context) => {
@@ -110,6 +104,27 @@ test("a submit without an id gets one at the first node, so sent twice it is one
   await clock.advance(8000);
   await settle();
   for (const { node } of servers) assert.equal(node.drover.state.tasks.size, 1, node.id);
+});
+
+test("a node with another hash of an event is an alarm in GET /cluster and for the command line", async (context) => {
+  const { leading, following, settle } = await serveCluster(context, ["a", "b"]);
+  const [follower] = following();
+  assert.ok(follower);
+  await leading().ask("submit", { body: task("t") });
+  await settle();
+  const status = (...more: string[]) =>
+    drover(["cluster", "status", "--url", leading().url, ...more], {}, { fetch: globalThis.fetch });
+  const differing = async (): Promise<string[]> =>
+    (await leading().ask("cluster", {})).json.nodes.filter(({ differs }) => differs).map(({ id }) => id);
+  assert.deepEqual([(await status()).code, await differing()], [0, []]);
+  const { id, applied, journal, url } = follower.node;
+  const { seq, epoch } = applied();
+  await journal.announce({ node: id, url: url(), seq, epoch, hash: "0".repeat(64), stored: seq });
+  assert.deepEqual(await differing(), [id]);
+  const told = await status();
+  assert.equal(told.code, 1, told.err);
+  assert.match(told.out, new RegExp(`\\nalarm: ${id} has another hash at event ${seq} than others`));
+  assert.equal((await status("--json")).code, 1);
 });
 
 test("a node is called by the name that it has told the others, and by no other", async (context) => {

@@ -11,6 +11,7 @@ import { type TestTerminal, testTerminal } from "../../../test/kits/cli/test-ter
 import { type EtcdCluster, etcdMissing, startEtcd } from "../../../test/kits/etcd.ts";
 import { type PostgresServer, postgresMissing, startPostgres } from "../../../test/kits/postgres.ts";
 import { until, within } from "../../../test/kits/waits.ts";
+import type { ClusterView } from "../../protocol/index.ts";
 import { runCommandLine } from "../command-line.ts";
 import { VERBS } from "../verbs.ts";
 
@@ -36,6 +37,12 @@ async function served(cwd: string, args: readonly string[]): Promise<AsyncDispos
     await within("its end", begun.ended);
   };
   return { ...begun, url, [Symbol.asyncDispose]: dispose };
+}
+
+/** Who leads, as a node says. */
+async function leaderAt(url: string): Promise<string | undefined> {
+  const { nodes } = (await (await fetch(`${url}/cluster`)).json()) as ClusterView;
+  return nodes.filter(({ role }) => role === "leader").map((node) => `${node.id} ${node.url}`)[0];
 }
 
 async function refuses(args: readonly string[], exit: number, says: RegExp, cwd = emptyDirectory()): Promise<void> {
@@ -134,6 +141,24 @@ describe("over PostgreSQL", { ...LIMIT, skip: postgresMissing }, () => {
     }
     await postgres.sql("UPDATE newer.meta SET version = 99, oldest = 99");
     await refuses(["--log", postgres.url({ schema: "newer" })], 6, /has version 99; .* Use a newer version of Drover/);
+  });
+
+  test("cluster.lease, cluster.node and cluster.advertise bind", async () => {
+    const rest = "SELECT extract(epoch FROM until - clock_timestamp())::float8 AS s FROM lease.lead WHERE node <> ''";
+    const leftS = async (): Promise<number> => Number((await postgres.sql(rest))[0]?.s ?? Number.NEGATIVE_INFINITY);
+    for (const [lease, name, advertise] of [
+      ["1s", "n1", "http://one.example:4747"],
+      ["4s", "n2", "http://two.example:4747"],
+    ] as const) {
+      const knobs = [`cluster.lease=${lease}`, `cluster.node=${name}`, `cluster.advertise=${advertise}`];
+      const set = knobs.flatMap((knob) => ["--set", knob]);
+      await using node = await served(emptyDirectory(), ["--log", postgres.url({ schema: "lease" }), ...set]);
+      let left = 0;
+      await until("it to lead", async () => (await leaderAt(node.url)) === `${name} ${advertise}`);
+      if (lease === "4s") await until("a lease above that of the default", async () => (await leftS()) > 3);
+      else for (let look = 0; look < 5; look++) left = Math.max(left, await leftS());
+      assert.ok(left <= 1, `of a lease of 1 s, ${left} s were left`);
+    }
   });
 
   test("a worker beside a node needs a token where callers do; one that cannot be made is refused", async () => {
