@@ -23,7 +23,12 @@ those of the process and of Node (\`process_…\`, \`nodejs_…\`). Written by \
 export async function metricsReference(): Promise<string> {
   await using drover = await openDrover();
   const none = (): number => 0;
-  const node = { life: () => ({ leads: () => true }) as never, applied: () => ({ epoch: 0 }) as never, ageMs: none };
+  const node = {
+    life: () => ({ leads: () => true }) as never,
+    applied: () => ({ epoch: 0 }) as never,
+    ageMs: none,
+    readOnly: () => null,
+  };
   const text = await createMetrics({ drover, node, webhooksDue: none, streams: none, polls: none }).text();
   const heads = text.matchAll(/^# HELP (drover_\w+) (.*)\n# TYPE \w+ (\w+)$/gm);
   const rows = [...heads].map(([, name, help, type]) => `| \`${name}\` | ${type} | ${help} |\n`);

@@ -10,6 +10,7 @@ import { snapshotLines } from "../../core/snapshot/snapshot.ts";
 import { createMemoryJournal } from "../../log/journal/memory-journal.ts";
 import { openMemorySharedLog } from "../../log/journal/memory-shared-log.ts";
 import { startAnnouncing } from "./announcing.ts";
+import { createReadOnly } from "./read-only.ts";
 
 const task = (id: string) => ({ id, agentId: "ann", action: "build" });
 
@@ -91,6 +92,7 @@ test("a node that catches up is as old as the last moment whose journal it has i
     applied: () => ({ seq: reached, hash: a.applied().hash, epoch: 1 }),
     onSeen: () => {},
     leads: () => false,
+    readOnly: createReadOnly(clock, () => {}),
   });
   context.after(async () => {
     announcing.stop();

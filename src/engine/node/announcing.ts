@@ -4,11 +4,12 @@
  * the journal what they have.
  */
 import { seq } from "../../core/base/index.ts";
-import type { JournalHealth, NodeAnnouncement, NodeSeen } from "../../log/journal/index.ts";
+import type { JournalHealth, NodeSeen } from "../../log/journal/index.ts";
 import type { SharedLog } from "../../log/shared/index.ts";
 import { type Clock, ringAfter } from "../../std/index.ts";
 import { hashAt } from "../snapshots/snapshotter.ts";
 import type { AppliedHead, NodeFacts } from "./lives.ts";
+import type { ReadOnly } from "./read-only.ts";
 
 const ANNOUNCE_MS = 2000;
 /** Of a node that is further behind, only the oldest count. */
@@ -57,8 +58,9 @@ export function startAnnouncing(deps: {
   readonly onSeen: (nodes: readonly NodeSeen[]) => void;
   /** Whether this node leads for sure: then it also prunes the journal. */
   readonly leads: () => boolean;
+  readonly readOnly: ReadOnly;
 }): Announcing {
-  const { log, clock, self, applied } = deps;
+  const { log, clock, self, applied, readOnly } = deps;
   const { journal } = log;
   let upToDateAt = deps.openedAt;
   /** Where the journal was when it was asked, as far as that is not applied here. The newest is the last. */
@@ -72,19 +74,29 @@ export function startAnnouncing(deps: {
     if (!isStopped) cancel = ringAfter(clock, ANNOUNCE_MS, goOn, { keepAlive: false });
   }
 
-  async function tell(): Promise<void> {
+  /** A journal that has no room for it can still be read. */
+  async function announce(head: { readonly seq: number }): Promise<void> {
     const { id: node, url, key } = self();
+    try {
+      await journal.announce({ node, url, key, ...applied(), stored: log.stored(), behindMs: behindNow(head) });
+      readOnly.heard();
+    } catch (error) {
+      if (!readOnly.isFull(error, head.seq)) throw error;
+    }
+  }
+
+  async function tell(): Promise<void> {
     try {
       const askedAt = clock.elapsed();
       const head = await journal.head();
       if (marks.length < MARKS_MAX) marks.push({ at: askedAt, seq: head.seq });
       passMarks();
-      const told: NodeAnnouncement = { node, url, key, ...applied(), stored: log.stored(), behindMs: behindNow(head) };
-      await journal.announce(told);
+      await announce(head);
       deps.onSeen((await journal.nodes()).nodes);
-      if (deps.leads() && askedAt >= pruneAt) {
+      // Nobody leads over a full journal, and to prune it may be what makes room.
+      if ((deps.leads() || readOnly.reason() !== null) && askedAt >= pruneAt) {
         pruneAt = askedAt + PRUNE_MS;
-        await log.pruneJournal(node);
+        await log.pruneJournal(self().id);
       }
     } catch {
       // Out of reach: others see for how long this node has said nothing, and what waits for the journal says so.
@@ -113,7 +125,13 @@ export function startAnnouncing(deps: {
       const differs = await isOther(at, hash);
       return { id: node, url: seen.url, role, epoch, seq: at, hash, lagMs, ...(differs ? { differs } : {}) };
     });
-    return { nodes: await Promise.all(shown), log: health };
+    return { nodes: await Promise.all(shown), log: { ...health, warnings: [...health.warnings, ...silence()] } };
+  }
+
+  /** What a journal without room does to this view. */
+  function silence(): string[] {
+    const reason = readOnly.reason();
+    return reason === null ? [] : [`READ-ONLY: ${reason} Meanwhile nodes cannot say that they are up.`];
   }
 
   /** Whether this node has another hash there; what it does not have it cannot compare. */
@@ -130,7 +148,10 @@ export function startAnnouncing(deps: {
     tell,
     view,
     ageMs: ageNow,
-    onApplied: passMarks,
+    onApplied: () => {
+      passMarks();
+      readOnly.committed(applied().seq);
+    },
     stop() {
       isStopped = true;
       cancel();

@@ -300,7 +300,8 @@ test("a journal that is full ends the lead for a while, and the node comes back 
   a.journal.fault({ fullFor: 3 });
   await assert.rejects(drover(a).submit(task("t")), DroverError);
   await settle();
-  assert.match(a.warnings[0] ?? "", /full; it is tried again/);
+  assert.match(a.warnings[0] ?? "", /^node a: READ-ONLY, since nothing can be written: .* full/);
+  assert.match(a.readOnly() ?? "", /full/);
   await clock.advance(LEASE_MS * 3);
   assert.equal(roles(nodes), "leader");
   assert.equal((await drover(a).submit(task("t"))).taskId, "t");

@@ -26,6 +26,7 @@ import { stopOf } from "../writer/group-commit.ts";
 import { type ClusterView, startAnnouncing } from "./announcing.ts";
 import { currentDrover } from "./current-drover.ts";
 import { type AppliedHead, createLives, type LivesOptions, type NodeFacts, type NodeLife } from "./lives.ts";
+import { createReadOnly, type ReadOnly } from "./read-only.ts";
 import { type ReplicaSource, replicaSource } from "./replica-source.ts";
 
 /** How a node is opened. */
@@ -61,6 +62,8 @@ export type DroverNode = AsyncDisposable & {
   reached(at: number, signal?: AbortSignal): Promise<void>;
   /** How long ago this node had all that the journal had, for sure; a leader has it. */
   ageMs(): number;
+  /** Why nothing can be written, if the journal has no room; null if it has, as far as this node knows. */
+  readOnly(): string | null;
   /** Where the leader is reached, as far as this node knows; null if nobody leads. */
   leaderUrl(): string | null;
   /** All nodes, and the health of the journal. */
@@ -84,11 +87,12 @@ const [REST_MS, REST_MS_MAX] = [100, 5000];
 export async function openNode(options: NodeOptions): Promise<DroverNode> {
   const { id, log, clock, leaseMs, onWarning, openedAt = clock.elapsed() } = options;
   const self = (): NodeFacts => ({ id, url: options.advertise(), key: options.publicKey });
+  const readOnly = createReadOnly(clock, (message) => onWarning(`node ${id}: ${message}`));
   const lives = createLives({ ...options, self, onApplied: () => announcing.onApplied() }, () =>
     again(`node ${id} takes the lead`),
   );
   const leads = (): boolean => lives.present().leads();
-  const announcing = startAnnouncing({ log, clock, openedAt, self, applied: lives.applied, onSeen, leads });
+  const announcing = startAnnouncing({ log, clock, openedAt, self, applied: lives.applied, onSeen, leads, readOnly });
   const failed = Promise.withResolvers<DroverError>();
   const closing = new AbortController();
   const whenClosing = new Promise<null>((resolve) => closing.signal.addEventListener("abort", () => resolve(null)));
@@ -109,8 +113,7 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
         const stop = stopOf(error);
         await lives.drop(stop);
         if (!passes(stop)) return fail(stop);
-        onWarning(`node ${id}: ${stop.message}; it is tried again in ${rest} ms`);
-        await pause(rest);
+        await pause(restAfter(stop, rest, { id, readOnly, onWarning, seq: lives.applied().seq }));
         rest = Math.min(rest * 2, REST_MS_MAX);
       }
     }
@@ -216,6 +219,7 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
     applied: lives.applied,
     reached: lives.reached,
     ageMs: () => (leads() ? 0 : announcing.ageMs()),
+    readOnly: readOnly.reason,
     leaderUrl: () => leaderUrl(lives.present().drover.state),
     cluster: announcing.view,
     shared: sharedBy(options),
@@ -268,6 +272,15 @@ function leaderUrl({ cluster }: State): string | null {
 }
 
 const again = (what: string): DroverError => new DroverError("no_leader", `${what}; try again`);
+
+type Told = Pick<NodeOptions, "id" | "onWarning"> & { readonly readOnly: ReadOnly; readonly seq: number };
+
+/** How long it rests without a life. A full journal can be read: over that it rests as one that follows. */
+function restAfter({ message, cause }: DroverError, rest: number, { id, readOnly, onWarning, seq }: Told): number {
+  if (readOnly.isFull(cause, seq)) return REST_MS;
+  onWarning(`node ${id}: ${message}; it is tried again in ${rest} ms`);
+  return rest;
+}
 
 /** Whether the next life may do better: the journal was out of reach or full, or another node led. */
 function passes({ code, details }: DroverError): boolean {

@@ -13,6 +13,7 @@ import type { Lease } from "../journal/lease.ts";
 import { type Patience, untilAnswered } from "../journal/patience.ts";
 import { closedFailure, type Lead, LogFailure } from "../log.ts";
 import { type AddressOptions, type EtcdAddress, readAddress } from "./address.ts";
+import type { KeyValue } from "./answers.ts";
 import { createAppender, makeHead, type StoredHead, storedHead } from "./appending.ts";
 import { changesOf } from "./changes.ts";
 import { createClient, type EtcdClient } from "./client.ts";
@@ -124,8 +125,17 @@ async function describe({ address, client, keys }: Session): Promise<JournalHeal
   return { kind: "etcd", address: address.shown, head, base, ...health };
 }
 
+/** One that is there is only read, so an etcd without room gives it too. */
+async function secretIn(session: Session): Promise<string> {
+  const { client, keys } = session;
+  const found = (await client.get(keys.secret)) ?? (await makeSecret(session));
+  const secret = found?.value.toString("utf8");
+  if (isSha256(secret)) return secret;
+  throw new LogFailure("corrupt", `the record ${keys.secret} of the journal makes no sense. Nothing was repaired.`);
+}
+
 /** Of two that make one at the same time, one is first, and the other finds it. */
-async function secretIn({ client, keys }: Session): Promise<string> {
+async function makeSecret({ client, keys }: Session): Promise<KeyValue | undefined> {
   await makeHead({ client, keys });
   const { ranges } = await client.txn({
     compare: [{ key: keys.secret, modRevision: 0 }],
@@ -135,9 +145,7 @@ async function secretIn({ client, keys }: Session): Promise<string> {
     ],
     failure: [{ range: { key: keys.secret } }],
   });
-  const found = ranges.flat()[0]?.value.toString("utf8");
-  if (isSha256(found)) return found;
-  throw new LogFailure("corrupt", `the record ${keys.secret} of the journal makes no sense. Nothing was repaired.`);
+  return ranges.flat()[0];
 }
 
 /** Asks again until there is an answer. When it is to end, it rejects, with whatever. */

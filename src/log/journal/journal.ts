@@ -15,7 +15,7 @@
  * It is there so that one node decides at a time, and the others know when that one is gone.
  *
  * **Failures.** A journal that cannot be reached, or answers nothing in time, rejects with `unreachable`; one that is
- * full and takes nothing more, with `journal-full`. Both may pass, and the caller asks again. `refused` does not pass:
+ * full and takes nothing more, with `journal-full`. Both may pass, so asking again may help. `refused` does not pass:
  * credentials, a table of another product, a newer version; a person must act, and the message says how. No message
  * ever has a password in it. `follow` waits by itself and tells `onNotice` every few seconds; it ends only with what
  * does not pass.

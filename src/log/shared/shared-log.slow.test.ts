@@ -121,12 +121,22 @@ test("a new leader has everything that was written before its lead, though it ha
 test("an answer that was lost is asked for again under the same id, and the batch is there once", async (context) => {
   const { node } = world(context);
   const { log, journal, notices } = await node();
-  journal.fault({ loseAppends: 1, loseAnswers: 2, fullFor: 1 });
+  journal.fault({ loseAppends: 1, loseAnswers: 2 });
   assert.equal((await log.append(seq(0), 0, batchOf(1, 2), "a")).type, "appended");
   assert.deepEqual(eventsOf(await collect(log.read(seq(0)))), namesOf(1, 2));
   assert.equal(notices.length, 2);
   assert.match(notices[0] ?? "", /^waiting for the journal since 0 s: it is not known whether event 1 was stored/);
   assert.match(notices[1] ?? "", /^the journal answers again/);
+});
+
+test("a journal that is full is not waited for: the append is refused, and may be repeated", async (context) => {
+  const { node } = world(context);
+  const { log, journal, notices } = await node();
+  journal.fault({ fullFor: 1 });
+  await assert.rejects(log.append(seq(0), 0, batchOf(1, 2), "a"), failsWith("journal-full"));
+  assert.equal((await log.head()).seq, 0);
+  assert.equal((await log.append(seq(0), 0, batchOf(1, 2), "a")).type, "appended");
+  assert.deepEqual(notices, []);
 });
 
 test("a journal that is out of reach is waited for, when appending and when opening", async (context) => {

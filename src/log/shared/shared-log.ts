@@ -7,9 +7,10 @@
  * `verify`) reads the replica, which is an ordinary log with a key and snapshots of its own. Nothing is lost with the
  * process: opening brings the replica up to the journal.
  *
- * A journal that cannot be reached is waited for, here and at opening. An append whose answer was lost is repeated
- * under the same id until it is known what became of it, the lead it was made under is over, or the log is closed; in
- * the two last cases it stays `unknown`, and if it did land it comes back with `follow`.
+ * A journal that cannot be reached is waited for, here and at opening; one that is full refuses an append at once. An
+ * append whose answer was lost is repeated under the same id until it is known what became of it, the lead it was made
+ * under is over, or the log is closed; in the two last cases it stays `unknown`, and if it did land it comes back with
+ * `follow`.
  */
 import { resolve } from "node:path";
 import { type Seq, seq } from "../../core/base/index.ts";
@@ -201,6 +202,12 @@ function createHandle(parts: Parts): SharedLog {
   };
 }
 
+/** Room is made by people, and nobody waits for them: the one failure that is the answer to an append at once. */
+function asAnswer(error: unknown): LogFailure {
+  if (error instanceof LogFailure && error.code === "journal-full") return error;
+  throw error;
+}
+
 /** What one call drops at most. */
 const PRUNED_EVENTS_MAX = 100_000;
 
@@ -253,7 +260,8 @@ function createAppending(parts: Parts, following: Following, closing: AbortSigna
     const entry = packed === undefined ? unpacked : { ...unpacked, packed };
     const ends = AbortSignal.any([closing, ...(lead?.epoch === entry.epoch ? [leading.signal] : [])]);
     try {
-      const answer = await untilAnswered(() => knownAnswer(journal, entry), patience, ends);
+      const answer = await untilAnswered(() => knownAnswer(journal, entry).catch(asAnswer), patience, ends);
+      if (answer instanceof LogFailure) throw answer;
       if (answer.type === "appended") tail.take(batch, sign ?? null);
       else following.start();
       tail.raise(answer.head.epoch);

@@ -52,4 +52,6 @@ export type Readiness = {
   readonly epoch?: number;
   /** Of a node of a cluster: for how long it may have missed what the leader did. */
   readonly lagMs?: number;
+  /** Of a node of a cluster: why it answers reads and takes nothing else: its journal is full. */
+  readonly readOnly?: string;
 };

@@ -101,4 +101,8 @@ export const readiness: s.Schema<Readiness> = s.answer({
   role: s.optional(s.oneOf("leader", "follower"), "Of a node of a cluster: what it does."),
   epoch: s.optional(s.whole(0), "Of a node of a cluster: how often the lead has changed."),
   lagMs: s.optional(s.whole(0), "Of a node of a cluster: for how long it may have missed what the leader did."),
+  readOnly: s.optional(
+    s.text(1, 2000),
+    "Of a node of a cluster: why it answers reads and takes nothing else: its journal is full.",
+  ),
 });

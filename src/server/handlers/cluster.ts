@@ -34,10 +34,11 @@ function shown({ nodes, log }: Awaited<ReturnType<DroverNode["cluster"]>>): Clus
 }
 
 /** Throws if a node takes no work: it has no life, its lead is not sure, or it does not keep up. */
-export function nodeReadiness(node: DroverNode): Pick<Readiness, "role" | "epoch" | "lagMs"> {
+export function nodeReadiness(node: DroverNode): Pick<Readiness, "role" | "epoch" | "lagMs" | "readOnly"> {
   const { role, signal, leads } = node.life();
   const lagMs = Math.ceil(node.ageMs());
-  const facts = { role, epoch: node.applied().epoch, lagMs };
+  const readOnly = present({ readOnly: node.readOnly() ?? undefined });
+  const facts = { role, epoch: node.applied().epoch, lagMs, ...readOnly };
   if (signal.aborted) throw asRefusal(signal.reason, facts);
   if (role === "leader" ? !leads() : lagMs > KEEPS_UP_MS)
     throw new ServerRefusal(

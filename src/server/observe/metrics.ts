@@ -32,7 +32,7 @@ const WORKER_STATUSES = ["idle", "busy", "overloaded", "draining", "unreachable"
 
 export type MetricsParts = {
   readonly drover: Drover;
-  readonly node?: Pick<DroverNode, "life" | "applied" | "ageMs">;
+  readonly node?: Pick<DroverNode, "life" | "applied" | "ageMs" | "readOnly">;
   readonly webhooksDue: () => number;
   readonly streams: () => number;
   readonly polls: () => number;
@@ -147,9 +147,11 @@ function addStanding(register: Registry, { drover, webhooksDue, streams, polls }
 }
 
 /** Of a node of a cluster. */
-function addNode(register: Registry, { life, applied, ageMs }: NonNullable<MetricsParts["node"]>): void {
+function addNode(register: Registry, { life, applied, ageMs, readOnly }: NonNullable<MetricsParts["node"]>): void {
   gauge(register, "drover_node_leads", "Whether this node leads its cluster.", () => (life().leads() ? 1 : 0));
   gauge(register, "drover_node_epoch", "How often the lead of the cluster has changed.", () => applied().epoch);
+  const isReadOnly = (): number => (readOnly() === null ? 0 : 1);
+  gauge(register, "drover_node_read_only", "Whether its journal is full, so that only reads are answered.", isReadOnly);
   gauge(register, "drover_node_lag_ms", "For how long this node may have missed what the leader did.", ageMs);
 }
 
