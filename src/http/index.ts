@@ -39,6 +39,7 @@ export {
   holderOf,
   isScoped,
   type KnownToken,
+  tokenIn,
 } from "./tokens.ts";
 export { createTurnstile, inItsTurn, type Turnstile } from "./turnstile.ts";
 export { createUnfinishedBodies } from "./unfinished-bodies.ts";

@@ -28,6 +28,10 @@ const ANYBODY: Caller = { role: "admin", projects: null, agentId: null };
 const BEARER = /^Bearer +([\x21-\x7e]{1,1024}) *$/i;
 const HASH_BYTES = 32;
 
+/** The token in the header Authorization; undefined if there is none. */
+export const tokenIn = (authorization: string | undefined): string | undefined =>
+  authorization === undefined ? undefined : BEARER.exec(authorization)?.[1];
+
 export const isScoped = ({ projects, agentId }: Caller): boolean => projects !== null || agentId !== null;
 
 /** The agent of a token, or the token; where there are no tokens, the connection. */
@@ -49,7 +53,7 @@ export function createAccess(tokens: readonly KnownToken[], grant: Grant = () =>
     known.set(check.toString("latin1"), { check, caller });
   }
   return (authorization) => {
-    const [, token] = authorization === undefined ? [] : (BEARER.exec(authorization) ?? []);
+    const token = tokenIn(authorization);
     const granted = token === undefined ? null : grant(token);
     if (granted !== null) return granted;
     if (tokens.length === 0) return ANYBODY;

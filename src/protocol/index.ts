@@ -25,5 +25,5 @@ export type { AnyParams, SharedCalls, SharedPlans, TasksFilter } from "./shared-
 export type { HeldPermit, PermitOptions, TaskContextOf, WithPermit } from "./task-context.ts";
 export { WIRE_CODES, type WireCode, type WireError } from "./wire/codes.ts";
 export * from "./wire/endpoints.ts";
-export { ATTEMPT_TOKEN, ROLES, type Role } from "./wire/role.ts";
+export { ATTEMPT_TOKEN, ATTEMPT_TOKEN_FORM, ROLES, type Role } from "./wire/role.ts";
 export * from "./wire/task-state.ts";

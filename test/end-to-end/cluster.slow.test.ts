@@ -187,6 +187,20 @@ test("the header of a node that sends on opens nothing: the token counts, here a
   assert.equal((await follower?.call("POST", "/tasks", { body: task("t"), headers: known }))?.status, 202);
 });
 
+test("of tokens that a follower does not know, only what may be an attempt's is put to the leader", async (context) => {
+  const settings = { server: { tokens: [{ token: "0123456789abcdef-admin", role: "admin" }] } };
+  const { leading, following } = await serveCluster(context, ["a", "b"], { settings });
+  const [follower] = following() as [NodeServer];
+  const saidBy = async (token: string): Promise<string | null> => {
+    const { status, headers } = await follower.call("GET", "/tasks", { headers: { authorization: `Bearer ${token}` } });
+    assert.equal(status, 401);
+    return headers.get("x-drover-leader");
+  };
+  assert.equal(await saidBy(`drover-attempt.AAAA.1.${"B".repeat(43)}`), leading().url);
+  for (const none of ["drover-attempt.AAAA.1.BBBB", `x-drover-attempt.AAAA.1.${"B".repeat(43)}`])
+    assert.equal(await saidBy(none), null, none);
+});
+
 test("nobody leads, or the leader is gone: 503 no_leader with Retry-After, and reads go on", async (context) => {
   const { servers, leading, following, clock, settle, urls } = await serveCluster(context, ["a", "b"]);
   const [follower] = following();

@@ -11,10 +11,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TaskId } from "../../core/base/index.ts";
 import type { State, Task } from "../../core/model/index.ts";
-import { ATTEMPT_TOKEN } from "../../protocol/index.ts";
+import { ATTEMPT_TOKEN, ATTEMPT_TOKEN_FORM } from "../../protocol/index.ts";
 import { ifThere, OWN_FILE_MODE } from "../../std/index.ts";
 
-const FORM = /^drover-attempt\.([\w-]{1,700})\.(\d{1,10})\.([\w-]{43})$/;
 const KEY_FILE = "attempt-key";
 const KEY_BYTES = 32;
 
@@ -58,7 +57,7 @@ export function createAttemptTokens(state: State, data: string | undefined, shar
     },
     ofLive,
     read(token) {
-      const [, name = "", number, code = ""] = FORM.exec(token) ?? [];
+      const [, name = "", number, code = ""] = ATTEMPT_TOKEN_FORM.exec(token) ?? [];
       const attempt = Number(number);
       const task = live(Buffer.from(name, "base64url").toString(), attempt);
       if (task === null || !timingSafeEqual(Buffer.from(code), Buffer.from(codeOf(task, attempt)))) return null;

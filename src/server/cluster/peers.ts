@@ -71,9 +71,9 @@ export function createPeers(clock: Clock): Peers {
         const giveUp = (): void => void request.destroy(new Error(`no connection within ${CONNECT_MS} ms`));
         const cancel = ringAfter(clock, CONNECT_MS, () => (isUnsent() ? giveUp() : undefined), { keepAlive: false });
         request.once("socket", (socket) => {
-          socket.once("connect", () => {
-            isConnected = true;
-          });
+          // One that was kept does not connect again: a listener for that would stay, and hold its request.
+          if (socket.connecting) socket.once("connect", () => (isConnected = true));
+          else isConnected = true;
         });
         request.once("response", (answer) => {
           // Without a listener, an answer that breaks off before anybody reads it would end the process.

@@ -3,8 +3,8 @@
  */
 import type { IncomingMessage } from "node:http";
 import type { DroverNode } from "../../engine/node/index.ts";
-import { ServerRefusal } from "../../http/index.ts";
-import { ATTEMPT_TOKEN } from "../../protocol/index.ts";
+import { ServerRefusal, tokenIn } from "../../http/index.ts";
+import { ATTEMPT_TOKEN_FORM } from "../../protocol/index.ts";
 import { FORWARDED_HEADER } from "../../protocol/wire/index.ts";
 import type { Forwarding } from "./forward.ts";
 
@@ -26,7 +26,7 @@ export function clusterSide({ life }: Pick<DroverNode, "life">, { pass, elsewher
     follows,
     knowsBetter({ headers }, refusal) {
       if (!(refusal instanceof ServerRefusal) || refusal.code !== "unauthorized") return false;
-      const isOfAttempt = headers.authorization?.includes(ATTEMPT_TOKEN) === true;
+      const isOfAttempt = ATTEMPT_TOKEN_FORM.test(tokenIn(headers.authorization) ?? "");
       return isOfAttempt && follows() && headers[FORWARDED_HEADER] === undefined;
     },
   };
