@@ -37,14 +37,28 @@ function checkHistory(replica: Head, journal: Head): void {
   if (replica.seq === journal.seq && replica.hash !== journal.hash) throw divergedAt(seq(replica.seq));
 }
 
-export function createFollowing({ journal, thread, tail }: Ground, closing: AbortSignal): Following {
+/** `fetchMissing`: takes from another node what the journal has pruned. Rejects with what does not pass. */
+export function createFollowing(
+  { journal, thread, tail }: Ground,
+  closing: AbortSignal,
+  fetchMissing: (pruned: LogFailure, signal: AbortSignal) => Promise<void>,
+): Following {
   let running: { readonly end: AbortController; readonly ended: Promise<void> } | null = null;
+
+  async function takeAll(signal: AbortSignal): Promise<void> {
+    for await (const entry of journal.follow(tail.head().seq, signal)) {
+      if (signal.aborted) return;
+      await takeIn({ thread, tail }, entry);
+    }
+  }
 
   async function run(signal: AbortSignal): Promise<void> {
     try {
-      for await (const entry of journal.follow(tail.head().seq, signal)) {
-        if (signal.aborted) return;
-        await takeIn({ thread, tail }, entry);
+      while (!signal.aborted) {
+        await takeAll(signal).catch((error: unknown) => {
+          if (!(error instanceof LogFailure) || error.code !== "pruned") throw error;
+          return fetchMissing(error, signal);
+        });
       }
     } catch (error) {
       // A journal that is full or out of reach is waited for inside `follow`: what comes out of it does not pass.

@@ -16,7 +16,7 @@ import { until } from "../../../test/kits/waits.ts";
 import { seq } from "../../core/base/index.ts";
 import { collect, eventsOf, fill, namesOf, payloadAt, save } from "../contract/vocabulary.ts";
 import { publicKeyIn } from "../integrity/signing-key.ts";
-import { createMemoryJournal, createMemoryJournalStore } from "../journal/memory-journal.ts";
+import { createMemoryJournal, createMemoryJournalStore, type MemoryJournal } from "../journal/memory-journal.ts";
 import { isNodeToken } from "./node-token.ts";
 import { historyFrames, replicaFrames } from "./serving.ts";
 import { openSharedLog, type SharedLog } from "./shared-log.ts";
@@ -97,6 +97,38 @@ test("a node that was away gets the batches that the journal dropped from one th
   assert.equal(await payloadAt(bob, 9), "payload 9");
   assert.deepEqual(way.asked, ["/cluster/log"]);
   assert.match(notices.join("\n"), /fetched from another node/);
+});
+
+test("a node that runs, and was cut off meanwhile, gets them too and goes on without a restart", async (context) => {
+  const { ann, bobs, open, tell, way } = await world(context);
+  await fill(ann, [2, 3]);
+  const bob = await open("bob", bobs);
+  await until("bob at 5", async () => (await bob.head()).seq === 5);
+  (bob.journal as MemoryJournal).fault({ cut: "both" });
+  await fill(ann, [4, 5]);
+  await ann.journal.prune(seq(9));
+  await tell();
+  (bob.journal as MemoryJournal).fault({ cut: "none" });
+  await until("bob at the end", async () => (await bob.head()).seq === 14);
+  assert.deepEqual(way.asked, ["/cluster/log"]);
+  await fill(ann, [1]);
+  await until("bob behind it", async () => (await bob.head()).seq === 15);
+  await isSame(bob, ann, 0);
+});
+
+test("one that is further behind than any other node can tell ends with what to do", async (context) => {
+  const ground = await world(context);
+  const { ann, bobs, open } = ground;
+  await fill(ann, [1]);
+  const bob = await open("bob", bobs);
+  await until("bob at 1", async () => (await bob.head()).seq === 1);
+  (bob.journal as MemoryJournal).fault({ cut: "both" });
+  await forgotten(ground);
+  const followed = collect(bob.follow(seq(1), new AbortController().signal));
+  (bob.journal as MemoryJournal).fault({ cut: "none" });
+  await assert.rejects(followed, /at event 1, and neither the journal nor another node has what comes next\. Start it/);
+  await bob.close();
+  await isSame(await open("bob", bobs), ann, 10);
 });
 
 /** Both the journal and ann have forgotten all up to event 9; the payload of 6 was kept. */

@@ -45,17 +45,22 @@ export type ReloadGround = {
 };
 
 /** Asks one node after the other. Answers the snapshot that is to be stored when the replica is there, if one came. */
-export async function reloadFromNodes(ground: ReloadGround, tail: Tail, isAnew: boolean): Promise<Checkpoint | null> {
+export async function reloadFromNodes(
+  ground: ReloadGround,
+  tail: Tail,
+  how: { readonly isAnew: boolean; readonly mayBeginAnew: boolean },
+): Promise<Checkpoint | null> {
   const { journal, self } = ground;
   const [{ nodes }, secret] = [await journal.nodes(), await journal.secret()];
   const others = nodes.filter(({ node }) => node !== self).sort((left, right) => left.ageMs - right.ageMs);
   const failures: string[] = [];
   for (const other of others) {
     try {
-      return await reloadFrom(ground, other, { secret, tail, isAnew });
+      return await reloadFrom(ground, other, { secret, tail, ...how });
     } catch (error) {
       ground.signal.throwIfAborted();
       tail.check();
+      if (error instanceof LogFailure && error.code === "pruned") throw error;
       failures.push(`${other.node}: ${errorText(error)}`);
     }
   }
@@ -63,7 +68,13 @@ export async function reloadFromNodes(ground: ReloadGround, tail: Tail, isAnew: 
   throw new LogFailure("unreachable", `${what} (${failures.join("; ") || "none has told of itself"})`);
 }
 
-type Reload = { readonly secret: string; readonly tail: Tail; readonly isAnew: boolean };
+type Reload = {
+  readonly secret: string;
+  readonly tail: Tail;
+  readonly isAnew: boolean;
+  /** False while an engine works over the replica. */
+  readonly mayBeginAnew: boolean;
+};
 
 async function reloadFrom(ground: ReloadGround, other: NodeSeen, reload: Reload): Promise<Checkpoint | null> {
   const { clock, signal, self: from } = ground;
@@ -84,6 +95,7 @@ async function reloadFrom(ground: ReloadGround, other: NodeSeen, reload: Reload)
       return null;
     }
   }
+  if (!reload.mayBeginAnew) throw tooFarBehind(tail.head().seq);
   return beginAnew(ground, await replicaOf(node), verifierFor(other));
 }
 
@@ -126,6 +138,14 @@ async function checkKept(thread: StoreThread, run: number): Promise<void> {
     after = last.seq;
   }
 }
+
+const tooFarBehind = (at: Seq): LogFailure =>
+  new LogFailure(
+    "pruned",
+    `this node is at event ${at}, and neither the journal nor another node has what comes next. Start it again: it ` +
+      "then begins anew with the snapshot of another node.",
+    at,
+  );
 
 const unsigned = (what: string): LogFailure =>
   new LogFailure("corrupt", `${what} does not carry the signature of the node that it has announced`);

@@ -68,7 +68,7 @@ export async function openSharedLog(options: SharedLogOptions): Promise<SharedLo
     const patience = { clock, onNotice };
     const ground = { journal, thread, directory, clock, signal, self: options.node ?? "" };
     const tail = await broughtUp(ground, replica, patience);
-    return createHandle({ journal, thread, replica, tail, patience });
+    return createHandle({ journal, thread, replica, tail, patience, ground });
   } catch (error) {
     await thread.close();
     throw error;
@@ -90,7 +90,9 @@ async function broughtUp(ground: ReloadGround, replica: Log, patience: Patience)
       return tail;
     }
     patience.onNotice("the journal no longer has what comes next here: it is fetched from another node");
-    snapshot = (await untilAnswered(() => reloadFromNodes(ground, tail, isAnew), patience, signal)) ?? snapshot;
+    snapshot =
+      (await untilAnswered(() => reloadFromNodes(ground, tail, { isAnew, mayBeginAnew: true }), patience, signal)) ??
+      snapshot;
   }
 }
 
@@ -111,12 +113,13 @@ type Parts = {
   readonly replica: Log;
   readonly tail: Tail;
   readonly patience: Patience;
+  readonly ground: ReloadGround;
 };
 
 function createHandle(parts: Parts): SharedLog {
   const { journal, replica, tail } = parts;
   const closing = new AbortController();
-  const following = createFollowing(parts, closing.signal);
+  const following = createFollowing(parts, closing.signal, (...call) => fetchMissing(parts, ...call));
   const appending = createAppending(parts, following, closing.signal);
   following.start();
 
@@ -200,6 +203,14 @@ function createHandle(parts: Parts): SharedLog {
       return this.close();
     },
   };
+}
+
+/** What the journal dropped before this node had read it, from another that has it. */
+async function fetchMissing({ ground, tail, patience }: Parts, pruned: LogFailure, signal: AbortSignal): Promise<void> {
+  if (ground.self === "") throw pruned;
+  patience.onNotice("the journal no longer has what comes next here: it is fetched from another node");
+  const how = { isAnew: false, mayBeginAnew: false };
+  await untilAnswered(() => reloadFromNodes({ ...ground, signal }, tail, how), patience, signal);
 }
 
 /** Room is made by people, and nobody waits for them: the one failure that is the answer to an append at once. */
