@@ -97,13 +97,6 @@ export function createForwarding(deps: {
   /** Null if nobody is known to lead, or this node itself led last. */
   const leaderNow = (): string | null => (drover.state.cluster.leader === node.id ? null : node.leaderUrl());
 
-  function notLed(why: string): ServerRefusal {
-    const full = node.readOnly();
-    const message =
-      full === null ? `${why}; try again in a moment` : `the cluster is read-only: ${full} Then try again.`;
-    return new ServerRefusal("no_leader", message);
-  }
-
   function callOffMoved(): void {
     if (waiting.size === 0) return;
     const now = leaderNow();
@@ -167,13 +160,13 @@ export function createForwarding(deps: {
       const leader = leaderNow();
       // Who sends what goes on as it comes may not be known here: only a leader that was asked answers that.
       if (leader === null && call.body !== AS_IT_COMES && node.life().leads()) return { here: call.body };
-      if (leader === null) throw notLed("no node leads at the moment");
+      if (leader === null) throw notLed(node, "no node leads at the moment");
       const outcome = await ask(leader, call, body);
       if (outcome.kind === "answer") return handBack(call, outcome.answer, leader, outcome.answer);
       if (mayRepeat && isToBeRepeated(call, outcome, leader !== leaderNow())) continue;
       if (outcome.kind === "refused")
         return handBack(call, outcome.answer, leader, Readable.from([outcome.bytes], { objectMode: false }));
-      throw notLed(`the leader cannot be reached, or did not answer (${outcome.failure.message})`);
+      throw notLed(node, `the leader cannot be reached, or did not answer (${outcome.failure.message})`);
     }
   }
 
@@ -200,7 +193,7 @@ export function createForwarding(deps: {
     async pass(given) {
       const call = { ...given, body: withIds(given.name, given.body) };
       if (call.request.headers[FORWARDED_HEADER] !== undefined)
-        throw notLed("this node was taken for the leader, and follows");
+        throw notLed(node, "this node was taken for the leader, and follows");
       const body = bodyFor(call);
       const size = Buffer.isBuffer(body) ? body.length : 0;
       if (underWay >= limits.forwardsMax || bytes + size > limits.forwardBytesMax)
@@ -236,6 +229,12 @@ export function createForwarding(deps: {
       peers.close();
     },
   };
+}
+
+function notLed(node: Pick<DroverNode, "readOnly">, why: string): ServerRefusal {
+  const full = node.readOnly();
+  const message = full === null ? `${why}; try again in a moment` : `the cluster is read-only: ${full} Then try again.`;
+  return new ServerRefusal("no_leader", message);
 }
 
 /** What never left may be sent anywhere; what may have been heard, only if it is the same when it is heard twice. */
