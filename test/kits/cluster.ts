@@ -8,7 +8,7 @@ import { snapshotLines } from "../../src/core/snapshot/snapshot.ts";
 import { type DroverNode, openNode } from "../../src/engine/node/node.ts";
 import type { MemoryJournal, MemoryJournalStore } from "../../src/log/journal/memory-journal.ts";
 import { createMemoryJournal, createMemoryJournalStore } from "../../src/log/journal/memory-journal.ts";
-import { openMemorySharedLog } from "../../src/log/journal/memory-shared-log.ts";
+import { type MemorySharedLog, openMemorySharedLog } from "../../src/log/journal/memory-shared-log.ts";
 import { createMemoryStore, type MemoryStore } from "../../src/log/memory/memory-log.ts";
 import { createHandClock, type HandClock } from "../../src/std/hand-clock.ts";
 import { fewTurns } from "./waits.ts";
@@ -26,7 +26,8 @@ export type TestCluster = {
   readonly nodes: TestNode[];
   /** Where each node is reached, once that is known. */
   readonly urls: Map<string, string>;
-  open(id: string, replica?: MemoryStore): Promise<TestNode>;
+  /** A node over its log, or what the test makes of that. */
+  open(id: string, replica?: MemoryStore, seenAs?: (log: MemorySharedLog) => MemorySharedLog): Promise<TestNode>;
   /** The one node that leads. */
   leader(): TestNode;
   followers(): TestNode[];
@@ -47,10 +48,14 @@ export async function createCluster(
   const urls = new Map<string, string>();
   let names = 0;
 
-  async function open(id: string, replica: MemoryStore = createMemoryStore()): Promise<TestNode> {
+  async function open(
+    id: string,
+    replica: MemoryStore = createMemoryStore(),
+    seenAs = (log: MemorySharedLog): MemorySharedLog => log,
+  ): Promise<TestNode> {
     const journal = createMemoryJournal({ store });
     const warnings: string[] = [];
-    const log = await openMemorySharedLog({ journal, store: replica });
+    const log = seenAs(await openMemorySharedLog({ journal, store: replica }));
     const node = await openNode({
       id,
       log,

@@ -79,11 +79,14 @@ export function createLives(options: LivesOptions, takesTheLead: () => DroverErr
   }
 
   async function begin(role: Role, leads: () => boolean): Promise<Life> {
-    const state = good ?? (await recover(log)).state;
+    const built = good === null ? await recover(log) : null;
+    const state = built?.state ?? (good as MutableState);
+    const start = built === null ? applied : { seq: seq(state.seq), hash: built.hash };
     // Whatever happens until the life has ended well, this state is not to be built on.
     good = null;
     const checkpoints = await log.checkpoints();
     const snapshotSeq = checkpoints.at(-1)?.seq ?? seq(0);
+    const { epoch } = await log.head();
     const onCommit = ({ head }: { readonly head: Head }): void => {
       moveTo(head);
       options.onApplied();
@@ -92,15 +95,12 @@ export function createLives(options: LivesOptions, takesTheLead: () => DroverErr
     const ending = new AbortController();
     present = { role: role.type, drover: apiOf(life), leads, signal: ending.signal, life, ending };
     for (const listener of [...listeners]) listener(present);
+    // What it began with may be more than what the log had when it was asked, and nothing need ever come behind it.
+    if (start.seq >= applied.seq) moveTo({ ...start, epoch });
     return life;
   }
 
-  async function follow(): Promise<Life> {
-    const head = await log.head();
-    const life = await begin({ type: "follower", follow: log.follow }, () => false);
-    if (life.writer.committedSeq() === head.seq) moveTo(head);
-    return life;
-  }
+  const follow = (): Promise<Life> => begin({ type: "follower", follow: log.follow }, () => false);
 
   async function lead({ epoch, holds }: Lead): Promise<Life> {
     await drop(takesTheLead());

@@ -279,6 +279,27 @@ test("a node that closes hands over; one that comes back has what it missed", as
   assert.equal(leader(), b);
 });
 
+test("a batch that comes while a node begins is known to be there, and the node can lead", async (context) => {
+  const { nodes, clock, open, settle } = await createCluster(context, ["a"]);
+  const [a] = nodes as [TestNode];
+  let isFirst = true;
+  const b = await open("b", undefined, (log) => ({
+    ...log,
+    loadSnapshot: async () => {
+      if (isFirst) await drover(a).submit(task("t"));
+      isFirst = false;
+      await settle();
+      return log.loadSnapshot();
+    },
+  }));
+  assert.equal((await drover(b).task("t")).state, "queued");
+  assert.equal(b.applied().seq, a.applied().seq);
+  assert.equal(b.applied().hash, a.applied().hash);
+  a.journal.fault({ cut: "both" });
+  await clock.advance(LEASE_MS * 2);
+  assert.equal(roles(nodes), "follower leader");
+});
+
 test("a follower says when it has come to an event, and gives up with the signal", async (context) => {
   const { nodes, settle } = await createCluster(context, ["a", "b"]);
   const [a, b] = nodes as [TestNode, TestNode];
