@@ -27,8 +27,6 @@ export type ServerHealth = {
   readonly version: string;
   readonly warnings: readonly string[];
   readonly members: readonly JournalMember[];
-  /** Whether a commit has to be waited for against the server's setting. */
-  readonly isSyncForced: boolean;
 };
 
 const NOT_WAITED_FOR: readonly string[] = ["off", "local"];
@@ -40,13 +38,12 @@ export async function healthOf(query: Query, { shown }: PostgresAddress): Promis
   const standbys = await query<Standby>(`SELECT application_name AS name, client_addr::text AS address,
     coalesce(state, '') AS state, coalesce(sync_state, '') AS sync FROM pg_stat_replication ORDER BY 1`);
   const { version = "", fsync, commit = "on", pages, standbys: names = "" } = settings ?? {};
-  const isSyncForced = NOT_WAITED_FOR.includes(commit);
   const warnings: string[] = [];
   const warn = (sentence: string): unknown => warnings.push(`PostgreSQL at ${shown}: ${sentence}`);
   if (fsync === "off")
     warn("fsync is off: WHAT WAS ACKNOWLEDGED IS LOST when its machine fails. Set fsync = on and restart it.");
   if (pages === "off") warn("full_page_writes is off: a torn page after a power cut is not repaired. Set it to on.");
-  if (isSyncForced)
+  if (NOT_WAITED_FOR.includes(commit))
     warn(`synchronous_commit is ${commit}; Drover waits for its own commits all the same. Set it to on for the rest.`);
   if (standbys.length > 0 && names === "")
     warn("its standbys are asynchronous: a failover may lose what was acknowledged. Set synchronous_standby_names.");
@@ -57,5 +54,5 @@ export async function healthOf(query: Query, { shown }: PostgresAddress): Promis
     address: address ?? "local",
     isUp: state === "streaming",
   }));
-  return { version, warnings, members, isSyncForced };
+  return { version, warnings, members };
 }

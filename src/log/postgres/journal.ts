@@ -56,13 +56,13 @@ export async function openPostgresJournal(options: PostgresJournalOptions): Prom
   const lanes = { writing: lane(APPEND_MS), urgent: lane(URGENT_MS), reading: lane(READ_MS) };
   try {
     await prepareSchema(lanes.writing, address);
-    const { warnings, isSyncForced } = await healthOf(lanes.reading.query, address);
+    const { warnings } = await healthOf(lanes.reading.query, address);
     for (const warning of warnings) onNotice(warning);
     return createHandle({
       ...lanes,
       address,
       clock,
-      sql: statementsFor(address.schema, isSyncForced),
+      sql: statementsFor(address.schema),
       hearing: createHearing(address, clock),
       patience: { clock, onNotice },
       closing: new AbortController(),

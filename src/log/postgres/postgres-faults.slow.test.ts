@@ -136,7 +136,9 @@ function claims(server: PostgresServer): void {
       [`mysql://drover:hunter2@127.0.0.1/x`, "refused", /begins with postgres:\/\//],
       [`postgres://drover:hunter2@127.0.0.1/x?shema=y`, "refused", /option "shema"; there are schema/],
       [`postgres://drover:hunter2@127.0.0.1/x?schema=a%22b`, "refused", /schema "a\\"b" is not/],
-      [`postgres://drover:hunter2@:99999/x`, "refused", /host ":99999" .* is not HOST:PORT/],
+      [`postgres://drover:hunter2@:99999/x`, "refused", /host ":…" .* is not HOST:PORT/],
+      ["postgres://drover:hunter2/x", "refused", /host "drover:…" .* is not HOST:PORT/],
+      ["postgres://drover:x?hunter2/x", "refused", /host "drover:…" .* is not HOST:PORT/],
       [`postgres://drover:hun/ter2@127.0.0.1/x`, "refused", /percent-encoded/],
       [`postgres://drover:hunter%2@127.0.0.1/x`, "refused", /two hex digits/],
     ];
@@ -287,6 +289,23 @@ function settingsAndPoolers(server: PostgresServer): void {
     assert.match(warnings.join("\n"), /no synchronous standby is there \(standby1\)/);
     await server.kill();
     await server.start();
+  });
+
+  test("commits are waited for also when the server's setting is changed under a journal that is open", async (context) => {
+    await using own = await startPostgres({ wal_writer_delay: "10s" });
+    const journal = await openFor(context, own.url());
+    const { epoch } = await journal.acquireLead("ann", TTL);
+    await own.sql("ALTER SYSTEM SET synchronous_commit = off");
+    await own.sql("SELECT pg_reload_conf()");
+    await until("the setting", async () => (await journal.describe()).warnings.length === 1);
+    // The lane of appends may learn of it a statement later than the one that was asked.
+    await appendSizes(journal, [1, 1, 1], { epoch });
+    const head = await appendSizes(journal, [2], { epoch });
+    await own.kill();
+    await own.start();
+    await until("the server", () => journal.head().then(Boolean, () => false));
+    assert.deepEqual(await journal.head(), head);
+    await journal.close();
   });
 
   test("behind a failover to a promoted standby nothing that was acknowledged is missing", async (context) => {

@@ -19,6 +19,7 @@ import { refused } from "../journal/address.ts";
 import { LogFailure } from "../log.ts";
 import type { PostgresAddress } from "./address.ts";
 import type { Lane, Query } from "./lanes.ts";
+import { WAITED_FOR } from "./statements.ts";
 
 const PRODUCT = "drover journal";
 /** The version of the tables that this program makes, and the newest `oldest` that it may use. */
@@ -63,7 +64,9 @@ export async function prepareSchema(lane: Lane, address: PostgresAddress): Promi
     throw refused(`PostgreSQL at ${address.shown} is version ${server?.text}; Drover needs 13 or later`);
   if ((await versionOf(lane.query, address)) === VERSION) return;
   await lane.together(async (query) => {
-    await query("SELECT set_config('lock_timeout', '5s', true), set_config('statement_timeout', '60s', true)");
+    await query(
+      `SELECT set_config('lock_timeout', '5s', true), set_config('statement_timeout', '60s', true), ${WAITED_FOR}`,
+    );
     await query("SELECT pg_advisory_xact_lock(hashtext($1))", [`${PRODUCT} ${address.schema}`]);
     const found = await versionOf(query, address);
     if (found === 0 && !(await hasSchema(query, address.schema))) await query(`CREATE SCHEMA ${address.schema}`);

@@ -11,15 +11,22 @@ export type Statements = ReturnType<typeof batches> & ReturnType<typeof leads> &
 /** Where a node hears that the head or the lead has changed. */
 export const channelOf = (schema: string): string => `drover_${schema}`;
 
-/** With `isSyncForced`, a commit is waited for though the server's setting says otherwise. */
-export function statementsFor(schema: string, isSyncForced: boolean): Statements {
-  const sync = isSyncForced ? ", set_config('synchronous_commit', 'on', true)" : "";
-  return { ...batches(schema, sync), ...leads(schema, sync), ...nodes(schema) };
-}
+/**
+ * The commit of this transaction is waited for, whatever the server's setting says by now; one that waits for more is
+ * left as it is. It is asked each time: a setting may be changed, and a standby that is promoted may have another.
+ */
+export const WAITED_FOR = `set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit')
+      IN ('off', 'local') THEN 'on' ELSE current_setting('synchronous_commit') END, true)`;
+
+export const statementsFor = (schema: string): Statements => ({
+  ...batches(schema),
+  ...leads(schema),
+  ...nodes(schema),
+});
 
 const UNTIL = "clock_timestamp() + $2::float8 * interval '1 millisecond'";
 
-const batches = (schema: string, sync: string) => ({
+const batches = (schema: string) => ({
   /** prior seq, prior hash, epoch, seq, hash, batch id, first seq, size, entry */
   append: `
     WITH moved AS (
@@ -29,7 +36,7 @@ const batches = (schema: string, sync: string) => ({
       INSERT INTO ${schema}.batch (last_seq, first_seq, post_hash, size, entry)
       SELECT seq, $7::bigint, $5, $8::integer, $9::bytea FROM moved RETURNING last_seq
     )
-    SELECT last_seq ${sync}, pg_notify('${channelOf(schema)}', last_seq::text) FROM put`,
+    SELECT last_seq, ${WAITED_FOR}, pg_notify('${channelOf(schema)}', last_seq::text) FROM put`,
   head: `SELECT seq, encode(hash, 'hex') AS hash, epoch, batch_id FROM ${schema}.head WHERE id = 1`,
   base: `SELECT seq, encode(hash, 'hex') AS hash FROM ${schema}.base WHERE id = 1`,
   /** after, until, bytes, rows: as many batches as make up the bytes, one at least; with each, where all begins */
@@ -62,7 +69,7 @@ const batches = (schema: string, sync: string) => ({
   bytes: `SELECT pg_total_relation_size('${schema}.batch')::float8 AS bytes`,
 });
 
-const leads = (schema: string, sync: string) => ({
+const leads = (schema: string) => ({
   /** node, ms */
   takeLead: `
     WITH free AS (
@@ -73,7 +80,7 @@ const leads = (schema: string, sync: string) => ({
       UPDATE ${schema}.lead SET node = $1, epoch = raised.epoch, until = ${UNTIL} FROM raised WHERE id = 1
       RETURNING lead.epoch
     )
-    SELECT epoch ${sync} FROM taken`,
+    SELECT epoch, ${WAITED_FOR} FROM taken`,
   /** node, ms, epoch */
   renewLead: `UPDATE ${schema}.lead SET until = ${UNTIL} WHERE id = 1 AND node = $1 AND epoch = $3 RETURNING epoch`,
   /** epoch */
