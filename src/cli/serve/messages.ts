@@ -51,6 +51,17 @@ export function roomToStart(log: LogTarget): string | null {
   return `make at least ${mib} MiB free for ${log.directory}, and start it again`;
 }
 
+/** What to do about an engine that stopped because its log failed in this way. */
+export function afterFailure(code: unknown, log: LogTarget): string {
+  if (code === "diverged")
+    return (
+      "this node and the journal do not have the same history: one of them has lost or changed what was acknowledged; " +
+      "change neither before you know which, by the hashes that the other nodes have"
+    );
+  const again = code === "disk-full" ? roomToStart(log) : null;
+  return `nothing that was acknowledged is lost; ${again ?? "start it again when the disk is fine"}`;
+}
+
 /** Why callers other than the owner's own programs may submit; null if they may not. */
 export function othersWhoMaySubmit({ server }: { readonly server: Settings["server"] }): string | null {
   if (!isLoopback(server.host)) return "others can reach this server";

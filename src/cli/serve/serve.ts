@@ -25,7 +25,15 @@ import type { Call, ConfigFlags } from "../shell/verb.ts";
 import { type OpenedNode, openServedNode } from "./cluster-node.ts";
 import { type LocalWorker, type LocalWorkerFlags, startLocalWorker } from "./local-worker.ts";
 import type { LogTarget } from "./messages.ts";
-import { logTargetOf, needsRestart, othersWhoMaySubmit, portTaken, roomToStart, welcome } from "./messages.ts";
+import {
+  afterFailure,
+  logTargetOf,
+  needsRestart,
+  othersWhoMaySubmit,
+  portTaken,
+  roomToStart,
+  welcome,
+} from "./messages.ts";
 import { startNodeWorker } from "./node-worker.ts";
 
 export type ServeFlags = ConfigFlags &
@@ -289,11 +297,8 @@ function logProblem({ code, message }: LogFailure, log: LogTarget): CliProblem {
   return new CliProblem({ message: fitting, code: `log_${code}`, exit, hint });
 }
 
-function engineProblem({ message, code, details }: DroverError, log: LogTarget): CliProblem {
-  const again = details.log === "disk-full" ? roomToStart(log) : null;
-  const hint = `nothing that was acknowledged is lost; ${again ?? "start it again when the disk is fine"}`;
-  return new CliProblem({ message, code, exit: EXIT.broken, hint });
-}
+const engineProblem = ({ message, code, details }: DroverError, log: LogTarget): CliProblem =>
+  new CliProblem({ message, code, exit: EXIT.broken, hint: afterFailure(details.log, log) });
 
 type ServeOptions = Parameters<typeof startServer>[0];
 type ServerHooks = Pick<ServeOptions, "node" | "replica" | "onReload" | "logsOf" | "historyFile" | "settingViews"> & {
