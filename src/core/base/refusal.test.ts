@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { DEFAULT_CONFIG } from "../config/config.ts";
-import { type Refusal, sentence } from "./refusal.ts";
+import { badField, type Refusal, sentence } from "./refusal.ts";
 
 const full = { type: "queue-full", agent: "ann", queued: 5, maxQueue: 5, maxPerAgent: 5 } as const;
 const limits: [refusal: Refusal, knob: string][] = [
@@ -23,3 +23,10 @@ for (const [refusal, knob] of limits)
       .reduce<unknown>((part, key) => (part as Record<string, unknown>)[key], DEFAULT_CONFIG);
     assert.notEqual(value, undefined);
   });
+
+test("a URL is refused without its user and password", () => {
+  const said = (value: string): string => sentence(badField("cluster.advertise", value, "a URL"));
+  assert.match(said("http://me:hunter2@h:80/x"), /^cluster\.advertise is "http:\/\/…@h:80\/x", and must be a URL$/);
+  assert.doesNotMatch(said(`https://me:hunt@er/2@h/${"x".repeat(200)}`), /hunt/);
+  assert.match(said("http://h/me"), /"http:\/\/h\/me"/);
+});

@@ -224,9 +224,13 @@ const AN_OBJECT = "an object";
 export const badField = (field: string, value: unknown, expected: string): Refusal => ({
   type: "bad-field",
   field,
-  value: `${shown(value)}${brokenness(value)}`,
+  value: `${shown(withoutUser(value))}${brokenness(value)}`,
   expected: plainly(expected, value),
 });
+
+/** A URL is shown without user and password: what is refused stands on screens and in logs. */
+const withoutUser = (value: unknown): unknown =>
+  typeof value === "string" ? value.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^\s"]*@/i, "$1…@") : value;
 
 /** What cannot be seen in text by looking at it, as the end of "it is …"; empty if there is no such thing. */
 export const brokenness = (value: unknown): string =>

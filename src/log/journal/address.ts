@@ -46,9 +46,17 @@ export function readHosts(text: string, { product, portDefault, example }: Addre
     const [, host = "", digits] = HOST.exec(each) ?? [];
     const port = digits === undefined ? portDefault : Number(digits);
     if (host === "" || port < 1 || port > 65_535)
-      throw refused(`the host ${JSON.stringify(each)} in the address of ${product} is not HOST:PORT, as in ${example}`);
+      throw refused(
+        `the host ${JSON.stringify(shownHost(each))} in the address of ${product} is not HOST:PORT, as in ${example}`,
+      );
     return { host: host.replace(/^\[|\]$/g, ""), port, name: `${host}:${port}` };
   });
+}
+
+/** What is behind the colon may be a password whose @HOST was forgotten. */
+function shownHost(text: string): string {
+  const [host = ""] = /^\[[0-9a-fA-F:.]*\]|^[^:]*/.exec(text) ?? [];
+  return host === text ? host : `${host}:…`;
 }
 
 /** The options of an address, each with its value. */

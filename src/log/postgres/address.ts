@@ -42,8 +42,8 @@ export function readAddress(url: string): PostgresAddress {
   const [scheme] = SCHEMES.exec(url) ?? [];
   if (scheme === undefined) throw refused(`an address of PostgreSQL begins with postgres://, as in ${EXAMPLE}`);
   const { user, password, hosts, path, query } = partsOf(url.slice(scheme.length), POSTGRES);
-  const options: Options = Object.fromEntries(readOptions(query, OPTIONS, POSTGRES));
   const places = readHosts(hosts, POSTGRES);
+  const options: Options = Object.fromEntries(readOptions(query, OPTIONS, POSTGRES));
   const name = decoded(user, POSTGRES) || process.env.PGUSER || "";
   const database = decoded(path, POSTGRES) || name;
   if (name === "") throw refused(`the address of PostgreSQL names no user, as in ${EXAMPLE}`);

@@ -100,7 +100,7 @@ const refused: [claim: string, schema: Schema | null, value: unknown, said: stri
     "an address with a password",
     submit.body,
     { ...task, callbackUrl: "http://a:b@c/" },
-    'callbackUrl is "http://a:b@c/", and must be an http or https URL without a user or password in it',
+    'callbackUrl is "http://…@c/", and must be an http or https URL without a user or password in it',
   ],
   [
     "an empty batch",
