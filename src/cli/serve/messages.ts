@@ -55,7 +55,7 @@ export function roomToStart(log: LogTarget): string | null {
 export function afterFailure(code: unknown, log: LogTarget): string {
   if (code === "diverged")
     return (
-      "this node and the journal do not have the same history: one of them has lost or changed what was acknowledged; " +
+      "this node and the journal have different histories: one of them has lost or changed what was acknowledged; " +
       "change neither before you know which, by the hashes that the other nodes have"
     );
   const again = code === "disk-full" ? roomToStart(log) : null;

@@ -291,7 +291,7 @@ function settingsAndPoolers(server: PostgresServer): void {
     await server.start();
   });
 
-  test("commits are waited for also when the server's setting is changed under a journal that is open", async (context) => {
+  test("commits are waited for also when the server's setting is changed later", async (context) => {
     await using own = await startPostgres({ wal_writer_delay: "10s" });
     const journal = await openFor(context, own.url());
     const { epoch } = await journal.acquireLead("ann", TTL);
