@@ -189,7 +189,7 @@ describe("over PostgreSQL", { ...LIMIT, skip: postgresMissing }, () => {
     }
     for (const [args, exit, says] of [
       [[...log, "--node", "n2"], 2, /\.drover is that of node n1, not of n2\. Leave out --node/],
-      [["--log", postgres.url({ schema: "two" })], 6, /has events up to \d+, the journal only up to 0\. Nothing was/],
+      [["--log", postgres.url({ schema: "two" })], 2, /\.drover is that of node n1 in another cluster\. Name/],
       [[], 2, /\.drover is that of node n1 of a cluster, whose log is elsewhere\. Nothing was changed/],
     ] as const) {
       const { terminal, ended } = begin(cwd, args);

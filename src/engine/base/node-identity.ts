@@ -40,15 +40,19 @@ export function identityFor(directory: string, wanted: string | null): Identity 
   );
 }
 
+/** Refuses the directory of a node of another cluster: before it is opened, since opening may replace what it has. */
+export function checkCluster(directory: string, { id, cluster: before }: Identity, cluster: string): void {
+  if (before === null || before === cluster) return;
+  throw new LogFailure(
+    "refused",
+    `the data directory ${directory} is that of node ${id} in another cluster. ` +
+      "Name the log of that one with --log, or another directory with --data.",
+  );
+}
+
 /** Takes down whose directory this is, once it is known that the node may be part of the cluster. */
 export function keepIdentity(directory: string, { id, cluster: before }: Identity, cluster: string): void {
   if (before === cluster) return;
-  if (before !== null)
-    throw new LogFailure(
-      "refused",
-      `the data directory ${directory} is that of node ${id} in another cluster. ` +
-        "Name the log of that one with --log, or another directory with --data.",
-    );
   mkdirSync(directory, { recursive: true });
   const path = join(directory, FILE);
   writeFileSync(`${path}.new`, `${JSON.stringify({ id, cluster })}\n`, { mode: OWN_FILE_MODE });

@@ -6,7 +6,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { clusterOf, identityFor, identityIn, keepIdentity } from "../base/node-identity.ts";
+import { checkCluster, clusterOf, identityFor, identityIn, keepIdentity } from "../base/node-identity.ts";
 import { openDrover } from "../drover.ts";
 
 function directory(context: TestContext): string {
@@ -36,7 +36,7 @@ test("another name, another cluster and a file that makes no sense are refused",
   const data = directory(context);
   keepIdentity(data, identityFor(data, "n1"), "c1");
   assert.throws(() => identityFor(data, "n2"), refused(/is that of node n1, not of n2\. Leave out --node/));
-  assert.throws(() => keepIdentity(data, identityFor(data, null), "c2"), refused(/of node n1 in another cluster/));
+  assert.throws(() => checkCluster(data, identityFor(data, null), "c2"), refused(/of node n1 in another cluster/));
   assert.deepEqual(identityIn(data), { id: "n1", cluster: "c1" });
   writeFileSync(join(data, "node.json"), "{");
   assert.throws(() => identityFor(data, null), { code: "corrupt" });

@@ -10,9 +10,9 @@ import { randomUUID } from "node:crypto";
 import type { Config } from "../../core/config/index.ts";
 import { LogFailure } from "../../log/index.ts";
 import { type NodesSeen, untilAnswered } from "../../log/journal/index.ts";
-import { openLogByUrl, publicKeyIn, type SharedLog } from "../../log/shared/index.ts";
+import { openJournal, openSharedLog, publicKeyIn } from "../../log/shared/index.ts";
 import { realClock } from "../../std/index.ts";
-import { clusterOf, type Identity, identityFor, keepIdentity } from "../base/node-identity.ts";
+import { checkCluster, clusterOf, type Identity, identityFor, keepIdentity } from "../base/node-identity.ts";
 import { DOWN_MS } from "./announcing.ts";
 import { type DroverNode, openNode } from "./node.ts";
 
@@ -41,19 +41,24 @@ export async function openNodeByUrl(options: NodeByUrlOptions): Promise<DroverNo
   const { url, data, advertise, leaseMs, config, onNotice, onWarning, signal } = options;
   const identity = identityFor(data, options.node);
   const openedAt = realClock.elapsed();
-  const log = (await openLogByUrl(url, { data, node: identity.id, onNotice, signal })) as SharedLog;
+  const patiently = <Answer>(ask: () => Promise<Answer>): Promise<Answer> =>
+    untilAnswered(ask, { clock: realClock, onNotice }, signal);
+  const journal = await openJournal(url, { onNotice, signal });
+  let opened: AsyncDisposable = journal;
   try {
-    const publicKey = publicKeyIn(data);
-    const { journal } = log;
-    const patiently = <Answer>(ask: () => Promise<Answer>): Promise<Answer> =>
-      untilAnswered(ask, { clock: realClock, onNotice }, signal);
-    checkAlone(await patiently(() => journal.nodes()), identity, publicKey);
     const attemptSecret = await patiently(() => journal.secret());
-    keepIdentity(data, identity, clusterOf(attemptSecret));
+    const cluster = clusterOf(attemptSecret);
+    checkCluster(data, identity, cluster);
+    const isOfCluster = identity.cluster === cluster;
+    const log = await openSharedLog({ journal, directory: data, node: identity.id, isOfCluster, onNotice, signal });
+    opened = log;
+    const publicKey = publicKeyIn(data);
+    checkAlone(await patiently(() => journal.nodes()), identity, publicKey);
+    keepIdentity(data, identity, cluster);
     const common = { log, data, config, leaseMs, advertise, publicKey, attemptSecret, openedAt, onWarning };
     return await openNode({ ...common, id: identity.id, clock: realClock, newId: randomUUID });
   } catch (error) {
-    await log.close();
+    await opened[Symbol.asyncDispose]();
     throw error;
   }
 }

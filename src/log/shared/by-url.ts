@@ -33,8 +33,6 @@ export type OpenLogOptions = OpenJournalOptions & {
   readonly data?: string;
   /** The most the data directory may grow to. */
   readonly maxBytes?: number;
-  /** The name of this node: with it, what a journal no longer has is fetched from other nodes. */
-  readonly node?: string;
 };
 
 const SCHEMES =
@@ -67,9 +65,8 @@ export async function openJournal(url: string, options: OpenJournalOptions = {})
 /** Opens whatever a URL names, for one writer; `follow` is there where nodes share it. */
 export async function openLogByUrl(url: string, options: OpenLogOptions = {}): Promise<Log | SharedLog> {
   const place = placeOf(url);
-  const { data, maxBytes, node, ...waiting } = options;
+  const { data, maxBytes, ...waiting } = options;
   const limit = maxBytes === undefined ? {} : { maxBytes };
-  const named = node === undefined ? {} : { node };
   if (place.kind === "memory") return (await import("../memory/index.ts")).createMemoryLog();
   if (place.kind === "sqlite") {
     const { openSqliteLog } = await import("../sqlite/index.ts");
@@ -79,7 +76,7 @@ export async function openLogByUrl(url: string, options: OpenLogOptions = {}): P
   const { openSharedLog } = await import("./shared-log.ts");
   const journal = await openJournal(url, waiting);
   try {
-    return await openSharedLog({ journal, directory: data, ...limit, ...named, ...waiting });
+    return await openSharedLog({ journal, directory: data, ...limit, ...waiting });
   } catch (error) {
     await journal.close();
     throw error;

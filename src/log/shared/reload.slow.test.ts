@@ -14,9 +14,10 @@ import { Readable } from "node:stream";
 import { type TestContext, test } from "node:test";
 import { until } from "../../../test/kits/waits.ts";
 import { seq } from "../../core/base/index.ts";
-import { collect, eventsOf, fill, namesOf, payloadAt, save } from "../contract/vocabulary.ts";
+import { collect, eventsOf, failsWith, fill, namesOf, payloadAt, save } from "../contract/vocabulary.ts";
 import { publicKeyIn } from "../integrity/signing-key.ts";
 import { createMemoryJournal, createMemoryJournalStore, type MemoryJournal } from "../journal/memory-journal.ts";
+import { openSqliteLog } from "../sqlite/sqlite-log.ts";
 import { isNodeToken } from "./node-token.ts";
 import { historyFrames, replicaFrames } from "./serving.ts";
 import { openSharedLog, type SharedLog } from "./shared-log.ts";
@@ -30,13 +31,18 @@ async function world(context: TestContext) {
     return directory;
   };
   const notices: string[] = [];
-  const open = async (node: string, directory: string, signal?: AbortSignal): Promise<SharedLog> => {
+  const open = async (
+    node: string,
+    directory: string,
+    { signal, isOfCluster = true }: { signal?: AbortSignal; isOfCluster?: boolean } = {},
+  ): Promise<SharedLog> => {
     const journal = createMemoryJournal({ store });
     const onNotice = (line: string): void => void notices.push(line);
     const log = await openSharedLog({
       journal,
       directory,
       node,
+      isOfCluster,
       onNotice,
       ...(signal === undefined ? {} : { signal }),
     });
@@ -73,7 +79,7 @@ async function world(context: TestContext) {
     const key = publicKeyIn(anns);
     await ann.journal.announce({ node: "ann", url, seq: at, hash, epoch, stored: ann.stored(), key });
   }
-  return { ann, anns, bobs, open, tell, way, notices };
+  return { ann, anns, bobs, newDirectory, open, tell, way, notices };
 }
 
 /** All that a log has is the same as in the other, and it verifies. */
@@ -160,6 +166,44 @@ test("where that was pruned too, it begins anew where the other begins, with all
   await isSame(await open("bob", bobs), ann, 10);
 });
 
+test("a directory of another history is refused as it is, whatever the other nodes have", async (context) => {
+  const ground = await world(context);
+  const { ann, newDirectory, open, tell } = ground;
+  const strangers = async (sizes: readonly number[]): Promise<() => Promise<void>> => {
+    const directory = newDirectory();
+    const log = await openSqliteLog({ directory });
+    const head = await fill(log, sizes);
+    await log.close();
+    return async () => {
+      const signal = AbortSignal.timeout(20_000);
+      const opening = open("bob", directory, { isOfCluster: false, signal });
+      await assert.rejects(opening, failsWith("diverged", head.seq));
+      await using unchanged = await openSqliteLog({ directory });
+      assert.deepEqual(await unchanged.head(), head);
+      assert.deepEqual(eventsOf(await collect(unchanged.read(seq(0)))), namesOf(1, head.seq));
+    };
+  };
+  const [early, late] = [await strangers([1, 1]), await strangers([12])];
+  await fill(ann, [2, 3]);
+  await ann.journal.prune(seq(5));
+  await fill(ann, [1]);
+  await tell();
+  // Ann has all from the first event on, linked to another second one.
+  await early();
+  await fill(ann, [3, 4]);
+  const head = await fill(ann, [1]);
+  await save(ann, head);
+  await ann.prune(seq(13), []);
+  await fill(ann, [3]);
+  await ann.journal.prune(seq(17));
+  await fill(ann, [1]);
+  await tell();
+  await early();
+  await late();
+  // One that is empty has nothing to lose.
+  await isSame(await open("bob", newDirectory(), { isOfCluster: false }), ann, 14);
+});
+
 test("a reload that was broken off is begun again: at the snapshot, and behind it", async (context) => {
   const ground = await world(context);
   const { ann, bobs, open, way, notices } = ground;
@@ -173,7 +217,7 @@ test("a reload that was broken off is begun again: at the snapshot, and behind i
       isBroken = true;
       throw new Error("cut off");
     };
-    const opening = open("bob", bobs, end.signal).catch((error: unknown) => error);
+    const opening = open("bob", bobs, { signal: end.signal }).catch((error: unknown) => error);
     await until(`a break at ${breaksAt}`, () => isBroken && notices.some((line) => /no other node gives/.test(line)));
     end.abort(new Error("enough"));
     assert.match(String(await opening), /enough/);
@@ -201,7 +245,7 @@ test("what is not what was written is not taken: a snapshot, a kept payload, a b
     notices.length = 0;
     way.spoil = flipped(kind);
     const end = new AbortController();
-    const opening = open("bob", bobs, end.signal).catch((error: unknown) => error);
+    const opening = open("bob", bobs, { signal: end.signal }).catch((error: unknown) => error);
     await until(`a word about ${kind}`, () => notices.some((line) => says.test(line)));
     end.abort(new Error("enough"));
     assert.match(String(await opening), /enough/);
@@ -214,7 +258,7 @@ test("what is not what was written is not taken: a snapshot, a kept payload, a b
   put(`00${signature.slice(2)}`);
   notices.length = 0;
   const end = new AbortController();
-  const opening = open("bob", bobs, end.signal).catch((error: unknown) => error);
+  const opening = open("bob", bobs, { signal: end.signal }).catch((error: unknown) => error);
   await until("a word about it", () => notices.some((line) => /its snapshot does not carry/.test(line)));
   end.abort(new Error("enough"));
   await opening;

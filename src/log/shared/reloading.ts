@@ -3,8 +3,9 @@
  *
  * A node that was away while the journal was pruned asks the others, over HTTP. One that has the batches behind its end
  * gives those. Where all were pruned there too, the replica begins anew where that node's begins: with its kept
- * payloads, its snapshot and then its batches. Old content is replaced in one transaction; a reload that was broken off
- * shows by a log that begins late and has no checkpoint, and is begun again.
+ * payloads, its snapshot and then its batches. Old content is replaced in one transaction, and only where it is known
+ * to be of this history: a directory that has events and was never part of the cluster is refused as it is. A reload
+ * that was broken off shows by a log that begins late and has no checkpoint, and is begun again.
  *
  * Nothing of it is used before it is linked to the journal: every batch is hashed on the way in, and the first of the
  * journal must follow the last of the other node. The snapshot and the list of kept payloads carry that node's
@@ -41,6 +42,8 @@ export type ReloadGround = {
   readonly clock: Clock;
   /** The name of this node. */
   readonly self: string;
+  /** Whether the directory was part of this cluster before. */
+  readonly isOfCluster: boolean;
   readonly signal: AbortSignal;
 };
 
@@ -54,6 +57,7 @@ export async function reloadFromNodes(
   const [{ nodes }, secret] = [await journal.nodes(), await journal.secret()];
   const others = nodes.filter(({ node }) => node !== self).sort((left, right) => left.ageMs - right.ageMs);
   const failures: string[] = [];
+  let differs: LogFailure | null = null;
   for (const other of others) {
     try {
       return await reloadFrom(ground, other, { secret, tail, ...how });
@@ -61,9 +65,11 @@ export async function reloadFromNodes(
       ground.signal.throwIfAborted();
       tail.check();
       if (error instanceof LogFailure && error.code === "pruned") throw error;
+      if (error instanceof LogFailure && error.code === "diverged") differs ??= error;
       failures.push(`${other.node}: ${errorText(error)}`);
     }
   }
+  if (differs !== null) throw differs;
   const what = "the journal was pruned behind the end of this data directory, and no other node gives what is missing";
   throw new LogFailure("unreachable", `${what} (${failures.join("; ") || "none has told of itself"})`);
 }
@@ -95,9 +101,20 @@ async function reloadFrom(ground: ReloadGround, other: NodeSeen, reload: Reload)
       return null;
     }
   }
-  if (!reload.mayBeginAnew) throw tooFarBehind(tail.head().seq);
+  const { seq: end } = tail.head();
+  if (!reload.mayBeginAnew) throw tooFarBehind(end);
+  if (end > 0 && !reload.isAnew && !ground.isOfCluster) throw unproven(end);
   return beginAnew(ground, await replicaOf(node), verifierFor(other));
 }
+
+const unproven = (end: Seq): LogFailure =>
+  new LogFailure(
+    "diverged",
+    `the data directory ends at event ${end} and was never part of this cluster, whose log begins later: nothing ` +
+      "shows that it is of the same history. Nothing was changed. Name another directory with --data, or the log that this " +
+      "one belongs to with --log; to join with this one, move away what it has.",
+    end,
+  );
 
 async function beginAnew(
   { thread, directory }: ReloadGround,

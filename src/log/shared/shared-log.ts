@@ -43,6 +43,8 @@ export type SharedLogOptions = {
   readonly signal?: AbortSignal;
   /** The name of this node: with it, what the journal no longer has is fetched from other nodes. */
   readonly node?: string;
+  /** Whether the directory is known to be of the journal's history. Only then may what it has be replaced. */
+  readonly isOfCluster?: boolean;
 };
 
 export type SharedLog = Log & {
@@ -66,7 +68,8 @@ export async function openSharedLog(options: SharedLogOptions): Promise<SharedLo
   try {
     const replica = createSqliteLog({ directory, readOnly: false, thread });
     const patience = { clock, onNotice };
-    const ground = { journal, thread, directory, clock, signal, self: options.node ?? "" };
+    const { node: self = "", isOfCluster = false } = options;
+    const ground = { journal, thread, directory, clock, signal, self, isOfCluster };
     const tail = await broughtUp(ground, replica, patience);
     return createHandle({ journal, thread, replica, tail, patience, ground });
   } catch (error) {
