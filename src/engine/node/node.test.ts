@@ -107,6 +107,34 @@ test("a leader that is cut off ends its lead before another begins, and follows 
   assert.equal(new Set(states()).size, 1);
 });
 
+test("the lead is given up in a second, also out of reach of the journal and after a failed life", async (context) => {
+  const { nodes, clock } = await createCluster(context, ["a", "b"]);
+  const [a] = nodes as [TestNode];
+  a.journal.fault({ cut: "both" });
+  const submitted = drover(a).submit(task("t"));
+  const outcome = submitted.catch((error: unknown) => error);
+  const over = a.handOver();
+  await clock.advance(1000);
+  assert.equal(await isPending(over), false);
+  assert.ok(isRetryable(await outcome));
+  assert.equal(a.life().role, "follower");
+
+  const other = await createCluster(context, ["a"]);
+  const leader = other.leader();
+  leader.journal.fault({ fullFor: 1000 });
+  await assert.rejects(drover(leader).submit(task("t")), /told to be full/);
+  await other.settle();
+  assert.deepEqual(
+    [leader.life().role, leader.life().signal.aborted],
+    ["leader", true],
+    "it rests before the next life",
+  );
+  assert.equal(await isPending(leader.handOver()), false);
+  const closed = leader.close();
+  await other.clock.advance(0);
+  assert.equal(await isPending(closed), false, "the rest is not waited for");
+});
+
 test("a leader that has nothing to do loses its lead too, and keeps its state", async (context) => {
   const { nodes, clock } = await createCluster(context, ["a", "b"]);
   const [a] = nodes as [TestNode, TestNode];

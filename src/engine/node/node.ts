@@ -112,16 +112,20 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
       } catch (error) {
         const stop = stopOf(error);
         await lives.drop(stop);
-        if (!passes(stop)) return fail(stop);
-        await pause(restAfter(stop, rest, { id, readOnly, onWarning, seq: lives.applied().seq }));
+        grantWish();
+        if (!passes(stop)) return failed.resolve(stop);
+        const restMs = restAfter(stop, rest, { id, readOnly, onWarning, seq: lives.applied().seq });
+        await Promise.race([pause(restMs), whenClosing]);
         rest = Math.min(rest * 2, REST_MS_MAX);
       }
     }
   }
 
-  function fail(error: DroverError): void {
-    failed.resolve(error);
+  /** Whoever wished that this node does not lead has it. */
+  function grantWish(): void {
+    if (!wish.isMade) return;
     wish.granted.resolve();
+    wish = newWish();
   }
 
   const elected = (): Promise<Lead | null> =>
@@ -138,8 +142,7 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
     }
     if (!wish.isMade) return true;
     await lives.follow();
-    wish.granted.resolve();
-    wish = newWish();
+    grantWish();
     await Promise.race([pause(leaseMs), failing(), whenClosing]);
     return true;
   }
@@ -185,7 +188,7 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
   const running = run();
 
   async function handOver(): Promise<void> {
-    if (lives.present().role !== "leader") return;
+    if (lives.present().role !== "leader" || !lives.isLiving()) return;
     const { granted } = wish;
     makeWish();
     await granted.promise;
