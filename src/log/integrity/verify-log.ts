@@ -9,6 +9,7 @@
  * valid shorter log: for that the caller brings an anchor it kept.
  */
 import { invariant, isSha256, type Seq } from "../../core/base/index.ts";
+import { nextTurn } from "../../std/index.ts";
 import { hashOf, seqAt, toHex } from "../format/chain.ts";
 import { factsOf } from "../format/codec.ts";
 import type { Anchor, Checkpoint, Head, ReadBatch, VerifyProblem, VerifyReport } from "../log.ts";
@@ -19,6 +20,11 @@ import type { Verifier } from "./signing-key.ts";
 import { checkpointSeal } from "./snapshot-rules.ts";
 
 const PROBLEMS_MAX = 100;
+/** After so many bytes everybody else has a turn; an event counts for so many more than it has. */
+const SLICE_BYTES: number = 256 * 1024;
+const EVENT_BYTES = 1024;
+/** How often it begins again because the log was pruned meanwhile: a pruning takes some steps. */
+const TRIES_MAX = 100;
 
 type Verification = {
   readonly base: Anchor;
@@ -63,6 +69,17 @@ export async function verifyLog(input: Verification): Promise<VerifyReport> {
   return { ok: problems.length === 0, ...report, problems: cut(problems) };
 }
 
+/** If somebody pruned what was about to be read, it begins again where the log begins now. */
+export async function afterPruning<Answer>(read: () => Promise<Answer>): Promise<Answer> {
+  for (let triesLeft = TRIES_MAX - 1; ; triesLeft--) {
+    try {
+      return await read();
+    } catch (error) {
+      if (!(error instanceof LogFailure) || error.code !== "pruned" || triesLeft === 0) throw error;
+    }
+  }
+}
+
 /** The last event that a signature covers. */
 const coveredSeq = (signed: SignedHead | null, sure: readonly Checkpoint[]): Seq =>
   Math.max(signed?.seq ?? 0, sure.at(-1)?.seq ?? 0) as Seq;
@@ -97,6 +114,7 @@ async function walk({ base, head, batches }: Verification, covered: Seq, wanted:
   const problems: VerifyProblem[] = [];
   const count = { events: 0, payloads: 0 };
   const unsigned = { firstAt: null as number | null, lastAt: null as number | null };
+  let slice = 0;
   try {
     for await (const { firstSeq, hashes: posts, records } of batches) {
       count.events += posts.length;
@@ -104,6 +122,11 @@ async function walk({ base, head, batches }: Verification, covered: Seq, wanted:
         const seq = seqAt(firstSeq, index);
         if (wanted.has(seq)) hashes.set(seq, toHex(hashOf(post, 0)));
         const { bytes = new Uint8Array(0), payload = null } = records[index] ?? {};
+        slice += EVENT_BYTES + bytes.length + (payload?.length ?? 0);
+        if (slice >= SLICE_BYTES) {
+          slice = 0;
+          await nextTurn();
+        }
         const { at, payloadHash } = factsOf(bytes, seq);
         const message = payloadProblem(seq, payloadHash, payload);
         if (message !== null) problems.push({ seq, message });

@@ -4,6 +4,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { turnsDuring } from "../../../test/kits/waits.ts";
 import { seconds, seq } from "../../core/base/brand.ts";
 import { logContract } from "../contract/log-contract.ts";
 import { batchOf, collect, eventsOf, failsWith, fill, namesOf, text } from "../contract/vocabulary.ts";
@@ -88,3 +89,10 @@ for (const { name, damage, at } of damages) {
     );
   });
 }
+
+test("verify gives way after a few hundred events", async () => {
+  const log = createMemoryLog();
+  await log.append(seq(0), 0, batchOf(1, 4000), "a");
+  const turns = await turnsDuring(log.verify());
+  assert.ok(turns > 10, `the loop turned ${turns} times`);
+});

@@ -26,7 +26,7 @@ import {
   SNAPSHOTS_KEPT,
   snapshotProblem,
 } from "../integrity/snapshot-rules.ts";
-import { verifyLog } from "../integrity/verify-log.ts";
+import { afterPruning, verifyLog } from "../integrity/verify-log.ts";
 import {
   type Anchor,
   type AppendResult,
@@ -94,11 +94,13 @@ export function createMemoryLog({ store = createMemoryStore() }: { readonly stor
     acquireLead: () => whileOpen(() => acquireLead(store)),
     prune: (before, keep) => whileOpen(() => prune(store, before, new Set(keep))),
     verify: ({ expect } = {}) =>
-      whileOpen(() => {
-        const { head, base, checkpoints } = store;
-        const seen = { head, base, checkpoints, batchEpoch: 0, signed: undefined, found: damagedSnapshots(store) };
-        return verifyLog({ ...seen, batches: read(base.seq), verifier: signer, expect });
-      }),
+      whileOpen(() =>
+        afterPruning(async () => {
+          const { head, base, checkpoints } = store;
+          const seen = { head, base, checkpoints, batchEpoch: 0, signed: undefined, found: damagedSnapshots(store) };
+          return verifyLog({ ...seen, batches: read(base.seq), verifier: signer, expect });
+        }),
+      ),
     close,
     [Symbol.asyncDispose]: close,
   };

@@ -354,6 +354,25 @@ test("a data directory may have any name", async (context) => {
   assert.equal((await reader.head()).seq, 2);
 });
 
+test("verify reads in a thread of its own: the writer's hashes no page for it", async (context) => {
+  const directory = directoryFor(context);
+  const writer = await startStoreThread({ directory, readOnly: false, maxBytes: null });
+  const asked = new Set<string>();
+  const thread: StoreThread = {
+    ...writer,
+    ask: (op, input, moved) => {
+      asked.add(op);
+      return writer.ask(op, input, moved);
+    },
+  };
+  const log = createSqliteLog({ directory, readOnly: false, thread });
+  context.after(() => log.close());
+  await fill(log, [3, 3]);
+  asked.clear();
+  assert.equal((await log.verify()).events, 6);
+  assert.deepEqual([...asked], ["state"]);
+});
+
 test("verify beside a server that prunes begins again where the log begins by then", async () => {
   const directory = newDirectory();
   const writer = await openSqliteLog({ directory });

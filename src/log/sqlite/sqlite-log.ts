@@ -21,7 +21,7 @@ import { collectStored } from "../format/payload-blocks.ts";
 import { type FetchPage, readBatches } from "../integrity/page.ts";
 import { openKey, openVerifier, type Signer } from "../integrity/signing-key.ts";
 import { checkpointSeal, checkSnapshotPlace, isReachable, SNAPSHOTS_KEPT } from "../integrity/snapshot-rules.ts";
-import { verifyLog } from "../integrity/verify-log.ts";
+import { afterPruning, verifyLog } from "../integrity/verify-log.ts";
 import type {
   AppendResult,
   Batch,
@@ -32,16 +32,17 @@ import type {
   Snapshot,
   SnapshotInput,
   UnhashedBatch,
+  VerifyReport,
 } from "../log.ts";
 import { LogFailure, soleLead } from "../log.ts";
 import { createRecordAsks } from "./record-asks.ts";
 import { hashSnapshot, readSnapshot, sweepSnapshots, writeSnapshot } from "./snapshot-files.ts";
 import { storageFailure } from "./storage-failure.ts";
 import { type StoreThread, startStoreThread } from "./thread-client.ts";
-import { findProblems, type Session } from "./verify.ts";
+import { beside, findProblems, type Session } from "./verify.ts";
 
-/** How often verify begins again because the log was pruned meanwhile: a pruning takes some steps. */
-const VERIFY_TRIES = 100;
+/** Of a small page: unpacking it keeps nobody waiting. */
+const VERIFY_PAGE_BYTES: number = 128 * 1024;
 
 export type SqliteLogOptions = {
   readonly directory: string;
@@ -99,19 +100,6 @@ function createHandle(session: Session): Log {
   const read: Log["read"] = (after, { payloads = true, bytesMax } = {}) =>
     readBatches(pagesOf(thread, payloads), after, bytesMax);
 
-  async function verify({ expect, onProgress }: Parameters<Log["verify"]>[0] = {}) {
-    const found = await findProblems(session);
-    for (let triesLeft = VERIFY_TRIES - 1; ; triesLeft--) {
-      const seen = await state();
-      try {
-        const batches = told(read(seen.base.seq), seen.head.seq - seen.base.seq, onProgress);
-        return await verifyLog({ ...seen, batches, verifier: session.signer, expect, found });
-      } catch (error) {
-        // Somebody pruned what was about to be read: it begins again where the log begins now.
-        if (!(error instanceof LogFailure) || error.code !== "pruned" || triesLeft === 0) throw error;
-      }
-    }
-  }
   const close = (): Promise<void> => inTurn(() => thread.close());
   return {
     directory: session.directory,
@@ -128,11 +116,23 @@ function createHandle(session: Session): Log {
     sign: async (rule) => {
       await writable().thread.ask("sign", rule);
     },
-    verify,
+    verify: (options) => beside(session, (reader) => verify(reader, options)),
     close,
     [Symbol.asyncDispose]: close,
   };
 }
+
+async function verify(reader: Session, { expect, onProgress }: VerifyOptions = {}): Promise<VerifyReport> {
+  const found = await findProblems(reader);
+  const fetch = pagesOf(reader.thread, true);
+  return afterPruning(async () => {
+    const seen = await reader.thread.ask("state", undefined);
+    const batches = readBatches((cursor) => fetch(cursor, VERIFY_PAGE_BYTES), seen.base.seq);
+    const heard = told(batches, seen.head.seq - seen.base.seq, onProgress);
+    return verifyLog({ ...seen, batches: heard, verifier: reader.signer, expect, found });
+  });
+}
+type VerifyOptions = Parameters<Log["verify"]>[0];
 
 /** Snapshots and prunings, one at a time. */
 function createTurns() {

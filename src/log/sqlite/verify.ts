@@ -1,8 +1,8 @@
 /**
  * What `verify` looks at beside the chain: the files, the last two snapshots, the payloads that outlived their events.
  *
- * A log may be written to meanwhile. Its files are examined over a connection of its own then, so that no append waits
- * for that; and a snapshot that has gone is missed only if it should still be there.
+ * A log may be written to meanwhile. It is read over a connection and in a thread of its own then, so that no append
+ * waits for that; and a snapshot that has gone is missed only if it should still be there.
  */
 import { type Seq, seq } from "../../core/base/index.ts";
 import { createListHash, keptListSeal } from "../integrity/kept-list.ts";
@@ -23,18 +23,21 @@ export type Session = {
   readonly signer: Signer;
 };
 
-export async function findProblems(session: Session): Promise<VerifyProblem[]> {
-  return [...(await examined(session)), ...(await snapshotProblems(session)), ...(await keptProblems(session))];
+/** The same log behind a thread that only reads, for as long as the work takes. */
+export async function beside<Answer>(session: Session, work: (reader: Session) => Promise<Answer>): Promise<Answer> {
+  if (session.readOnly) return work(session);
+  await session.thread.ask("state", undefined); // It is still open.
+  const thread = await startStoreThread({ directory: session.directory, readOnly: true, maxBytes: null });
+  try {
+    return await work({ ...session, readOnly: true, thread });
+  } finally {
+    await thread.close();
+  }
 }
 
-async function examined({ directory, readOnly, thread }: Session): Promise<readonly VerifyProblem[]> {
-  if (readOnly) return thread.ask("examine", undefined);
-  const reader = await startStoreThread({ directory, readOnly: true, maxBytes: null });
-  try {
-    return await reader.ask("examine", undefined);
-  } finally {
-    await reader.close();
-  }
+export async function findProblems(session: Session): Promise<VerifyProblem[]> {
+  const examined = await session.thread.ask("examine", undefined);
+  return [...examined, ...(await snapshotProblems(session)), ...(await keptProblems(session))];
 }
 
 async function snapshotProblems({ directory, thread }: Session): Promise<VerifyProblem[]> {

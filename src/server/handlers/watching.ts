@@ -71,19 +71,30 @@ export function watchHandlers(deps: Deps, { streams, clock, history }: WatchPart
       const isSeen = (project: string, agentId: string): boolean => isOwn(caller, { project, agentId });
       return { tasks: stuckTasks(drover.state, drover.logTime().at, isSeen) };
     },
-    verify: shared(async () => verifiedOf(await drover.verify())),
+    verify: shared(clock, async () => verifiedOf(await drover.verify())),
     settings: () => settingsView(deps.settingViews(), drover.state.patch),
     history: ({ query }, { caller }) => historyOf(deps, history.samples(), query, caller),
   };
 }
 
-/** Whoever asks while one reading is under way gets its answer. */
-function shared<Answer>(read: () => Promise<Answer>): () => Promise<Answer> {
+/** Whoever asks while one reading is under way gets its answer. Then comes a rest as long as the reading was. */
+export function shared<Answer>(clock: Clock, read: () => Promise<Answer>): () => Promise<Answer> {
   let reading: Promise<Answer> | null = null;
-  return () => {
-    reading ??= read().finally(() => {
+  let restUntil = 0;
+  async function rested(): Promise<Answer> {
+    const rest = restUntil - clock.elapsed();
+    if (rest > 0) await restFor(clock, rest);
+    const startedAt = clock.elapsed();
+    try {
+      return await read();
+    } finally {
+      const endedAt = clock.elapsed();
+      restUntil = endedAt + (endedAt - startedAt);
       reading = null;
-    });
+    }
+  }
+  return () => {
+    reading ??= rested();
     return reading;
   };
 }
