@@ -111,8 +111,8 @@ const unproven = (end: Seq): LogFailure =>
   new LogFailure(
     "diverged",
     `the data directory ends at event ${end} and was never part of this cluster, whose log begins later: nothing ` +
-      "shows that it is of the same history. Nothing was changed. Name another directory with --data, or the log that " +
-      "this one belongs to with --log; to join with this one, move away what it has.",
+      "shows that it is of the same history. Nothing was changed. Name another directory with --data, or the log " +
+      "that this one belongs to with --log; to join with this one, move away what it has.",
     end,
   );
 
