@@ -56,7 +56,12 @@ export type CallParts = SendParts &
 /** What path and query hold, as text. */
 type Target = { readonly params: unknown; readonly query: RawQuery };
 type AnswerCall = (request: IncomingMessage, response: ServerResponse, target: Target) => void;
-type Underway = Exchange & RequestContext & { readonly target: Target };
+type Underway = Exchange &
+  RequestContext & {
+    readonly target: Target;
+    /** It was looked for elsewhere. */
+    readonly isLastTry?: true;
+  };
 type AnyHandler = (asked: unknown, exchange: Exchange) => unknown;
 
 /** How many of a call are worked on at once, where its answer may be large. */
@@ -87,14 +92,6 @@ const NOBODY: Caller = { role: "viewer", projects: null, agentId: null };
 const visitorOf = ({ caller, request }: Exchange): Holder =>
   caller.role === "worker" ? request.socket : holderOf(caller, request);
 
-/** What a refusal says if another node may have it: it lies beside the log, or only the leader knows of it. */
-const MAYBE_ELSEWHERE: { readonly [Name in CallName]?: readonly unknown[] } = {
-  file: ["not_found", "damaged"],
-  logs: ["not_found", "worker_silent"],
-  task: ["not_found"],
-  wait: ["not_found"],
-};
-
 /** `/tasks/{id}` as the router writes it. */
 export const routePath = (path: string): string => path.replaceAll(/\{(\w+)\}/g, ":$1");
 
@@ -112,11 +109,18 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
 
   /** What another node has is answered by that one. */
   function lookElsewhere(exchange: Underway, side: ClusterSide, error: unknown): void {
-    const { request, response, startedAt } = exchange;
+    const { request, response, startedAt, target } = exchange;
     side
-      .elsewhere({ name, request, response })
+      .elsewhere({
+        name,
+        request,
+        response,
+        refusal: error,
+        params: target.params as Readonly<Record<string, unknown>>,
+      })
       .then((passed) => {
         if (passed === null) return refuse(exchange, error);
+        if (passed === "here") return takeTurn({ ...exchange, isLastTry: true }, undefined);
         phase.end();
         onAnswered(passed.status, performance.now() - startedAt, request.headers.traceparent as string | undefined);
       })
@@ -124,8 +128,7 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
       .catch((bug: unknown) => parts.onBug(bug, route));
   }
   function fail(exchange: Underway, error: unknown): void {
-    const isNotHere = MAYBE_ELSEWHERE[name]?.includes((error as { readonly code?: unknown }).code) === true;
-    if (cluster !== null && isNotHere) lookElsewhere(exchange, cluster, error);
+    if (cluster?.mayBe(name, error) === true && exchange.isLastTry !== true) lookElsewhere(exchange, cluster, error);
     else refuse(exchange, error);
   }
   function refuse(exchange: Underway, error: unknown): void {

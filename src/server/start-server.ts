@@ -36,10 +36,9 @@ import { attemptGrant, knownTokens, nodeGrant, StartRefusal } from "./access/tok
 import { type BulkParts, bulkHandler } from "./bulk.ts";
 import { createBulkOrder } from "./bulk-order.ts";
 import { type Acting, type ActingDeps, createActing } from "./cluster/acting.ts";
-import { startFileCopies } from "./cluster/file-copies.ts";
-import { createForwarding, type ForwardLimits } from "./cluster/forward.ts";
+import type { ForwardLimits } from "./cluster/forward-room.ts";
 import { createPosition } from "./cluster/position.ts";
-import { clusterSide } from "./cluster/side.ts";
+import { startClusterSide } from "./cluster/side.ts";
 import { clusterHandlers } from "./handlers/cluster.ts";
 import { fileHandlers } from "./handlers/files.ts";
 import { fleetHandlers } from "./handlers/fleet.ts";
@@ -137,14 +136,13 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const isWanted = settings.server.telemetry;
   const spans = await createSpans({ isWanted, state: drover.state, version, onWarning });
   const parts = partsOf({ ...options, logger, clock }, spans, version, live);
-  const { id, listener, acting, forwarding, copies, observers, listening, phase, polls, streams } = parts;
+  const { id, listener, acting, cluster, observers, listening, phase, polls, streams } = parts;
   try {
     Object.assign(listening, await listen(listener, host, settings.server.port));
     await acting.begin();
   } catch (error) {
     // A server that could not start must leave nothing behind that listens, delivers or keeps the process.
-    forwarding?.stop();
-    await copies?.stop();
+    await cluster?.stop();
     await Promise.all([listener.close(), acting.webhooks.stop(), acting.push.stop(), observers.stop()]);
     throw error;
   }
@@ -160,8 +158,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       polls,
       streams,
       acting,
-      forwarding,
-      copies,
+      cluster,
       clock,
       graceMs,
     };
@@ -215,7 +212,8 @@ function partsOf(
   const { onWebhook: onOutcome, onTurnedAway } = observers;
   const start = actorsOf({ version, onOutcome, onProblem }, logger);
   const acting: Acting = createActing({ drover, node, settings: settings.webhooks, onProblem, start });
-  const { copies, forwarding } = betweenNodes({ ...options, limits });
+  const onWarning = (line: string): void => logger.warn(line);
+  const cluster = node === undefined ? null : startClusterSide({ node, drover, clock, limits, onWarning });
   const listening: Listening = { url: "", port: 0, address: "" };
   const deps: Deps = {
     drover,
@@ -240,7 +238,7 @@ function partsOf(
       ...sendingOf(phase, observers, logger),
       phase,
       position: createPosition({ drover, node, polls, clock }),
-      cluster: node === undefined || forwarding === null ? null : clusterSide(node, forwarding),
+      cluster,
       replica: options.replica ?? null,
       unread,
       silenceMs: limits.silenceMs,
@@ -252,21 +250,13 @@ function partsOf(
     limits,
   );
   const listener = createListener(limits, routes);
-  return { id: deps.serverId, listener, phase, polls, streams, acting, forwarding, copies, observers, listening };
+  return { id: deps.serverId, listener, phase, polls, streams, acting, cluster, observers, listening };
 }
 
 const inThisLife = ({ node, drover }: ServerOptions): Pick<Deps, "early" | "hearsWorkers"> => ({
   early: () => (node?.life().drover ?? drover).early,
   hearsWorkers: () => node === undefined || node.life().role === "leader",
 });
-
-type Between = Pick<ServerOptions, "node" | "drover"> & { clock: Clock; logger: Logger; limits: ServerLimits };
-/** What goes from one node of a cluster to another. */
-function betweenNodes({ node, logger, ...parts }: Between): Pick<Ending, "copies" | "forwarding"> {
-  if (node === undefined) return { copies: null, forwarding: null };
-  const copies = startFileCopies({ node, ...parts, onWarning: (line) => logger.warn(line) });
-  return { copies, forwarding: createForwarding({ node, ...parts, ...parts.limits }) };
-}
 
 const actorsOf =
   (shared: Pick<WebhookOptions, "version" | "onOutcome" | "onProblem">, logger: Logger): ActingDeps["start"] =>

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { test } from "node:test";
 import { type NodeServer, serveCluster } from "../kits/cluster-servers.ts";
+import { answering } from "../kits/loopback.ts";
 import { until } from "../kits/waits.ts";
 
 const CONTENT = "what a task left";
@@ -58,21 +59,20 @@ test("a file that a task left is copied to every node, and outlives the one that
 });
 
 test("a node without a copy gives a caller that of another, if it may read it, and once", async (context) => {
-  const { following, servers, leading } = await serveCluster(context, ["a", "b"], { settings });
+  const { following } = await serveCluster(context, ["a", "b"], { settings });
   const [follower] = following() as [NodeServer];
   // It takes it for copied.
   Object.assign(follower.node.drover.files, { has: () => true });
   await leaveFile(follower);
   await until("its task there", () => follower.node.drover.state.files.has(HASH));
   const get = (headers: Record<string, string>) => follower.call("GET", `/files/${HASH}`, { headers });
-  const answer = await get(admin);
-  assert.deepEqual([answer.status, answer.text], [200, CONTENT]);
-  assert.equal(answer.headers.get("x-drover-leader"), leading().url);
-  assert.equal((await get(bob)).status, 404);
-  assert.equal((await get({})).status, 401);
   const sentOn = await get({ ...admin, "x-drover-forwarded": "b" });
   assert.equal(sentOn.status, 500, "what was sent on is not sent on again");
-  assert.equal(servers.length, 2);
+  assert.equal((await get(bob)).status, 404);
+  assert.equal((await get({})).status, 401);
+  const answer = await get(admin);
+  assert.deepEqual([answer.status, answer.text], [200, CONTENT]);
+  assert.equal(String(await follower.node.drover.files.get(HASH)), CONTENT, "it is kept here from now on");
 });
 
 test("a log that lies with a worker is read at any node", async (context) => {
@@ -86,4 +86,36 @@ test("a log that lies with a worker is read at any node", async (context) => {
   await post(follower, "/workers/w/logs", { session, id: logs[0]?.id, text: "a line\n" });
   const { status, json, text } = await reading;
   assert.deepEqual([status, (json as { text: string }).text], [200, "a line\n"], text);
+});
+
+test("other nodes are asked as a node and not as the caller, and none that is down", async (context) => {
+  const { following, leading, urls, clock, settle } = await serveCluster(context, ["a", "b", "c"], { settings });
+  const [follower, third] = following() as [NodeServer, NodeServer];
+  const seen: string[] = [];
+  const stranger = await answering(({ url, headers }, response) => {
+    seen.push(`${url} ${headers.authorization?.replace(/\..*/, "")}`);
+    response.writeHead(200, { "drover-protocol": "1" }).end("forged");
+  });
+  context.after(() => stranger.close());
+  const get = async (server: NodeServer, path: string): Promise<number> =>
+    (await server.call("GET", path, { headers: admin })).status;
+  await post(leading(), "/tasks", { id: "waits", agentId: "ann", action: "build" });
+  urls.set(third.node.id, stranger.url);
+  await clock.advance(4000);
+  await settle();
+  await get(follower, "/tasks/waits/logs");
+  assert.deepEqual(seen.splice(0), ["/tasks/waits/logs Bearer node"]);
+  assert.equal(await get(follower, "/tasks/nobody/logs"), 404);
+  assert.equal(await get(follower, `/files/${HASH}`), 404);
+  // Its address is somebody else's from now on.
+  third.node.journal.fault({ cut: "both" });
+  await clock.advance(10_000);
+  await settle();
+  seen.length = 0;
+  for (const server of [follower, leading()]) {
+    assert.equal(await get(server, "/tasks/waits/logs"), 404);
+    assert.equal(await get(server, `/files/${"ab".repeat(32)}`), 404);
+    assert.equal(await get(server, "/tasks/nobody"), 404);
+  }
+  assert.deepEqual(seen, []);
 });

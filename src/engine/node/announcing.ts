@@ -36,10 +36,15 @@ export type ClusterNode = {
 /** All nodes, and the health of their journal. */
 export type ClusterView = { readonly nodes: readonly ClusterNode[]; readonly log: JournalHealth };
 
+/** A node, and where it is reached. */
+export type NodePlace = { readonly id: string; readonly url: string };
+
 export type Announcing = {
   /** Tells of this node now. */
   tell(): Promise<void>;
   view(): Promise<ClusterView>;
+  /** Other nodes that are not down, as far as this one has heard. */
+  peers(): readonly NodePlace[];
   /** How long ago this node had all that the journal had, for sure. */
   ageMs(): number;
   /** Something was applied. */
@@ -65,6 +70,8 @@ export function startAnnouncing(deps: {
   let upToDateAt = deps.openedAt;
   /** Where the journal was when it was asked, as far as that is not applied here. The newest is the last. */
   const marks: { readonly at: number; readonly seq: number }[] = [];
+  /** What others told, and when, by `clock.elapsed`. */
+  let heard: readonly (NodePlace & { readonly at: number })[] = [];
   let pruneAt = clock.elapsed() + PRUNE_MS;
   let isStopped = false;
   let cancel = ringAfter(clock, ANNOUNCE_MS, goOn, { keepAlive: false });
@@ -92,7 +99,10 @@ export function startAnnouncing(deps: {
       if (marks.length < MARKS_MAX) marks.push({ at: askedAt, seq: head.seq });
       passMarks();
       await announce(head);
-      deps.onSeen((await journal.nodes()).nodes);
+      const { nodes } = await journal.nodes();
+      const now = clock.elapsed();
+      heard = nodes.map(({ node: id, url, ageMs }) => ({ id, url, at: now - ageMs }));
+      deps.onSeen(nodes);
       // Nobody leads over a full journal, and to prune it may be what makes room.
       if ((deps.leads() || readOnly.reason() !== null) && askedAt >= pruneAt) {
         pruneAt = askedAt + PRUNE_MS;
@@ -147,6 +157,7 @@ export function startAnnouncing(deps: {
   return {
     tell,
     view,
+    peers: () => heard.filter(({ id, at }) => id !== self().id && clock.elapsed() - at <= DOWN_MS),
     ageMs: ageNow,
     onApplied: () => {
       passMarks();

@@ -23,7 +23,7 @@ import { DroverError } from "../base/drover-error.ts";
 import type { Drover } from "../drover-api.ts";
 import { type Life, stopActing } from "../life.ts";
 import { stopOf } from "../writer/group-commit.ts";
-import { type ClusterView, startAnnouncing } from "./announcing.ts";
+import { type ClusterView, type NodePlace, startAnnouncing } from "./announcing.ts";
 import { currentDrover } from "./current-drover.ts";
 import { type AppliedHead, createLives, type LivesOptions, type NodeFacts, type NodeLife } from "./lives.ts";
 import { createReadOnly, type ReadOnly } from "./read-only.ts";
@@ -66,6 +66,8 @@ export type DroverNode = AsyncDisposable & {
   readOnly(): string | null;
   /** Where the leader is reached, as far as this node knows; null if nobody leads. */
   leaderUrl(): string | null;
+  /** The other nodes that were heard of in the last seconds, the leader first. */
+  peers(): readonly NodePlace[];
   /** All nodes, and the health of the journal. */
   cluster(): Promise<ClusterView>;
   /** What other nodes read of its replica; null if that is in memory only. */
@@ -224,6 +226,7 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
     ageMs: () => (leads() ? 0 : announcing.ageMs()),
     readOnly: readOnly.reason,
     leaderUrl: () => leaderUrl(lives.present().drover.state),
+    peers: () => leaderFirst(announcing.peers(), lives.present().drover.state),
     cluster: announcing.view,
     shared: sharedBy(options),
     handOver,
@@ -273,6 +276,9 @@ async function quiesce(life: Life, reason: DroverError, late: () => Promise<void
 function leaderUrl({ cluster }: State): string | null {
   return cluster.leader === null ? null : (cluster.nodes.get(cluster.leader)?.url ?? null);
 }
+
+const leaderFirst = (nodes: readonly NodePlace[], { cluster: { leader } }: State): readonly NodePlace[] =>
+  nodes.toSorted((left, right) => Number(right.id === leader) - Number(left.id === leader));
 
 const again = (what: string): DroverError => new DroverError("no_leader", `${what}; try again`);
 

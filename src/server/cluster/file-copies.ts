@@ -7,7 +7,6 @@
  * something is missing. One is fetched at a time, at a bounded rate, and what comes is compared with its hash before it
  * is kept, within the same limits as an upload.
  */
-import type { State } from "../../core/model/index.ts";
 import type { Drover } from "../../engine/index.ts";
 import type { DroverNode } from "../../engine/node/index.ts";
 import { headerText } from "../../http/index.ts";
@@ -22,9 +21,16 @@ const LOOKED_AT_ONCE = 1000;
 const COPY_MS = 120_000;
 const BYTES_PER_MS = 32 * 1024;
 
-export type FileCopies = { stop(): Promise<void> };
+/** Contents that callers wait for, at once. */
+const AWAITED_MAX = 32;
+
+export type FileCopies = {
+  /** Fetches a content that a task lists. Whether it is here then. */
+  fetch(hash: string): Promise<boolean>;
+  stop(): Promise<void>;
+};
 type CopyDeps = {
-  readonly node: Pick<DroverNode, "id" | "tokenFor" | "onLife">;
+  readonly node: Pick<DroverNode, "id" | "peers" | "tokenFor" | "onLife">;
   readonly drover: Pick<Drover, "state" | "files" | "watch">;
   readonly clock: Clock;
   readonly onWarning: (message: string) => void;
@@ -34,6 +40,8 @@ export function startFileCopies({ node, drover, clock, onWarning }: CopyDeps): F
   const peers = createPeers(clock);
   const wanted = new Set<string>();
   const over = new AbortController();
+  /** What is being copied because a caller waits for it. */
+  const awaited = new Map<string, Promise<boolean>>();
   let working: Promise<void> | null = null;
   let cancelLook: (() => void) | null = null;
 
@@ -65,7 +73,7 @@ export function startFileCopies({ node, drover, clock, onWarning }: CopyDeps): F
 
   /** From the first node that has it; null if none has. */
   async function copy(hash: string): Promise<number | null> {
-    for (const { id, url } of otherNodes(drover.state, node.id)) {
+    for (const { id, url } of node.peers()) {
       const answer = await ask(peers, { id, url, hash });
       if (answer === null) continue;
       try {
@@ -131,18 +139,22 @@ export function startFileCopies({ node, drover, clock, onWarning }: CopyDeps): F
     }),
   ];
   return {
+    fetch(hash) {
+      const begun = awaited.get(hash);
+      if (begun !== undefined) return begun;
+      if (awaited.size >= AWAITED_MAX || over.signal.aborted) return Promise.resolve(false);
+      const copied = copy(hash)
+        .then((size) => size !== null)
+        .finally(() => awaited.delete(hash));
+      awaited.set(hash, copied);
+      return copied;
+    },
     async stop() {
       for (const stop of stopListening) stop();
       cancelLook?.();
       over.abort(new Error("this node stops"));
-      await working;
+      await Promise.all([working, ...awaited.values()]);
       peers.close();
     },
   };
-}
-
-/** All other nodes that the log knows, the leader first. */
-export function otherNodes({ cluster }: State, self: string): { readonly id: string; readonly url: string }[] {
-  const all = Array.from(cluster.nodes, ([id, { url }]) => ({ id, url })).filter(({ id }) => id !== self);
-  return all.sort((left, right) => Number(right.id === cluster.leader) - Number(left.id === cluster.leader));
 }

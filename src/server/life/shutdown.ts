@@ -13,8 +13,7 @@ import type { DroverNode } from "../../engine/node/index.ts";
 import { type Listener, type LongPolls, ServerRefusal, type Streams } from "../../http/index.ts";
 import { type Clock, restFor, ringAfter, ringEvery } from "../../std/index.ts";
 import type { Acting } from "../cluster/acting.ts";
-import type { FileCopies } from "../cluster/file-copies.ts";
-import type { Forwarding } from "../cluster/forward.ts";
+import type { ClusterSide } from "../cluster/side.ts";
 import type { ServerPhase } from "./phase.ts";
 
 /** How often it looks whether everything has ended. */
@@ -33,8 +32,7 @@ export type Ending = {
   readonly streams: Streams;
   readonly acting: Acting;
   /** Null where the server is no node of a cluster. */
-  readonly forwarding: Forwarding | null;
-  readonly copies: FileCopies | null;
+  readonly cluster: Pick<ClusterSide, "stop"> | null;
   readonly clock: Clock;
   readonly graceMs: number;
 };
@@ -55,11 +53,10 @@ export async function shutDown(ending: Ending): Promise<void> {
 
 /** What runs ends, or its time is over; those that wait are answered. */
 async function letEnd(ending: Ending): Promise<void> {
-  const { phase, polls, streams, forwarding, copies, clock } = ending;
+  const { phase, polls, streams, cluster, clock } = ending;
   await (ending.node === undefined ? letRunningEnd(ending) : leaveCluster(ending, ending.node));
   polls.end(new ServerRefusal("closed", "the server is shutting down; try again later"));
-  forwarding?.stop();
-  await copies?.stop();
+  await cluster?.stop();
   await streams.close();
   // A caller that waited for what has just ended still reads it.
   await until(() => phase.failure() !== null || phase.underWay() === 0, clock, clock.elapsed() + FLUSH_MS);
