@@ -57,31 +57,36 @@ const UNBUILT: PageFile = {
 };
 
 type Files = ReadonlyMap<string, PageFile>;
-let files: Promise<Files> | null = null;
-
 /** The file at a path below /ui/; null where an asset is asked for that there is not. */
-export async function pageFile(path: string): Promise<PageFile | null> {
-  files ??= load();
-  const found = await files;
-  // A page that is built while the server runs is found by the next who asks.
-  if (found.size === 0) files = null;
-  if (path.startsWith(ASSETS)) return found.get(path) ?? null;
-  return found.get("index.html") ?? UNBUILT;
+type FindFile = (path: string) => Promise<PageFile | null>;
+
+export function pageFilesIn(place: string): FindFile {
+  let files: Promise<Files> | null = null;
+  return async (path) => {
+    files ??= load(place);
+    const found = await files;
+    // A page that is built while the server runs is found by the next who asks.
+    if (found.size === 0) files = null;
+    if (path.startsWith(ASSETS)) return found.get(path) ?? null;
+    return found.get("index.html") ?? UNBUILT;
+  };
 }
 
-async function load(): Promise<Files> {
-  const names = await readdir(PLACE, { recursive: true }).catch((error: NodeJS.ErrnoException) => {
+export const pageFile: FindFile = pageFilesIn(PLACE);
+
+async function load(place: string): Promise<Files> {
+  const names = await readdir(place, { recursive: true }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return [];
     throw error;
   });
   const wanted = names.filter((name) => TYPES[extname(name)] !== undefined);
   return new Map(
-    await Promise.all(wanted.map(async (name) => [name.replaceAll("\\", "/"), await read(name)] as const)),
+    await Promise.all(wanted.map(async (name) => [name.replaceAll("\\", "/"), await read(place, name)] as const)),
   );
 }
 
-async function read(name: string): Promise<PageFile> {
-  const body = await readFile(join(PLACE, name));
+async function read(place: string, name: string): Promise<PageFile> {
+  const body = await readFile(join(place, name));
   const kind = extname(name);
   const kept = kind === ".html" ? { ...ALWAYS_ASK, "content-security-policy": POLICY } : KEEP;
   const headers = { "content-type": TYPES[kind] as string, vary: "accept-encoding", ...kept };
