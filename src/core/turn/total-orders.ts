@@ -22,7 +22,10 @@ const TIMER_RANK: Readonly<Record<TimerKind, number>> = {
 export const compareTimers = (left: ReadonlyTimer, right: ReadonlyTimer): number =>
   left.at - right.at || TIMER_RANK[left.kind] - TIMER_RANK[right.kind] || left.order - right.order;
 
-export const compareProjects = (left: ReadonlyProject, right: ReadonlyProject): number =>
+/** What decides between two projects. */
+export type Standing = Pick<ReadonlyProject, "level" | "settings" | "registration">;
+
+export const compareProjects = (left: Standing, right: Standing): number =>
   left.level - right.level || right.settings.weight - left.settings.weight || left.registration - right.registration;
 
 export const compareAgents = (left: ReadonlyAgent, right: ReadonlyAgent): number =>

@@ -130,34 +130,33 @@ const classFor = (priority: number): GateClass => classOf({ priority });
 function nextTasks(state: State, now: Instant, limit: number): Task[] {
   const turn = [...items(state.turn)].slice(0, PROJECTS_MAX).map((project) => ({
     project,
+    settings: project.settings,
+    registration: project.registration,
     level: shownLevel(state, project, now),
     queue: projectQueue(state, project, now),
   }));
   const found: Task[] = [];
   const take = (of: Turn, task: Task): void => {
     found.push(task);
-    of.level += chargeFor(state, task) / of.project.settings.weight;
+    of.level += chargeFor(state, task) / of.settings.weight;
   };
   for (const one of turn)
     if (state.expressProjects.has(one.project))
       for (const task of one.queue.takeExpress(limit - found.length)) take(one, task);
-  turn.sort(compareTurns);
+  turn.sort(compareProjects);
   while (found.length < limit && turn.length > 0) {
     const [first] = turn.splice(0, 1) as [(typeof turn)[number]];
     const task = first.queue.take();
     if (task === undefined) continue;
     take(first, task);
-    const behind = turn.findIndex((other) => compareTurns(other, first) > 0);
+    const behind = turn.findIndex((other) => compareProjects(other, first) > 0);
     turn.splice(behind < 0 ? turn.length : behind, 0, first);
   }
   return found;
 }
 
-type Turn = { readonly project: Project; level: number };
-
-/** As projects are ordered, at the level they would have. */
-const compareTurns = (left: Turn, right: Turn): number =>
-  compareProjects({ ...left.project, level: left.level }, { ...right.project, level: right.level });
+/** Where a project stands, at the level it would have. */
+type Turn = Pick<Project, "settings" | "registration"> & { level: number };
 
 type Queue = { take(): Task | undefined; takeExpress(most: number): Task[] };
 
