@@ -2,7 +2,7 @@
  * What a page asks for, over HTTP: who it is, pulses, links, a search, what workers run, and the last hours.
  */
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -186,12 +186,17 @@ test("samples are taken every ten seconds, outlive a restart, and are bounded; a
       ["site"],
     );
     assert.equal((await at.ask("history", { query: { step: 30_000 } })).json.samples.length, 2);
+    const [bare] = (await at.ask("history", { query: { projects: false } })).json.samples;
+    assert.deepEqual(bare, { ...first, projects: [] });
+    await clock.advance(10_000);
+    assert.equal((await at.ask("history", { query: {} })).json.samples.length, 7, "a new sample is seen at once");
+    assert.equal(statSync(file).mode & 0o777, 0o600);
   }
   writeFileSync(file, `${readFileSync(file, "utf8")}{"at":"2027-01`);
   await using at = await opened();
   await until(
     "what was kept",
-    async () => (await at.ask("history", { query: {} })).json.samples.length === 6,
+    async () => (await at.ask("history", { query: {} })).json.samples.length === 7,
     async () => {},
   );
   await clock.advance(22_000_000);

@@ -18,8 +18,8 @@ const LISTED_MAX = 8;
 const RATE_SAMPLES = 3;
 
 export function Overview(): JSX.Element {
-  const queue = useCall("queue", {});
-  const history = useCall("history", { query: {} }, { everyMs: 5000 });
+  const queue = useCall("queue", {}, { everyMs: 10_000 });
+  const history = useCall("history", { query: { projects: false } }, { everyMs: 5000 });
   const projects = useCall("projects", {}, { everyMs: 2000 });
   const workers = useCall("workers", {}, { everyMs: 2000 });
   const gates = useCall("gates", {}, { everyMs: 2000 });

@@ -20,6 +20,8 @@ export type HistoryQuery = {
   readonly from?: string;
   /** How many milliseconds apart they are at least. Default: 10000. */
   readonly step?: number;
+  /** Whether each has its projects. Default: true. */
+  readonly projects?: boolean;
 };
 
 /** Whether anything has happened. */

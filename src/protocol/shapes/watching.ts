@@ -118,6 +118,7 @@ export const historyQuery: s.Schema<wire.HistoryQuery> = s.object({
   step: s.optional(s.whole(SAMPLE_EVERY_MS, SAMPLES_KEPT_MS), "How many milliseconds apart they are at least.", {
     default: SAMPLE_EVERY_MS,
   }),
+  projects: s.optional(s.flag(), "Whether each has its projects.", { default: true }),
 });
 const projectSample: s.Schema<wire.ProjectSample> = s.answer({
   id: s.name(),

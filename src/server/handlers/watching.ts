@@ -7,35 +7,27 @@
 import type { TaskId } from "../../core/base/index.ts";
 import type { Drover } from "../../engine/index.ts";
 import { linksOf, stuckTasks } from "../../engine/views/index.ts";
-import { holderOf, isScoped, type StreamMessage, type Streams } from "../../http/index.ts";
+import { asText, holderOf, isScoped, type StreamMessage, type Streams } from "../../http/index.ts";
 import type { WatchCalls } from "../../protocol/calls/index.ts";
-import {
-  type History,
-  type HistoryQuery,
-  type Pulse,
-  SAMPLE_EVERY_MS,
-  SAMPLES_MAX,
-  type Sample,
-  type Verified,
-  type WhoAmI,
-} from "../../protocol/index.ts";
+import type { History, Pulse, Verified, WhoAmI } from "../../protocol/index.ts";
 import { type Clock, isoTime, restFor } from "../../std/index.ts";
-import { isOwnTask, ownProject } from "../access/scoped-views.ts";
+import { isOwnTask } from "../access/scoped-views.ts";
 import { checkTask, isOwn } from "../access/token-scope.ts";
 import type { HistoryStore } from "../observe/history.ts";
-import type { Deps, Exchange, Handlers } from "./handler.ts";
+import type { Deps, Handlers } from "./handler.ts";
+import { createHistoryAnswers } from "./history-answers.ts";
 import { ANSWERED } from "./server.ts";
 import { settingsView } from "./settings-view.ts";
 
 type VerifyReport = Awaited<ReturnType<Drover["verify"]>>;
 
 const PULSE_MS = 1000;
-const HOUR_MS = 3_600_000;
 
 type WatchParts = { readonly streams: Streams; readonly clock: Clock; readonly history: HistoryStore };
 
 export function watchHandlers(deps: Deps, { streams, clock, history }: WatchParts): Handlers<keyof WatchCalls> {
   const { drover, serverId, version } = deps;
+  const pastOf = createHistoryAnswers(drover, history);
 
   function now(): Pulse {
     const { seq, paused, waiting, queued, inFlight, parked } = drover.state;
@@ -73,7 +65,7 @@ export function watchHandlers(deps: Deps, { streams, clock, history }: WatchPart
     },
     verify: shared(clock, async () => verifiedOf(await drover.verify())),
     settings: () => settingsView(deps.settingViews(), drover.state.patch),
-    history: ({ query }, { caller }) => historyOf(deps, history.samples(), query, caller),
+    history: ({ query }, { caller }) => asText<History>(pastOf(query, caller)),
   };
 }
 
@@ -113,21 +105,3 @@ function verifiedOf({ unsigned, key, base, head, problems, ...rest }: VerifyRepo
 }
 
 const pulseMessage = (pulse: Pulse): StreamMessage => ({ id: pulse.seq, event: "pulse", data: JSON.stringify(pulse) });
-
-function historyOf(
-  { drover }: Deps,
-  kept: readonly Sample[],
-  { from, step = SAMPLE_EVERY_MS }: HistoryQuery,
-  caller: Exchange["caller"],
-): History {
-  const first = from === undefined ? drover.logTime().at - HOUR_MS : Date.parse(from);
-  const wanted = kept.filter(({ at }) => Date.parse(at) >= first);
-  const every = Math.max(Math.ceil(step / SAMPLE_EVERY_MS), Math.ceil(wanted.length / SAMPLES_MAX));
-  // Counted from the last one, which is always there.
-  const samples = wanted.filter((_, index) => (wanted.length - 1 - index) % every === 0);
-  const own = (sample: Sample): Sample => ({
-    ...sample,
-    projects: sample.projects.filter(({ id }) => ownProject(drover.state, caller, id)),
-  });
-  return { step: every * SAMPLE_EVERY_MS, samples: isScoped(caller) ? samples.map(own) : samples };
-}

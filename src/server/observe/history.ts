@@ -17,14 +17,25 @@ import { type Clock, isoTime, ringEvery } from "../../std/index.ts";
 /** How many are kept, and of how many projects. */
 const KEPT_MAX: number = SAMPLES_KEPT_MS / SAMPLE_EVERY_MS;
 const PROJECTS_MAX = 20;
+/** The names of projects are nobody else's. */
+const OWN = { mode: 0o600 };
 /** Waits are counted in buckets, each a quarter wider than the one before: 1 ms to a day. */
 const RATIO = 1.25;
 const BUCKETS = 84;
 
+/** A sample beside what is sent of it: written once, however often it is asked for. */
+export type KeptSample = {
+  readonly at: number;
+  readonly sample: Sample;
+  readonly text: string;
+  /** Without its projects. */
+  readonly bare: string;
+};
+
 export type HistoryStore = {
   onCommitted(batch: readonly Applied[]): void;
-  /** All that are kept, the oldest first. */
-  samples(): readonly Sample[];
+  /** All that are kept, the oldest first; another list when there is another sample. */
+  samples(): readonly KeptSample[];
   stop(): Promise<void>;
 };
 type Parts = {
@@ -36,7 +47,7 @@ type Parts = {
 };
 
 export function createHistory({ drover, clock, file, onWarning }: Parts): HistoryStore {
-  let kept: Sample[] = [];
+  let kept: readonly KeptSample[] = [];
   let written = 0;
   let waits = new Uint32Array(BUCKETS);
   let isSaid = false;
@@ -59,26 +70,25 @@ export function createHistory({ drover, clock, file, onWarning }: Parts): Histor
     });
     const lines = text.split("\n");
     written = lines.length;
-    const first = isoTime(drover.logTime().at - SAMPLES_KEPT_MS);
-    const old = lines.flatMap(sampleIn).filter(({ at }) => at >= first);
-    kept = [...old, ...kept].slice(-KEPT_MAX);
+    const first = drover.logTime().at - SAMPLES_KEPT_MS;
+    const old = lines.flatMap(sampleIn).map(keptOf);
+    kept = [...old.filter(({ at }) => at >= first), ...kept].slice(-KEPT_MAX);
   }
-  async function add(path: string, sample: Sample): Promise<void> {
+  async function add(path: string, text: string): Promise<void> {
     if (written < 2 * KEPT_MAX) {
       written++;
-      return appendFile(path, `${JSON.stringify(sample)}\n`);
+      return appendFile(path, `${text}\n`, OWN);
     }
     // A whole file takes the place of the old one, so that a crash in between leaves one of the two.
     written = kept.length;
-    await writeFile(`${path}.new`, kept.map((one) => `${JSON.stringify(one)}\n`).join(""));
+    await writeFile(`${path}.new`, kept.map((one) => `${one.text}\n`).join(""), OWN);
     await rename(`${path}.new`, path);
   }
   function take(): void {
-    const sample = sampleOf(drover, waits);
+    const taken = keptOf(sampleOf(drover, waits));
     waits = new Uint32Array(BUCKETS);
-    kept.push(sample);
-    if (kept.length > KEPT_MAX) kept = kept.slice(-KEPT_MAX);
-    toFile((path) => add(path, sample));
+    kept = [...kept, taken].slice(-KEPT_MAX);
+    toFile((path) => add(path, taken.text));
   }
 
   toFile(read);
@@ -98,6 +108,13 @@ export function createHistory({ drover, clock, file, onWarning }: Parts): Histor
     },
   };
 }
+
+const keptOf = (sample: Sample): KeptSample => ({
+  at: Date.parse(sample.at),
+  sample,
+  text: JSON.stringify(sample),
+  bare: JSON.stringify({ ...sample, projects: [] }),
+});
 
 /** The sample in a line of the file; none in one that was cut off. */
 function sampleIn(text: string): Sample[] {
