@@ -18,7 +18,7 @@ const WRONG_HASH = "ab".repeat(32);
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
 /** A submit as the engine makes it, and with a number that only JSON has room for. */
-function submitted(task: number, more: object = {}): Event {
+export function submitted(task: number, more: object = {}): Event {
   const event = {
     kind: "task-submitted",
     at: instant(5),

@@ -4,7 +4,9 @@
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { type Seq, seq } from "../../core/base/index.ts";
+import { instant, type Seq, seq } from "../../core/base/index.ts";
+import type { Event } from "../../core/model/index.ts";
+import { createGathering, gather, gatheredBatch } from "../format/batch-builder.ts";
 import type { Batch, Head, Log, LogFailureCode, LogRecord, ReadBatch } from "../log.ts";
 import { LogFailure } from "../log.ts";
 
@@ -38,6 +40,22 @@ export async function fill(log: Log, sizes: readonly number[]): Promise<Head> {
   for (const size of sizes) {
     const batch = batchOf(head.seq + 1, size);
     const result = await log.append(head.seq, head.epoch, batch, `batch-${batch.firstSeq}`);
+    assert.equal(result.type, "appended");
+    if (result.type === "appended") head = result.head;
+  }
+  return head;
+}
+
+const HOUR_MS = 3_600_000;
+
+/** Appends so many batches of one real event each, an hour apart: more than may be unsigned. */
+export async function fillHours(log: Log, count: number): Promise<Head> {
+  let head = await log.head();
+  for (let left = count; left > 0; left--) {
+    const gathering = createGathering();
+    const next = seq(head.seq + 1);
+    gather(gathering, next, { kind: "gate-opened", at: instant(next * HOUR_MS), gate: "g" } as Event, null, undefined);
+    const result = await log.append(head.seq, head.epoch, gatheredBatch(gathering, next), `hour-${next}`);
     assert.equal(result.type, "appended");
     if (result.type === "appended") head = result.head;
   }

@@ -10,7 +10,7 @@ import { after, type TestContext, test } from "node:test";
 import { type PostgresServer, postgresMissing, startPostgres } from "../../../test/kits/postgres.ts";
 import { seconds, seq } from "../../core/base/index.ts";
 import { gatherDeferred } from "../contract/deferred-hashes.ts";
-import { collect, eventsOf, failsWith, fill, namesOf, payloadAt, save } from "../contract/vocabulary.ts";
+import { collect, eventsOf, failsWith, fill, fillHours, namesOf, payloadAt, save } from "../contract/vocabulary.ts";
 import { createGathering, gatheredBatch } from "../format/batch-builder.ts";
 import type { Head } from "../log.ts";
 import { openPostgresJournal } from "../postgres/journal.ts";
@@ -51,6 +51,29 @@ function claims(server: PostgresServer): void {
     assert.deepEqual(eventsOf(await collect(log.read(seq(0)))), namesOf(1, 1007));
     assert.equal(await payloadAt(log, 999), "payload 999");
     assert.equal((await copyLog(`sqlite:${directory}`, journal)).events, 0);
+  });
+
+  test("a copy is signed: that of a history of hours verifies at once and later", async (context) => {
+    const directory = newDirectory(context);
+    {
+      await using log = await openSqliteLog({ directory });
+      await fillHours(log, 4);
+    }
+    const journal = server.url({ schema: "hours" });
+    await copyLog(`sqlite:${directory}`, journal);
+    const back = join(newDirectory(context), "back");
+    for (const more of [4, 0, 2]) {
+      if (more === 2) {
+        await using log = await openSqliteLog({ directory });
+        await fillHours(log, 2);
+        await log.close();
+        await copyLog(`sqlite:${directory}`, journal);
+      }
+      const { events, head } = await copyLog(journal, `sqlite:${back}`);
+      assert.equal(events, more);
+      await using log = await openSqliteLog({ directory: back, readOnly: true });
+      assert.deepEqual((await log.verify({ expect: head })).problems, []);
+    }
   });
 
   test("the directory that was copied is a replica of the journal at once", async (context) => {

@@ -16,11 +16,10 @@ import type { Journal, SealedBatch } from "../journal/journal.ts";
 import { knownAnswer, untilAnswered } from "../journal/patience.ts";
 import { type Anchor, corruptAt, LogFailure } from "../log.ts";
 import { isDataLocked } from "../sqlite/data-lock.ts";
-import type { HashedBatch } from "../sqlite/sealed-batches.ts";
+import { type HashedBatch, hashesOf } from "../sqlite/sealed-batches.ts";
 import { createSqliteLog } from "../sqlite/sqlite-log.ts";
 import { startStoreThread } from "../sqlite/thread-client.ts";
 import { openJournal, placeOf } from "./by-url.ts";
-import { checkedHashes } from "./checked-batch.ts";
 import { historyOf } from "./from-node.ts";
 import { storedBehind } from "./serving.ts";
 
@@ -75,7 +74,7 @@ export async function copyLog(from: string, to: string, options: CopyOptions = {
   for await (const entry of source.read(start.seq)) {
     options.signal?.throwIfAborted();
     if (entry.firstSeq !== at.seq + 1 || toHex(entry.priorHash) !== at.hash) throw divergedFrom(source, target, at.seq);
-    await target.put({ ...entry, hashes: checkedHashes(entry) });
+    await target.put({ ...entry, hashes: hashesOf(entry) });
     at = { seq: entry.lastSeq, hash: toHex(entry.postHash) };
     bytes += entry.bytes.length + entry.payloads.length;
     options.onProgress?.(at.seq - start.seq, source.head.seq - start.seq);

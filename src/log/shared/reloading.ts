@@ -25,7 +25,6 @@ import { type Checkpoint, type Log, LogFailure } from "../log.ts";
 import { divergedAt } from "../sqlite/sealed-batches.ts";
 import type { KeptEntry } from "../sqlite/signed-tables.ts";
 import type { StoreThread } from "../sqlite/thread-client.ts";
-import { checkedHashes } from "./checked-batch.ts";
 import { takeIn } from "./following.ts";
 import { jsonIn, KIND } from "./frames.ts";
 import { blockIn, historyOf, type NodeReplica, type OtherNode, replicaOf } from "./from-node.ts";
@@ -92,10 +91,7 @@ async function reloadFrom(ground: ReloadGround, other: NodeSeen, reload: Reload)
     const { base, batches } = history;
     if (base.seq <= tail.head().seq) {
       const { seq: before } = tail.head();
-      for await (const entry of batches) {
-        checkedHashes(entry);
-        await takeIn({ ...ground, tail }, entry);
-      }
+      for await (const entry of batches) await takeIn({ ...ground, tail }, entry);
       await tail.flush();
       if (tail.head().seq === before) throw new LogFailure("unreachable", `it ends at event ${before} too`);
       return null;

@@ -3,15 +3,17 @@
  * goes wrong between a node and the journal loses or doubles a batch.
  */
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
 import { seconds, seq } from "../../core/base/index.ts";
+import { submitted } from "../contract/deferred-hashes.ts";
 import { logContract } from "../contract/log-contract.ts";
 import { inDirectory } from "../contract/stories.ts";
-import { batchOf, collect, each, eventsOf, failsWith, fill, namesOf } from "../contract/vocabulary.ts";
+import { batchOf, collect, each, eventsOf, failsWith, fill, fillHours, namesOf } from "../contract/vocabulary.ts";
+import { createGathering, emptied, gather, gatheredBatch } from "../format/batch-builder.ts";
 import type { MemoryJournal, MemoryJournalStore } from "../journal/memory-journal.ts";
 import { createMemoryJournal, createMemoryJournalStore, expireLead } from "../journal/memory-journal.ts";
 import type { ReadBatch } from "../log.ts";
@@ -83,6 +85,46 @@ test("what one node appends, another follows, and has in its own replica with th
     each(await collect(bob.log.read(seq(0))), "hashes"),
     each(await collect(ann.log.read(seq(0))), "hashes"),
   );
+});
+
+test("every node signs what it stores: a follower of hours verifies as it goes, and after a crash", async (context) => {
+  const { node, newPlace } = world(context);
+  const [ann, bob] = [await node(), await node()];
+  await fillHours(ann.log, 1);
+  await followed(bob.log, 0, 1);
+  assert.equal((await bob.log.verify()).ok, true);
+  const head = await fillHours(ann.log, 5);
+  await followed(bob.log, 1, 5);
+  const crashed = newPlace();
+  for (const { log, directory } of [ann, bob]) {
+    const { problems, unsigned } = await log.verify({ expect: head });
+    assert.deepEqual([problems, unsigned], [[], null]);
+    cpSync(directory, crashed, { recursive: true });
+    await using copy = await openSqliteLog({ directory: crashed, readOnly: true });
+    assert.deepEqual((await copy.verify({ expect: head })).problems, []);
+    rmSync(crashed, { recursive: true });
+  }
+});
+
+test("a payload that was changed in the journal is not taken, at the start and while following", async (context) => {
+  const { node, store, newPlace } = world(context);
+  const ann = await node();
+  const gathering = createGathering();
+  gather(gathering, 1, submitted(1), null, '{"action":"pay ann"}');
+  await ann.log.append(seq(0), 0, gatheredBatch(gathering, seq(1)), "a");
+  const payloads = store.entries[0]?.payloads as Uint8Array;
+  const at = Buffer.from(payloads).indexOf("ann");
+  payloads[at] = "b".charCodeAt(0);
+  const opening = openSharedLog({ journal: createMemoryJournal({ store }), directory: newPlace() });
+  await assert.rejects(opening, failsWith("corrupt", 1));
+  payloads[at] = "a".charCodeAt(0);
+  const bob = await node();
+  bob.journal.fault({ cut: "both" });
+  gather(emptied(gathering), 2, submitted(2), null, '{"action":"pay ann"}');
+  await ann.log.append(seq(1), 0, gatheredBatch(gathering, seq(2)), "b");
+  (store.entries[1]?.payloads as Uint8Array)[at] = "b".charCodeAt(0);
+  bob.journal.fault({ cut: "none" });
+  await assert.rejects(followed(bob.log, 1, 1), failsWith("corrupt", 2));
 });
 
 test("a follower that fell behind what is in memory reads on from its replica", async (context) => {

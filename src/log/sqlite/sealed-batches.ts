@@ -8,9 +8,11 @@
  */
 import { invariant, type Seq, seq } from "../../core/base/index.ts";
 import { fillDeferredHashes } from "../format/batch-builder.ts";
-import { type BatchRow, LENGTH_BYTES, sealBatch, spansOf } from "../format/batch-row.ts";
-import { batchLink, chainBatch, equalBytes, hashOf, toHex } from "../format/chain.ts";
-import { cutBlocks } from "../format/payload-blocks.ts";
+import { type BatchRow, LENGTH_BYTES, sealBatch, spansOf, unpackRow } from "../format/batch-row.ts";
+import { batchLink, chainBatch, equalBytes, hashOf, seqAt, toHex } from "../format/chain.ts";
+import { factsOf } from "../format/codec.ts";
+import { collectPayloads, cutBlocks } from "../format/payload-blocks.ts";
+import { payloadProblem } from "../integrity/kept-list.ts";
 import { hashAt } from "../integrity/page.ts";
 import { packEntryNow } from "../journal/entry.ts";
 import type { SealedBatch } from "../journal/journal.ts";
@@ -44,8 +46,23 @@ export function seal({ payloads, deferred, ...input }: SealInput): HashedBatch {
   return { ...batch, packed: packEntryNow(batch) };
 }
 
-/** The hashes of a batch that came from elsewhere, if it is what it says. */
+/**
+ * The hashes of a batch that came from elsewhere, if it is what was written: its events by the chain, and what lies
+ * beside each by the hash in the event.
+ */
 export function hashesOf(entry: SealedBatch): Uint8Array {
+  const hashes = chainedHashes(entry);
+  const payloads = collectPayloads([{ firstSeq: entry.firstSeq, bytes: entry.payloads }]);
+  const { records } = unpackRow({ ...entry, hashes }, seq(entry.firstSeq - 1), payloads);
+  for (const [index, { bytes, payload = null }] of records.entries()) {
+    const at = seqAt(entry.firstSeq, index);
+    const problem = payloadProblem(at, factsOf(bytes, at).payloadHash, payload);
+    if (problem !== null) throw corruptAt(at, problem);
+  }
+  return hashes;
+}
+
+function chainedHashes(entry: SealedBatch): Uint8Array {
   const { firstSeq, lastSeq, priorHash, postHash, bytes } = entry;
   const count = lastSeq - firstSeq + 1;
   if (count < 1 || count * LENGTH_BYTES > bytes.length)
@@ -61,13 +78,9 @@ export function hashesOf(entry: SealedBatch): Uint8Array {
 }
 
 /** Stores batches behind the end of the log. What is there already is passed over, if it is the same. */
-export function storeSealed(
-  database: Database,
-  batches: readonly StoredBatch[],
-  onStored: (head: Head, sign: SignRule | null) => void,
-): Head {
+export function storeSealed(database: Database, batches: readonly StoredBatch[]): Head {
   let { head } = database.source();
-  for (const { sign, payloads, ...row } of batches) {
+  for (const { sign: _, payloads, ...row } of batches) {
     if (row.lastSeq <= head.seq) {
       checkSame(row, hashAt(database.source(), row.lastSeq));
       continue;
@@ -79,7 +92,6 @@ export function storeSealed(
     const { epoch, batchId, lastSeq } = row;
     head = { seq: lastSeq, hash: toHex(row.postHash), epoch, batchId };
     database.putHead(head);
-    onStored(head, sign);
   }
   return head;
 }

@@ -143,7 +143,12 @@ export function openSqliteStore(options: DatabaseOptions): SqliteStore & { close
     checkKept: (range) => database.look("read kept payloads", () => checkKept(database, range)),
     seal,
     hashesOf,
-    store: (batches) => storing("store batches", () => storeSealed(database, batches, signing.onAppended)),
+    store: (batches) =>
+      storing("store batches", () => {
+        const head = storeSealed(database, batches);
+        signing.onStored(head, batches.findLast(({ sign }) => sign !== null)?.sign ?? null);
+        return head;
+      }),
     blocks: (range) => database.look("read payloads", () => database.blocks(range)),
     ...createReload(database, signer, (head) => {
       signing.onRaised(head);
@@ -185,7 +190,8 @@ function raiseEpoch(database: Database, signing: ReturnType<typeof createSigning
  *
  * A signature is written in the transaction of the batch it is for, so it costs no fsync of its own, and a log never
  * has a batch behind its close that is not signed. It takes some 50 µs, once in thousands of events, in the thread
- * of the log.
+ * of the log. A replica signs with every transaction, of which it makes some twenty a second at most: batches that come
+ * from elsewhere bring no rule.
  */
 function createSigning(database: Database, signer: Signer) {
   let rule = database.look("read the signed head", () => database.signedHead())?.rule ?? DEFAULT_SIGN_RULE;
@@ -211,6 +217,11 @@ function createSigning(database: Database, signer: Signer) {
     onAppended: (head: Head, given: SignRule | null): void => {
       rule = given ?? rule;
       if (given !== null || last === null || head.seq - last.seq >= rule.events) last = put(head, false);
+    },
+    /** In the transaction of batches that were sealed before, by whoever leads or in another log. */
+    onStored: (head: Head, given: SignRule | null): void => {
+      rule = given ?? rule;
+      last = put(head, false);
     },
     /** In the transaction that raised the epoch. */
     onRaised: (head: Head): void => void put(head, false),
