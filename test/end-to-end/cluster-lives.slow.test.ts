@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { text } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
+import { pino } from "pino";
 import { CALLS, readShape } from "../../src/protocol/index.ts";
 import { type NodeServer, serveCluster } from "../kits/cluster-servers.ts";
 import { answering } from "../kits/loopback.ts";
@@ -264,4 +265,21 @@ test("a server that stops hands the lead over first", LIMIT, async (context) => 
   assert.notEqual(next.node.id, old.node.id);
   assert.equal((await next.ask("submit", { body: task("u") })).status, 202);
   assert.equal(servers.length, 2);
+});
+
+test("the node that takes the lead says so itself, and the one that had it that it follows", LIMIT, async (context) => {
+  const said: { readonly msg: string; readonly node?: string; readonly epoch?: number; readonly url?: string }[] = [];
+  const logger = pino({}, { write: (line: string) => void said.push(JSON.parse(line)) });
+  const { leading, moveLead } = await serveCluster(context, ["a", "b"], { server: { logger } });
+  await moveLead();
+  // Others tell what they read in the log; who tells of itself knows its epoch.
+  const ofThemselves = said.filter(({ epoch }) => epoch !== undefined);
+  assert.deepEqual(
+    ofThemselves.map(({ node, msg }) => `${node}: ${msg}`).sort(),
+    ["a: node follows", "a: node leads", "b: node leads"],
+    JSON.stringify(ofThemselves),
+  );
+  const { node, url } = leading();
+  const last = ofThemselves.findLast(({ msg }) => msg === "node leads");
+  assert.deepEqual([last?.node, last?.url, last?.epoch], [node.id, url, node.applied().epoch]);
 });

@@ -164,7 +164,7 @@ const VALUE_MAX = 60;
 const WIDE = 100;
 const NARROW_ID_MAX = 24;
 /** What stands in its own column, or says nothing to a person. */
-const LEFT_OUT = new Set(["kind", "at", "task", "attempt", "bodyHash", "resultHash", "policyHash"]);
+const LEFT_OUT = new Set(["kind", "at", "task", "attempt", "bodyHash", "resultHash", "policyHash", "key"]);
 
 export function eventLine(event: EventJson, { paint, width }: Pick<Output, "paint" | "width">): string {
   const isNarrow = width !== null && width < WIDE;

@@ -65,6 +65,7 @@ const TOLD: { readonly [Kind in Payload["kind"]]?: Teller<Kind> } = {
     `worker ${worker} joined: ${workerKind}, ${plural(slots, "slot")}`,
   "worker-changed": ({ worker, status }) => `worker ${worker} is ${status}`,
   "worker-left": ({ worker, lost }) => `worker ${worker} ${lost ? "is lost" : "has left"}`,
+  "node-joined": ({ node, url, leads }) => `node ${node} ${leads ? "leads" : "joined"}: ${url}`,
   "gate-throttled": ({ gate, retryAfterMs }) => `gate ${gate}: the provider said to wait ${span(retryAfterMs)}`,
   "gate-opened": ({ gate }) => `gate ${gate} opens again`,
   "gate-reset": ({ gate }) => `gate ${gate} was reset`,
@@ -98,6 +99,7 @@ const TONES: Readonly<Record<string, string>> = {
   "gate-opened": "done",
   "worker-left": "parked",
   "worker-joined": "done",
+  "node-joined": "done",
 };
 
 export function told({ kind, payload, at }: EventJson): Told {

@@ -31,7 +31,7 @@ const KINDS: Readonly<Record<Exclude<Kinds, "all">, readonly EventKind[]>> = {
   ends: ["task-done", "task-failed", "task-cancelled", "task-skipped", "attempt-failed", "attempt-lost"],
   workers: ["worker-joined", "worker-changed", "worker-left"],
   gates: ["gate-throttled", "gate-opened", "gate-reset", "permit-asked", "permit-granted", "permit-settled"],
-  config: ["config-changed", "project-put", "pause-changed", "engine-started", "schedule-put"],
+  config: ["config-changed", "project-put", "pause-changed", "engine-started", "node-joined", "schedule-put"],
 };
 const CHOICES: readonly (readonly [Kinds, string])[] = [
   ["all", "All"],

@@ -9,6 +9,7 @@
 import type { Logger } from "pino";
 import type { Event, State } from "../../core/model/index.ts";
 import type { DroverError } from "../../engine/base/index.ts";
+import type { DroverNode, NodeLife } from "../../engine/node/index.ts";
 import type { Applied } from "../../engine/writer/index.ts";
 import type { WebhookOutcome } from "../webhooks/dispatcher.ts";
 
@@ -43,6 +44,24 @@ export function createLifecycleLog(logger: Logger, state: State): LifecycleLog {
     },
     onRejected: (rejected) => logger.info(rejected, "task rejected"),
     onFailed: ({ code }) => logger.fatal({ code }, "the engine has failed; nothing is accepted any more"),
+  };
+}
+
+/**
+ * What a node says of its own role. The event that names the leader is written before its life is there to be watched,
+ * so only the others hear it.
+ */
+export function roleLines(
+  logger: Logger,
+  { id, url, applied }: Pick<DroverNode, "id" | "url" | "applied">,
+): (life: Pick<NodeLife, "role">) => void {
+  let hasLed = false;
+  return ({ role }) => {
+    const leads = role === "leader";
+    const { epoch } = applied();
+    if (leads) logger.info({ node: id, url: url(), epoch }, "node leads");
+    else if (hasLed) logger.info({ node: id, epoch }, "node follows");
+    hasLed = leads;
   };
 }
 

@@ -3,10 +3,11 @@
  */
 import type { Logger } from "pino";
 import type { Drover } from "../../engine/index.ts";
+import type { DroverNode } from "../../engine/node/index.ts";
 import type { OnAnswered } from "../../http/index.ts";
 import type { Clock } from "../../std/index.ts";
 import type { WebhookOutcome } from "../webhooks/dispatcher.ts";
-import { createLifecycleLog, type TurnedAway } from "./event-log.ts";
+import { createLifecycleLog, roleLines, type TurnedAway } from "./event-log.ts";
 import { createHistory, type HistoryStore } from "./history.ts";
 import { createMetrics, type MetricsParts } from "./metrics.ts";
 import type { Spans } from "./spans.ts";
@@ -22,6 +23,7 @@ export type Observers = {
 
 export function createObservers(
   parts: MetricsParts & {
+    readonly node?: DroverNode;
     readonly logger: Logger;
     readonly spans: Spans | null;
     readonly drover: Drover;
@@ -30,7 +32,7 @@ export function createObservers(
     readonly historyFile?: string | undefined;
   },
 ): Observers {
-  const { drover, logger, spans, clock } = parts;
+  const { drover, node, logger, spans, clock } = parts;
   const onWarning = (message: string): void => logger.warn(message);
   const history = createHistory({ drover, clock, file: parts.historyFile, onWarning });
   const metrics = createMetrics(parts);
@@ -41,6 +43,7 @@ export function createObservers(
     lines.onCommitted(batch);
     spans?.onCommitted(batch);
   });
+  const stopRoles = node?.onLife(roleLines(logger, node));
   void drover.failed.then(lines.onFailed);
   return {
     history,
@@ -63,6 +66,7 @@ export function createObservers(
     },
     async stop() {
       stopHearing();
+      stopRoles?.();
       await history.stop();
       await spans?.stop();
     },
