@@ -23,6 +23,13 @@ function nodes(url: string | readonly string[], leads: Leads = nobody): Story {
 }
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
+test("a seq that no server takes back is none", () => {
+  const addresses = nodes(A);
+  addresses.answered(A, seqIs("999999999999999"), true);
+  addresses.answered(A, seqIs("1000000000000000"), true);
+  assert.deepEqual(addresses.afterOwnWrites(), { "x-drover-after": "999999999999999" });
+});
+
 test("addresses are a text, several with commas, or a list, each once", () => {
   assert.equal(nodes("http://a:1/").text, A);
   assert.equal(nodes(" http://a:1 , http://b:1/ ").text, `${A},${B}`);

@@ -182,8 +182,7 @@ export const leadsBy =
 
 /** 0 for what is not the number of an event. */
 function readSeq(text: string | null): number {
-  const value = text !== null && /^\d+$/.test(text) ? Number(text) : 0;
-  return Number.isSafeInteger(value) ? value : 0;
+  return text !== null && /^\d{1,15}$/.test(text) ? Number(text) : 0;
 }
 
 /** The path of a call with its parameters, and the query behind it. A list is its parameter several times. */
