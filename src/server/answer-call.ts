@@ -198,7 +198,8 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
       return takeTurn(exchange, body);
     }
     try {
-      const awaited = position.awaited(exchange);
+      // What needs no token says nothing of the log, and waits for nothing of it.
+      const awaited = call.roles === null ? null : position.awaited(exchange);
       if (awaited === null) return takeTurn(exchange, body);
       awaited.then(
         () => takeTurn(exchange, body),

@@ -5,11 +5,13 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
+import { createClient } from "../../src/client/index.ts";
 import { expireLead } from "../../src/log/journal/memory-journal.ts";
 import { createHandClock } from "../../src/std/hand-clock.ts";
 import { drover } from "../kits/cli/canned-server.ts";
 import { type NodeServer, serveCluster } from "../kits/cluster-servers.ts";
 import { statusUnder } from "../kits/raw-socket.ts";
+import { startProxy } from "../kits/tcp-proxy.ts";
 import { isPending, until } from "../kits/waits.ts";
 
 const task = (id: string | undefined, more: object = {}) => ({
@@ -201,6 +203,38 @@ test("of tokens that a follower does not know, only what may be an attempt's is 
     assert.equal(await saidBy(none), null, none);
 });
 
+test("a client knows of an answer that was lost behind a follower that it was lost", async (context) => {
+  const { leading, following, urls, clock, settle } = await serveCluster(context, ["a", "b"]);
+  const [follower] = following() as [NodeServer];
+  const proxy = await startProxy(Number(new URL(leading().url).port));
+  context.after(() => proxy.close());
+  urls.set(leading().node.id, proxy.url);
+  await clock.advance(4000);
+  await settle();
+  await using client = createClient({ url: follower.url });
+  await client.submit({ id: "t", agentId: "ann", action: "build" });
+  const kinds: string[] = [];
+  context.after(leading().node.drover.watch((batch) => batch.forEach(({ event }) => void kinds.push(event.kind))));
+  const lost = proxy.loseAnswer();
+  await client.cancel("t");
+  await lost;
+  const lostToo = proxy.loseAnswer();
+  await assert.rejects(client.retry("t"), { code: "network", retryable: false });
+  await lostToo;
+  await settle();
+  assert.equal(kinds.filter((kind) => kind === "task-retried").length, 1, kinds.join());
+});
+
+test("a leader whose lead is not sure refuses nothing for good: 503 no_leader", async (context) => {
+  const { leading } = await serveCluster(context, ["a", "b"]);
+  const { node, ask } = leading();
+  const life = node.life();
+  // As one that hung for longer than its lease, and has not noticed yet.
+  Object.assign(node, { life: () => ({ ...life, leads: () => false }) });
+  const { status, problem } = await ask("cancel", { params: { id: "of the next leader" }, body: {} });
+  assert.deepEqual([status, problem.code], [503, "no_leader"]);
+});
+
 test("nobody leads, or the leader is gone: 503 no_leader with Retry-After, and reads go on", async (context) => {
   const { servers, leading, following, clock, settle, urls } = await serveCluster(context, ["a", "b"]);
   const [follower] = following();
@@ -241,6 +275,8 @@ test("X-Drover-After waits until that is applied, is behind if it takes too long
   await clock.advance(1);
   const { status, problem, headers: said } = await late;
   assert.deepEqual([status, problem.code, said.get("retry-after")], [503, "behind", "1"]);
+  const open = await call("GET", "/readyz", { headers: { "x-drover-after": "x" } });
+  assert.notEqual(open.status, 400, "what needs no token waits for nothing");
   for (const bad of ["", "x", "-1", "1.5", "1, 2", "9".repeat(16)]) {
     const refused = await call("GET", "/tasks/t", { headers: { "x-drover-after": bad } });
     assert.deepEqual([refused.status, refused.problem.code], [400, "bad_request"], bad);

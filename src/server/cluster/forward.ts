@@ -9,14 +9,15 @@
  * caller's own.
  *
  * Where no answer came, or the leader said that it leads no more, the call is made once more, at the next leader, if
- * that is known by then and the call is safe to repeat (given-ids.ts sees to ids). That may be this node. Everything
- * has a bound: how many are under way, the bytes they hold, and how long each may take.
+ * that is known by then and the call is safe to repeat (given-ids.ts sees to ids). That may be this node. Where it is
+ * not known whether the leader has done it, the connection to the caller is cut. Everything has a bound: how many are
+ * under way, the bytes they hold, and how long each may take.
  */
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import type { DroverNode } from "../../engine/node/index.ts";
-import { ServerRefusal, uploadOf } from "../../http/index.ts";
-import { ENDPOINTS, FORWARDED_HEADER } from "../../protocol/wire/index.ts";
+import { PollEnded, ServerRefusal, uploadOf } from "../../http/index.ts";
+import { ENDPOINTS, FORWARDED_HEADER, isRead } from "../../protocol/wire/index.ts";
 import type { Asking, CameIn, Outcome } from "./asking.ts";
 import type { ForwardRoom } from "./forward-room.ts";
 import { withIds } from "./given-ids.ts";
@@ -53,6 +54,11 @@ export function createForwarding(deps: {
       if (outcome.kind === "answer") return handBack(call, outcome, leader);
       if (mayRepeat && isToBeRepeated(call, outcome, leader !== leaderNow())) continue;
       if (outcome.kind === "refused") return handBack(call, outcome, leader);
+      if (!outcome.failure.isUnsent && !isRead(call.name)) {
+        // The leader may have done it. A connection that is cut is how a caller knows what that means for its call.
+        call.response.destroy();
+        throw new PollEnded("hung-up");
+      }
       throw notLed(node, `the leader cannot be reached, or did not answer (${outcome.failure.message})`);
     }
   }

@@ -17,7 +17,7 @@ import { createForwardRoom, type ForwardLimits } from "./forward-room.ts";
 
 export type ClusterSide = Forwarding &
   Elsewhere & {
-    /** Whether another node decides, as far as is known. */
+    /** Whether this node does not decide: it follows, or its lead is not sure. */
     follows(): boolean;
     /**
      * Whether the leader may know a caller that is refused here: the token of an attempt that has just begun. It says
@@ -42,7 +42,8 @@ export function startClusterSide(deps: SideDeps): ClusterSide {
   const asking = createAsking({ ...deps, silenceMs: limits.silenceMs });
   const room = createForwardRoom(limits);
   const parts = { ...deps, asking, copies, room };
-  const follows = (): boolean => node.life().role === "follower";
+  // A leader that hung may have been followed by another, and what it knows is old.
+  const follows = (): boolean => !node.life().leads();
   return {
     ...createForwarding(parts),
     ...createElsewhere(parts),
