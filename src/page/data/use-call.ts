@@ -1,7 +1,8 @@
 /**
  * What a call answers, kept up to date while a component shows it.
  *
- * It is asked again when a pulse says that something has happened, at most so often, and not while nobody looks at the
+ * It is asked again when a pulse says that something has happened, at most so often. What also changes while nothing
+ * happens (a window that slides, output that grows) is asked again as time passes. Neither while nobody looks at the
  * tab. What was there stays until the next answer has come, so nothing flickers.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -21,6 +22,8 @@ type Options = {
   readonly everyMs?: number;
   /** Once and no more. */
   readonly isStill?: boolean;
+  /** It changes without an event, so it is asked for again after so long at the latest. */
+  readonly agesMs?: number | undefined;
 };
 
 const EVERY_MS = 1000;
@@ -28,7 +31,7 @@ const EVERY_MS = 1000;
 export function useCall<Name extends CallName>(
   name: Name,
   asked: Asked<Name> | null,
-  { everyMs = EVERY_MS, isStill = false }: Options = {},
+  { everyMs = EVERY_MS, isStill = false, agesMs }: Options = {},
 ): Called<Answered<Name>> {
   const key = asked === null ? null : JSON.stringify([name, asked]);
   const [found, setFound] = useState<{ key: string | null; data: Answered<Name> | null; error: Error | null }>({
@@ -54,11 +57,13 @@ export function useCall<Name extends CallName>(
     looking.current = looker.now;
     looker.now();
     const stop = isStill ? () => {} : onPulse(looker.soon);
+    const stopAging = agesMs === undefined ? () => {} : onAge(agesMs, looker.soon);
     return () => {
       stop();
+      stopAging();
       looker.stop();
     };
-  }, [key, everyMs, isStill]);
+  }, [key, everyMs, isStill, agesMs]);
   const isOwn = found.key === key;
   return { data: isOwn ? found.data : null, error: isOwn ? found.error : null, again: () => looking.current() };
 }
@@ -79,6 +84,14 @@ export function onPulse(hear: () => void): () => void {
     stop();
     document.removeEventListener("visibilitychange", look);
   };
+}
+
+/** Calls back every so often while somebody looks and the server is there. Answers how to stop. */
+function onAge(everyMs: number, hear: () => void): () => void {
+  const timer = window.setInterval(() => {
+    if (!document.hidden && live.now().state === "live") hear();
+  }, everyMs);
+  return () => clearInterval(timer);
 }
 
 /** Looks now, and whenever a pulse says that something has happened, one look at a time. Answers how to stop. */

@@ -18,7 +18,7 @@ const SHOWN_MAX = 200;
 export default function Gate(): JSX.Element {
   const { params } = useRoute();
   const id = params.id ?? "";
-  const gate = useCall("gate", { params: { id } });
+  const gate = useCall("gate", { params: { id } }, { agesMs: 2000 });
   return (
     <Loaded from={gate}>
       {(found) => (

@@ -10,7 +10,7 @@ import { Empty, Loaded, Name, Panel, View } from "../parts/pieces.tsx";
 import { GateState, Windows } from "./gate-windows.tsx";
 
 export default function Gates(): JSX.Element {
-  const gates = useCall("gates", {});
+  const gates = useCall("gates", {}, { agesMs: 2000 });
   return (
     <View title="Gates">
       <Loaded from={gates}>

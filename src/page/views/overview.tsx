@@ -19,10 +19,10 @@ const RATE_SAMPLES = 3;
 
 export function Overview(): JSX.Element {
   const queue = useCall("queue", {}, { everyMs: 10_000 });
-  const history = useCall("history", { query: { projects: false } }, { everyMs: 5000 });
-  const projects = useCall("projects", {}, { everyMs: 2000 });
+  const history = useCall("history", { query: { projects: false } }, { everyMs: 5000, agesMs: 10_000 });
+  const projects = useCall("projects", {}, { everyMs: 2000, agesMs: 5000 });
   const workers = useCall("workers", {}, { everyMs: 2000 });
-  const gates = useCall("gates", {}, { everyMs: 2000 });
+  const gates = useCall("gates", {}, { everyMs: 2000, agesMs: 5000 });
   const samples = history.data?.samples ?? [];
   return (
     <View title="Overview">

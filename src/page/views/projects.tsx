@@ -20,8 +20,8 @@ const Chart = later(() => import("../parts/chart.tsx"));
 const COLORS = ["running", "done", "queued", "parked", "assigned", "failed", "skipped", "waiting"];
 
 export default function Projects(): JSX.Element {
-  const projects = useCall("projects", {});
-  const history = useCall("history", { query: { step: 30_000 } }, { everyMs: 10_000 });
+  const projects = useCall("projects", {}, { agesMs: 5000 });
+  const history = useCall("history", { query: { step: 30_000 } }, { everyMs: 10_000, agesMs: 30_000 });
   const [edited, setEdited] = useState<string | null>(null);
   const all = projects.data?.projects ?? [];
   const project = all.find(({ id }) => id === edited);

@@ -285,7 +285,10 @@ function Attempts({ task, events }: { task: Task; events: readonly EventJson[] }
 function Log({ id, task }: { id: string; task: Task }): JSX.Element | null {
   const [isWanted, setWanted] = useState(task.action === "exec");
   const isAsked = isWanted && task.attempt > 0;
-  const logs = useCall("logs", isAsked ? { params: { id }, query: { tail: 500 } } : null, { everyMs: 2000 });
+  const logs = useCall("logs", isAsked ? { params: { id }, query: { tail: 500 } } : null, {
+    everyMs: 2000,
+    agesMs: ENDED.has(task.state) ? undefined : 2000,
+  });
   if (task.attempt === 0) return null;
   if (!isWanted)
     return (

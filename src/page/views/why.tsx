@@ -24,7 +24,7 @@ export function WhyPanel({
   const why = useCall(
     "why",
     { params: { id }, query: event === null ? {} : { at: event.seq } },
-    { isStill: event !== null },
+    { isStill: event !== null, agesMs: event === null && !isOver ? 5000 : undefined },
   );
   return (
     <Panel
