@@ -103,7 +103,7 @@ describe("the web page", { skip: noBrowser }, () => {
     await seeText(page, "2 tasks match");
     for (const id of ["a1", "a2"]) await page.getByLabel(`Select ${id}`).check();
     await page.getByRole("button", { name: "Retry 2" }).click();
-    await seeText(page, "2 tasks are running again.");
+    await seeText(page, "2 tasks are queued again.");
     assert.equal(at.drover.state.queued, 4);
   });
 

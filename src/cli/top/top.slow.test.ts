@@ -86,7 +86,7 @@ describe("drover top", { concurrency: false }, () => {
     screen.press("\u001b[B");
     await screen.shows(/▸ second/);
     screen.press("r");
-    await screen.shows(/second runs again/);
+    await screen.shows(/second is queued again/);
     screen.press("l");
     await screen.shows(/no log|has no attempt|log/i);
     screen.press("p");

@@ -117,7 +117,7 @@ async function doneFor(client: Client, action: Action, call: Call<unknown>, size
         return { said: { text: `${action.task} is cancelled`, isBad: false } };
       case "retry":
         await client.retry(action.task, { retries: 0 });
-        return { said: { text: `${action.task} runs again`, isBad: false } };
+        return { said: { text: `${action.task} is queued again`, isBad: false } };
       case "pause":
       case "resume": {
         const { status } = await client[action.kind](action.project === null ? {} : { project: action.project });

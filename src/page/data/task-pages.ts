@@ -11,6 +11,8 @@ import { ask } from "./ask.ts";
 import { onPulse } from "./use-call.ts";
 
 export const PAGE_SIZE = 200;
+/** So many are selected at once at most. */
+export const ALL_MAX = 5000;
 const EVERY_MS = 1000;
 
 type Page = {
@@ -21,6 +23,8 @@ type Page = {
 export type TaskList = {
   readonly tasks: readonly TaskView[];
   readonly isLoading: boolean;
+  /** Nothing has been read of it, since the server cannot be reached. */
+  readonly isUnknown: boolean;
   /** Whether there are more behind the last one. */
   readonly hasMore: boolean;
   /** Something was submitted that is not shown yet. */
@@ -30,6 +34,8 @@ export type TaskList = {
   readonly again: () => void;
   /** Begins anew at the top. */
   readonly restart: () => void;
+  /** All that match, whether they are in sight or not; of very many the newest. */
+  readonly readAll: () => Promise<readonly TaskView[]>;
 };
 const NONE: readonly Page[] = [];
 type Known = {
@@ -43,6 +49,18 @@ async function readPage(query: TasksQuery, cursor: string | undefined, signal: A
   const asked = { ...query, order: "newest" as const, limit: PAGE_SIZE, ...(cursor === undefined ? {} : { cursor }) };
   const { tasks, nextCursor } = await ask("tasks", { query: asked }, signal);
   return { cursor, tasks, next: nextCursor };
+}
+
+async function readAll(query: TasksQuery): Promise<readonly TaskView[]> {
+  const { signal } = new AbortController();
+  const all: TaskView[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await readPage(query, cursor, signal);
+    all.push(...page.tasks);
+    cursor = page.next;
+  } while (cursor !== undefined && all.length < ALL_MAX);
+  return all.slice(0, ALL_MAX);
 }
 
 /** Which pages hold the rows from one to another. */
@@ -133,6 +151,7 @@ export function useTaskPages(query: TasksQuery): TaskList {
   return {
     tasks: useMemo(() => own.pages.flatMap(({ tasks }) => tasks), [own.pages]),
     isLoading: own.pages.length === 0 && own.error === null,
+    isUnknown: own.pages.length === 0 && own.error !== null,
     hasMore: own.pages.at(-1)?.next !== undefined,
     hasNews: own.hasNews,
     error: own.error,
@@ -142,5 +161,6 @@ export function useTaskPages(query: TasksQuery): TaskList {
     },
     again: () => work.current?.again(),
     restart: () => work.current?.restart(),
+    readAll: () => readAll(query),
   };
 }

@@ -169,6 +169,7 @@ export function Loaded<Value>({
         {children(from.data)}
       </>
     );
+  if (from.error instanceof Unreachable) return <p class="loading">Not known until the server answers.</p>;
   return from.error === null ? <p class="loading">Loading…</p> : <Failure error={from.error} />;
 }
 

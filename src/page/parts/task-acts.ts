@@ -49,10 +49,11 @@ export async function retryAll(tasks: readonly TaskView[]): Promise<void> {
     }
   }
   await Promise.all(Array.from({ length: AT_ONCE }, run));
-  report(tasks.length, refused, "running again");
+  report(tasks.length, refused, "queued again");
 }
 
-async function quietly(work: () => Promise<void>): Promise<boolean> {
+/** What goes wrong is said. Answers whether it went well. */
+export async function quietly(work: () => Promise<void>): Promise<boolean> {
   try {
     await work();
     return true;
@@ -68,4 +69,4 @@ function report(all: number, refused: number, done: string): void {
 }
 
 export const retry = (id: string): Promise<boolean> =>
-  doing(() => ask("retry", { params: { id } }), `${id} runs again.`);
+  doing(() => ask("retry", { params: { id } }), `${id} is queued again.`);

@@ -3,6 +3,7 @@
  */
 import type { JSX } from "preact";
 import type { GateJson, ProjectView, TaskView, WorkerView } from "../../protocol/generated/index.ts";
+import { Refused } from "../data/ask.ts";
 import { to } from "../data/links.ts";
 import { useCall, useNow } from "../data/use-call.ts";
 import { brief, clock, percent, plural, span } from "../data/words.ts";
@@ -28,7 +29,7 @@ export function Attention({ gates, projects, workers }: Seen): JSX.Element {
     { query: { state: ["parked"], order: "newest", limit: LISTED_MAX } },
     { everyMs: 2000 },
   );
-  const stuck = useCall("stuck", {}, { everyMs: 5000 });
+  const stuck = useCall("stuck", {}, { everyMs: 5000, agesMs: 10_000 });
   const asking = (parked.data?.tasks ?? []).filter(isAsking);
   const rows = [
     ...asking.map(questionRow),
@@ -37,13 +38,16 @@ export function Attention({ gates, projects, workers }: Seen): JSX.Element {
     ...projects.flatMap(budgetRow),
     ...workers.flatMap(workerRow),
   ];
+  const isKnown = [parked, stuck].every(({ data, error }) => data !== null || error instanceof Refused);
   return (
     <Panel
       title="Needs a person"
       actions={<span class="small">{rows.length === 0 ? "" : plural(rows.length, "thing")}</span>}
       isFlush
     >
-      {rows.length === 0 ? (
+      {rows.length === 0 && !isKnown ? (
+        <p class="loading">Not known until the server answers.</p>
+      ) : rows.length === 0 ? (
         <p class="all-well">
           <span class="good">✓</span> Nothing does: no question is open, no gate is blocked, no budget runs out.
         </p>

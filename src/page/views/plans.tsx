@@ -157,7 +157,7 @@ export function PlanActs({ plan: { id, state, endedAt, counts } }: { plan: PlanS
         <button
           type="button"
           class="button is-small"
-          onClick={() => doing(() => ask("retryPlan", { params }), `What did not go well of ${id} runs again.`)}
+          onClick={() => doing(() => ask("retryPlan", { params }), `What did not go well of ${id} is queued again.`)}
         >
           Retry
         </button>

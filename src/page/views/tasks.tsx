@@ -4,24 +4,28 @@
  * The filter stands in the address, so a link to what somebody sees can be shared.
  */
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import type { TasksQuery, TaskView } from "../../protocol/generated/index.ts";
 import { TASK_STATES } from "../../protocol/wire/index.ts";
 import { to } from "../data/links.ts";
-import { type TaskList, useTaskPages } from "../data/task-pages.ts";
+import { ALL_MAX, type TaskList, useTaskPages } from "../data/task-pages.ts";
 import { useCall, useNow } from "../data/use-call.ts";
 import { useRights } from "../data/who.ts";
 import { brief, count, dateOf, plural, since, tokensOf } from "../data/words.ts";
 import { isAsking } from "../parts/approvals.tsx";
 import { Empty, Failure, Name, State, TaskName, View } from "../parts/pieces.tsx";
-import { cancelAll, retryAll } from "../parts/task-acts.ts";
+import { cancelAll, quietly, retryAll } from "../parts/task-acts.ts";
 import { Rows } from "../parts/virtual.tsx";
 import { SubmitForm } from "./submit.tsx";
 
 const ROW_HEIGHT = 36;
 const TYPED_MS = 250;
 const FIELDS = ["state", "project", "agentId", "type", "label", "q"] as const;
+/** What is selected, by its id; of one that is out of sight as it was last seen. */
+type Chosen = ReadonlyMap<string, TaskView>;
+const NONE: Chosen = new Map();
+const chosenOf = (tasks: readonly TaskView[]): Chosen => new Map(tasks.map((task) => [task.taskId, task]));
 type Filter = Partial<Record<(typeof FIELDS)[number], string>>;
 
 export function Tasks(): JSX.Element {
@@ -29,11 +33,12 @@ export function Tasks(): JSX.Element {
   const { mayAct } = useRights();
   const filter: Filter = Object.fromEntries(FIELDS.flatMap((key) => (query[key] ? [[key, query[key]]] : [])));
   const list = useTaskPages(queryOf(filter));
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [chosen, setChosen] = useState<Chosen>(NONE);
   const [isSubmitting, setSubmitting] = useState(false);
   const change = (next: Filter): void => route(to.tasks({ ...filter, ...next }), true);
   const isFiltered = Object.keys(filter).length > 0;
-  const known = list.tasks.filter(({ taskId }) => chosen.has(taskId));
+  // What was selected before is no part of what another filter shows.
+  useEffect(() => setChosen(NONE), [JSON.stringify(filter)]);
   return (
     <View
       title="Tasks"
@@ -49,8 +54,8 @@ export function Tasks(): JSX.Element {
       <Filters filter={filter} change={change} />
       <Failure error={list.error} />
       <section class="panel task-list">
-        <Selection chosen={known} isFiltered={isFiltered} clear={() => setChosen(new Set())} list={list} />
-        <Heads />
+        <Selection chosen={chosen} isFiltered={isFiltered} choose={setChosen} list={list} />
+        <Heads list={list} chosen={chosen} choose={mayAct ? setChosen : null} />
         <List list={list} chosen={chosen} choose={setChosen} isFiltered={isFiltered} mayAct={mayAct} />
       </section>
     </View>
@@ -167,29 +172,40 @@ const mayRetry = ({ state }: TaskView): boolean => ["failed", "cancelled", "skip
 function Selection({
   chosen,
   isFiltered,
-  clear,
+  choose,
   list,
 }: {
-  chosen: readonly TaskView[];
+  chosen: Chosen;
   isFiltered: boolean;
-  clear: () => void;
+  choose: (next: Chosen) => void;
   list: TaskList;
 }): JSX.Element {
-  const open = chosen.filter((task) => !isOver(task));
-  const again = chosen.filter(mayRetry);
+  const seen = chosenOf(list.tasks);
+  const all = [...chosen].map(([id, task]) => seen.get(id) ?? task);
+  const open = all.filter((task) => !isOver(task));
+  const again = all.filter(mayRetry);
+  const clear = (): void => choose(NONE);
+  const chooseAll = (): Promise<boolean> => quietly(async () => choose(chosenOf(await list.readAll())));
   const shown = `${count(list.tasks.length)}${list.hasMore ? "+" : ""}`;
   return (
     <header>
-      {chosen.length === 0 ? (
+      {chosen.size === 0 ? (
         <span class="muted" role="status">
           {list.isLoading
             ? "Loading…"
-            : `${shown} ${list.tasks.length === 1 ? "task" : "tasks"}${isFiltered ? " match" : ""}`}
+            : list.isUnknown
+              ? "Not known"
+              : `${shown} ${list.tasks.length === 1 ? "task" : "tasks"}${isFiltered ? " match" : ""}`}
         </span>
       ) : (
         <>
-          <strong>{plural(chosen.length, "task")} selected</strong>
+          <strong>{plural(chosen.size, "task")} selected</strong>
           <span class="actions">
+            {list.hasMore && list.tasks.every(({ taskId }) => chosen.has(taskId)) && chosen.size < ALL_MAX ? (
+              <button type="button" class="button is-small" onClick={chooseAll}>
+                Select all{isFiltered ? " that match" : ""}
+              </button>
+            ) : null}
             <button
               type="button"
               class="button is-small is-danger"
@@ -212,7 +228,7 @@ function Selection({
           </span>
         </>
       )}
-      {list.hasNews && chosen.length === 0 ? (
+      {list.hasNews && chosen.size === 0 ? (
         <span class="actions">
           <button type="button" class="button is-small" onClick={list.restart}>
             Show new tasks
@@ -223,19 +239,41 @@ function Selection({
   );
 }
 
-const COLUMNS = ["", "Task", "State", "Action", "Project", "Agent", "Type", "Tokens", "Took", "Age"];
+const COLUMNS = ["Task", "State", "Action", "Project", "Agent", "Type", "Tokens", "Took", "Age"];
 
 const NUMBERS: ReadonlySet<string> = new Set(["Tokens", "Took", "Age"]);
 
-const Heads = (): JSX.Element => (
-  <div class="task-row task-heads" aria-hidden="true">
-    {COLUMNS.map((title) => (
-      <span key={title} class={NUMBERS.has(title) ? "right" : ""}>
-        {title}
+function Heads({
+  list: { tasks },
+  chosen,
+  choose,
+}: {
+  list: TaskList;
+  chosen: Chosen;
+  choose: ((next: Chosen) => void) | null;
+}): JSX.Element {
+  const isAll = tasks.length > 0 && tasks.every(({ taskId }) => chosen.has(taskId));
+  return (
+    <div class="task-row task-heads">
+      <span>
+        {choose === null || tasks.length === 0 ? null : (
+          <input
+            type="checkbox"
+            aria-label="Select all that are listed"
+            checked={isAll}
+            indeterminate={!isAll && chosen.size > 0}
+            onChange={() => choose(isAll ? NONE : chosenOf(tasks))}
+          />
+        )}
       </span>
-    ))}
-  </div>
-);
+      {COLUMNS.map((title) => (
+        <span key={title} class={NUMBERS.has(title) ? "right" : ""} aria-hidden="true">
+          {title}
+        </span>
+      ))}
+    </div>
+  );
+}
 
 function List({
   list,
@@ -245,32 +283,43 @@ function List({
   mayAct,
 }: {
   list: TaskList;
-  chosen: ReadonlySet<string>;
-  choose: (next: ReadonlySet<string>) => void;
+  chosen: Chosen;
+  choose: (next: Chosen) => void;
   isFiltered: boolean;
   mayAct: boolean;
 }): JSX.Element {
   const now = useNow(5000);
+  const turned = useRef<string | null>(null);
   const { tasks } = list;
   if (tasks.length === 0)
     return list.isLoading ? (
       <p class="loading">Loading…</p>
+    ) : list.isUnknown ? (
+      <Empty>What tasks there are is not known until the server answers.</Empty>
     ) : isFiltered ? (
       <Empty hint="Ended tasks are listed for a while, and found by their id for longer.">No task matches.</Empty>
     ) : (
       <Empty
         hint={
           <>
-            Or on the command line: <code>drover submit --agent me -- echo hello</code>
+            Or on the command line: <code>drover submit --command 'echo hello'</code>
           </>
         }
       >
         No task yet. Submit one.
       </Empty>
     );
-  const turn = (id: string): void => {
-    const next = new Set(chosen);
-    if (!next.delete(id)) next.add(id);
+  /** With Shift all from the one that was turned last, as that one is now. */
+  const turn = (index: number, isRange: boolean): void => {
+    const { taskId } = tasks[index] as TaskView;
+    const last = isRange ? tasks.findIndex((task) => task.taskId === turned.current) : -1;
+    const [from, end] = last < 0 ? [index, index] : [Math.min(last, index), Math.max(last, index)];
+    const isOn = last < 0 ? !chosen.has(taskId) : chosen.has(turned.current ?? "");
+    const next = new Map(chosen);
+    for (const task of tasks.slice(from, end + 1))
+      if (isOn) next.set(task.taskId, task);
+      else next.delete(task.taskId);
+    turned.current = taskId;
     choose(next);
   };
   return (
@@ -287,7 +336,7 @@ function List({
             task={task}
             now={now}
             isChosen={chosen.has(task.taskId)}
-            onTurn={mayAct ? () => turn(task.taskId) : null}
+            onTurn={mayAct ? (isRange) => turn(index, isRange) : null}
           />
         );
       }}
@@ -304,7 +353,7 @@ function Row({
   task: TaskView;
   now: number;
   isChosen: boolean;
-  onTurn: (() => void) | null;
+  onTurn: ((isRange: boolean) => void) | null;
 }): JSX.Element {
   const { taskId, state, action = "", project = "", agentId = "", type = "", error } = task;
   const { createdAt, startedAt, completedAt } = task;
@@ -314,7 +363,12 @@ function Row({
     <div class="task-row">
       <span role="cell">
         {onTurn === null ? null : (
-          <input type="checkbox" aria-label={`Select ${taskId}`} checked={isChosen} onChange={onTurn} />
+          <input
+            type="checkbox"
+            aria-label={`Select ${taskId}`}
+            checked={isChosen}
+            onClick={(event) => onTurn(event.shiftKey)}
+          />
         )}
       </span>
       <span role="cell" class="clip">
