@@ -27,6 +27,15 @@ export function logOut(): void {
   session.set({ token: null, isRefused: true, why: "" });
 }
 
+/** The token is known, but nothing here is for whoever has it. */
+export function turnAway(why: string): void {
+  session.set({
+    token: session.now().token,
+    isRefused: true,
+    why: `This page has nothing to show to that token: ${why}`,
+  });
+}
+
 /** An answer that is an error, in the server's words. */
 export class Refused extends Error {
   readonly status: number;

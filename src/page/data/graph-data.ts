@@ -7,8 +7,10 @@ import { useCall } from "./use-call.ts";
 
 export type GraphNode = {
   readonly id: string;
-  /** What it is called in the plan, or its action. */
+  /** What it is called in the plan, or its id. */
   readonly name: string;
+  /** What it does, where the name does not say it. */
+  readonly action?: string;
   readonly state: string;
   /** What it waits for. */
   readonly after: readonly string[];
@@ -28,7 +30,8 @@ function nodeOf(task: TaskView): GraphNode {
   const { taskId, action = "", state, parent, startedAt, completedAt, error } = task;
   return {
     id: taskId,
-    name: action,
+    name: taskId,
+    action,
     state,
     after: [...(parent === undefined ? [] : [parent]), ...needsOf(task)],
     ...(startedAt === undefined ? {} : { startedAt }),

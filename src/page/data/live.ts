@@ -6,7 +6,7 @@
  */
 import { createParser } from "eventsource-parser";
 import type { Pulse } from "../../protocol/generated/index.ts";
-import { open, Refused, session } from "./ask.ts";
+import { open, Refused, session, turnAway } from "./ask.ts";
 import { createStore, type Store } from "./store.ts";
 
 export type Live = {
@@ -63,7 +63,8 @@ export function startLive(): () => void {
         await follow(signal);
       } catch (error) {
         // Another token is waited for, and whoever brings it starts this anew.
-        if (error instanceof Refused && error.status === 401) return;
+        if (error instanceof Refused && error.status === 403) turnAway(error.message);
+        if (error instanceof Refused && (error.status === 401 || error.status === 403)) return;
       }
       if (signal.aborted) return;
       live.set({ ...live.now(), state: "lost" });

@@ -139,7 +139,9 @@ function Drawing({ nodes, isCut }: { nodes: readonly GraphNode[]; isCut: boolean
   );
 }
 
-const clipped = (text: string, most: number): string => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+/** The ids of a tree begin alike, and differ at their end. */
+const clipped = (text: string, most: number): string =>
+  text.length > most ? `${text.slice(0, 6)}…${text.slice(7 - most)}` : text;
 
 function Node({
   node,
@@ -153,7 +155,7 @@ function Node({
   now: number;
 }): JSX.Element | null {
   if (at === undefined) return null;
-  const { id, name, state, startedAt, endedAt, note } = node;
+  const { id, name, action = "", state, startedAt, endedAt, note } = node;
   const ms =
     startedAt === undefined ? null : (endedAt === undefined ? now : Date.parse(endedAt)) - Date.parse(startedAt);
   return (
@@ -162,14 +164,14 @@ function Node({
         class={`node is-${state}${isCritical ? " is-critical" : ""}`}
         transform={`translate(${at.x - WIDTH / 2},${at.y - HEIGHT / 2})`}
       >
-        <title>{`${name} (${id}): ${state}${note === undefined ? "" : `, ${note}`}`}</title>
+        <title>{`${action === "" ? name : action} (${id}): ${state}${note === undefined ? "" : `, ${note}`}`}</title>
         <rect width={WIDTH} height={HEIGHT} rx="6" />
         <rect class="stripe" width="4" height={HEIGHT} rx="2" />
         <text x="14" y="18" class="node-name">
-          {clipped(name === "" ? id : name, 22)}
+          {clipped(name, 22)}
         </text>
         <text x="14" y="34" class="node-state">
-          {state}
+          {action === "" ? state : `${clipped(action, 12)} · ${state}`}
           {ms === null ? "" : ` · ${span(ms)}`}
         </text>
       </g>

@@ -87,7 +87,7 @@ function Card({ worker }: { worker: WorkerView }): JSX.Element {
       actions={
         <>
           <State state={status} />
-          {mayManage && status !== "draining" ? (
+          {mayManage && status !== "draining" && kind !== "local" ? (
             <button type="button" class="button is-small" onClick={() => drain(id)}>
               Drain
             </button>
@@ -156,7 +156,7 @@ function Card({ worker }: { worker: WorkerView }): JSX.Element {
           </p>
         )}
         <p class="small faint">
-          {kind}
+          {kind === "local" ? "part of the server, and leaves with it" : kind}
           {zone === undefined ? "" : `, zone ${zone}`}, joined {ago(joinedAt, now)}
         </p>
       </div>
