@@ -21,8 +21,12 @@ test("the demo serves a fleet that works, asks, is blocked and has an hour behin
     const at = clientOf(url);
     let pulse: Pulse | null = null;
     await until(
-      "a task that is done",
-      async () => ((await at.ask("stats", {})).json.metrics.tasksCompleted ?? 0) > 0,
+      "a task that is done, and one that has failed for good",
+      async () => {
+        const { metrics } = (await at.ask("stats", {})).json;
+        const { tasks } = (await at.ask("tasks", { query: { state: ["failed"] } })).json;
+        return (metrics.tasksCompleted ?? 0) > 0 && tasks.length > 0;
+      },
       async () => {
         pulse = (await at.ask("pulse", {})).json;
       },
