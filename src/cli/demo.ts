@@ -4,9 +4,10 @@
  *     npm run demo                    at http://127.0.0.1:4747/ui/
  *     npm run demo -- --port 0        anywhere else
  *
- * Four projects of different weights share a handful of workers and two providers. Some work fails, and some of that runs
- * again; one provider says 429 now and then and one for minutes, one budget runs out and fills again, one plan grows
- * through a dozen steps, one task asks a person and one can never run here. The engine, the log and the server are the real ones, in memory; only the work is made up.
+ * Four projects of different weights share a handful of workers and two providers. Some work fails, and some of that
+ * runs again; one provider says 429 now and then and one for minutes, one budget runs out and fills again, one plan
+ * grows through a dozen steps, one task asks a person and one can never run here. The engine, the log and the server
+ * are the real ones, in memory; only the work is made up.
  * It begins with an hour behind it, so that charts have something to show.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -30,7 +31,7 @@ const CONFIG = {
   projects: {
     "web-shop": { weight: 5, provider: CLAUDE },
     research: { weight: 3, budget: { limit: 900_000, window: "3m" } },
-    docs: { weight: 2 },
+    docs: { weight: 2, maxConcurrent: 5 },
     "night-jobs": { weight: 1, maxConcurrent: 3 },
   },
   gates: {
@@ -160,7 +161,7 @@ async function work(task: AssignedTask, { signal, withPermit, usage }: TaskConte
     await withPermit(gate, async (permit) => {
       await rest(between(ms / 6, ms / 3), undefined, { signal });
       if (gate === GPT && dice() < 0.02)
-        throw Object.assign(new Error("429: too many requests"), { status: 429, retryAfterMs: 45_000 });
+        throw Object.assign(new Error("429: too many requests"), { status: 429, retryAfterMs: 20_000 });
       permit.usage({ inputTokens, outputTokens });
     });
     sum.inputTokens += inputTokens;
