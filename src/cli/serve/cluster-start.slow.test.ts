@@ -3,7 +3,7 @@
  * says what to do, has no password in it, and leaves nothing behind.
  */
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
+import { cpSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { emptyDirectory } from "../../../test/kits/cli/served.ts";
@@ -59,7 +59,7 @@ describe("without an engine", LIMIT, () => {
   test("what does not go together is said before anything is opened", async () => {
     const nodes = "etcd://127.0.0.1:1/p";
     await refuses(["--log", "mysql://ann:hunter2@h/d"], 2, /mysql:\/\/\(hidden\)@h\/d".*\nhint:.*etcd:\/\/HOST/);
-    await refuses(["--log", "etcd://ann:hunter2@h:x/p"], 2, /the host "h:x" in the address of etcd/);
+    await refuses(["--log", "etcd://ann:hunter2@h:x/p"], 2, /the host "h:…" in the address of etcd/);
     await refuses(["--node", "n1"], 2, /--node is for a node of a cluster\nhint:.*--log etcd/);
     await refuses(["--advertise", "http://h:1"], 2, /--advertise is for a node of a cluster/);
     await refuses(["--log", nodes, "--node", "a b"], 2, /cluster\.node is "a b", and must be a name of 1 to 64/);
@@ -186,6 +186,11 @@ describe("over PostgreSQL", { ...LIMIT, skip: postgresMissing }, () => {
         other.terminal.complained(),
         /another node is called n1: the one at http:\S+, heard of \d s ago\. Give/,
       );
+      const elsewhere = emptyDirectory();
+      cpSync(join(cwd, ".drover"), join(elsewhere, ".drover"), { recursive: true });
+      const copy = begin(elsewhere, log);
+      assert.equal(await within("a refusal", copy.ended), 2, copy.terminal.complained());
+      assert.match(copy.terminal.complained(), /another node is called n1: .* A copy of another node's data directory/);
     }
     for (const [args, exit, says] of [
       [[...log, "--node", "n2"], 2, /\.drover is that of node n1, not of n2\. Leave out --node/],

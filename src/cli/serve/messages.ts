@@ -58,6 +58,7 @@ export function afterFailure(code: unknown, log: LogTarget): string {
       "this node and the journal have different histories: one of them has lost or changed what was acknowledged; " +
       "change neither before you know which, by the hashes that the other nodes have"
     );
+  if (code === "refused") return "nothing that was acknowledged is lost";
   const again = code === "disk-full" ? roomToStart(log) : null;
   return `nothing that was acknowledged is lost; ${again ?? "start it again when the disk is fine"}`;
 }

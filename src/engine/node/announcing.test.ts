@@ -88,6 +88,7 @@ test("a node that catches up is as old as the last moment whose journal it has i
     log: await openMemorySharedLog({ journal }),
     clock,
     openedAt,
+    start: "1",
     self: () => ({ id: "c", url: "http://c.test", key: "" }),
     applied: () => ({ seq: reached, hash: a.applied().hash, epoch: 1 }),
     onSeen: () => {},

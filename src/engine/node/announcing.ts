@@ -7,11 +7,12 @@ import { seq } from "../../core/base/index.ts";
 import type { JournalHealth, NodeSeen } from "../../log/journal/index.ts";
 import type { SharedLog } from "../../log/shared/index.ts";
 import { type Clock, ringAfter } from "../../std/index.ts";
+import { DroverError } from "../base/drover-error.ts";
 import { hashAt } from "../snapshots/snapshotter.ts";
 import type { AppliedHead, NodeFacts } from "./lives.ts";
 import type { ReadOnly } from "./read-only.ts";
 
-const ANNOUNCE_MS = 2000;
+export const ANNOUNCE_MS = 2000;
 /** Of a node that is further behind, only the oldest count. */
 const MARKS_MAX = 30;
 /** How often a leader drops of the journal what the nodes have. */
@@ -47,6 +48,8 @@ export type Announcing = {
   peers(): readonly NodePlace[];
   /** How long ago this node had all that the journal had, for sure. */
   ageMs(): number;
+  /** Resolves when another process, begun earlier, is this node too: this one must end. */
+  readonly twin: Promise<DroverError>;
   /** Something was applied. */
   onApplied(): void;
   stop(): void;
@@ -57,6 +60,8 @@ export function startAnnouncing(deps: {
   readonly clock: Clock;
   /** When the log began to be opened: what the journal had then, this node has. */
   readonly openedAt: number;
+  /** Which start of the node this is: of two, the later is the greater as text. */
+  readonly start: string;
   readonly self: () => NodeFacts;
   readonly applied: () => AppliedHead;
   /** What nodes tell of themselves, for a leader to take down. */
@@ -65,8 +70,9 @@ export function startAnnouncing(deps: {
   readonly leads: () => boolean;
   readonly readOnly: ReadOnly;
 }): Announcing {
-  const { log, clock, self, applied, readOnly } = deps;
+  const { log, clock, start, self, applied, readOnly } = deps;
   const { journal } = log;
+  const twins = createTwinWatch(self, start);
   let upToDateAt = deps.openedAt;
   /** Where the journal was when it was asked, as far as that is not applied here. The newest is the last. */
   const marks: { readonly at: number; readonly seq: number }[] = [];
@@ -85,7 +91,8 @@ export function startAnnouncing(deps: {
   async function announce(head: { readonly seq: number }): Promise<void> {
     const { id: node, url, key } = self();
     try {
-      await journal.announce({ node, url, key, ...applied(), stored: log.stored(), behindMs: behindNow(head) });
+      await journal.announce({ node, url, key, ...applied(), stored: log.stored(), behindMs: behindNow(head), start });
+      twins.told();
       readOnly.heard();
     } catch (error) {
       if (!readOnly.isFull(error, head.seq)) throw error;
@@ -98,8 +105,9 @@ export function startAnnouncing(deps: {
       const head = await journal.head();
       if (marks.length < MARKS_MAX) marks.push({ at: askedAt, seq: head.seq });
       passMarks();
-      await announce(head);
       const { nodes } = await journal.nodes();
+      twins.look(nodes);
+      await announce(head);
       const now = clock.elapsed();
       heard = nodes.map(({ node: id, url, ageMs }) => ({ id, url, at: now - ageMs }));
       deps.onSeen(nodes);
@@ -159,6 +167,7 @@ export function startAnnouncing(deps: {
     view,
     peers: () => heard.filter(({ id, at }) => id !== self().id && clock.elapsed() - at <= DOWN_MS),
     ageMs: ageNow,
+    twin: twins.found,
     onApplied: () => {
       passMarks();
       readOnly.committed(applied().seq);
@@ -169,3 +178,36 @@ export function startAnnouncing(deps: {
     },
   };
 }
+
+/** What is told late by a process that has ended comes once. */
+const TWIN_SEEN = 2;
+
+/**
+ * Two processes that are one node (a data directory that was copied) would take the lead from each other for ever. Each
+ * tells of itself in the same place, so what stands there of another start, after this one has told, is of a twin.
+ */
+function createTwinWatch(self: () => NodeFacts, start: string) {
+  const found = Promise.withResolvers<DroverError>();
+  let hasTold = false;
+  let seen = 0;
+  return {
+    found: found.promise,
+    told(): void {
+      hasTold = true;
+    },
+    look(nodes: readonly NodeSeen[]): void {
+      const { id } = self();
+      const there = nodes.find(({ node }) => node === id);
+      if (!hasTold || there?.start === undefined || there.start >= start) return;
+      if (++seen === TWIN_SEEN) found.resolve(isTwin(id, there.url));
+    },
+  };
+}
+
+const isTwin = (id: string, url: string): DroverError =>
+  new DroverError(
+    "log_failed",
+    `another process is node ${id} too, the one at ${url}, and was so before this one. ` +
+      "Give this one a name and a data directory of its own; a copy of another node's directory is none.",
+    { details: { log: "refused" } },
+  );

@@ -328,6 +328,25 @@ test("a batch that comes while a node begins is known to be there, and the node 
   assert.equal(roles(nodes), "follower leader");
 });
 
+test("of two processes that are one node the later ends, and the lead stays with the other", async (context) => {
+  const { nodes, clock, open } = await createCluster(context, ["a", "b"]);
+  const [a, b] = nodes as [TestNode, TestNode];
+  await clock.advance(2000);
+  const twin = await open("a");
+  await clock.advance(6000);
+  const { code, message } = await twin.failed;
+  assert.equal(code, "log_failed");
+  assert.match(
+    message,
+    /another process is node a too, the one at http:\/\/a\.test, and was so before this one\. Give/,
+  );
+  await clock.advance(LEASE_MS * 2);
+  const { epoch } = b.applied();
+  await clock.advance(LEASE_MS * 10);
+  assert.equal(b.applied().epoch, epoch, "nobody takes the lead from another any more");
+  assert.ok(await isPending(a.failed));
+});
+
 test("a follower says when it has come to an event, and gives up with the signal", async (context) => {
   const { nodes, settle } = await createCluster(context, ["a", "b"]);
   const [a, b] = nodes as [TestNode, TestNode];

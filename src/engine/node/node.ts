@@ -94,7 +94,9 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
     again(`node ${id} takes the lead`),
   );
   const leads = (): boolean => lives.present().leads();
-  const announcing = startAnnouncing({ log, clock, openedAt, self, applied: lives.applied, onSeen, leads, readOnly });
+  const start = `${clock.now()} ${options.newId()}`;
+  const { applied } = lives;
+  const announcing = startAnnouncing({ log, clock, openedAt, start, self, applied, onSeen, leads, readOnly });
   const failed = Promise.withResolvers<DroverError>();
   const closing = new AbortController();
   const whenClosing = new Promise<null>((resolve) => closing.signal.addEventListener("abort", () => resolve(null)));
@@ -115,12 +117,17 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
         const stop = stopOf(error);
         await lives.drop(stop);
         grantWish();
-        if (!passes(stop)) return failed.resolve(stop);
+        if (!passes(stop)) return fail(stop);
         const restMs = restAfter(stop, rest, { id, readOnly, onWarning, seq: lives.applied().seq });
         await Promise.race([pause(restMs), whenClosing]);
         rest = Math.min(rest * 2, REST_MS_MAX);
       }
     }
+  }
+
+  function fail(error: DroverError): void {
+    announcing.stop();
+    failed.resolve(error);
   }
 
   /** Whoever wished that this node does not lead has it. */
@@ -162,6 +169,7 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
   async function leadToTheEnd(life: Life, { lost }: Lead): Promise<void> {
     const ends = await Promise.race([
       life.failed,
+      announcing.twin,
       lost.then(({ message }) => new DroverError("deposed", `${message}; try again`)),
       wish.made.promise,
     ]);
@@ -173,10 +181,10 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
 
   const pause = (ms: number): Promise<void> => restFor(clock, ms, { keepAlive: false });
 
-  /** Rejects with what the present life fails with. */
+  /** Rejects with what the present life fails with, or this node as a whole. */
   async function failing(): Promise<never> {
     const { drover } = lives.present();
-    throw await drover.failed;
+    throw await Promise.race([drover.failed, announcing.twin]);
   }
 
   /** The leader takes down who there is. */

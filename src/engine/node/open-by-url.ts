@@ -9,11 +9,12 @@
 import { randomUUID } from "node:crypto";
 import type { Config } from "../../core/config/index.ts";
 import { LogFailure } from "../../log/index.ts";
-import { type NodesSeen, untilAnswered } from "../../log/journal/index.ts";
+import { type NodeSeen, type NodesSeen, untilAnswered } from "../../log/journal/index.ts";
 import { openJournal, openSharedLog, publicKeyIn } from "../../log/shared/index.ts";
-import { realClock } from "../../std/index.ts";
-import { checkCluster, clusterOf, type Identity, identityFor, keepIdentity } from "../base/node-identity.ts";
-import { DOWN_MS } from "./announcing.ts";
+import { realClock, restFor } from "../../std/index.ts";
+import { checkCluster, clusterOf, identityFor, keepIdentity } from "../base/node-identity.ts";
+import { ANNOUNCE_MS, DOWN_MS } from "./announcing.ts";
+import type { NodeFacts } from "./lives.ts";
 import { type DroverNode, openNode } from "./node.ts";
 
 /** How a node is opened by a URL. */
@@ -53,7 +54,8 @@ export async function openNodeByUrl(options: NodeByUrlOptions): Promise<DroverNo
     const log = await openSharedLog({ journal, directory: data, node: identity.id, isOfCluster, onNotice, signal });
     opened = log;
     const publicKey = publicKeyIn(data);
-    checkAlone(await patiently(() => journal.nodes()), identity, publicKey);
+    const own = { id: identity.id, key: publicKey, url: advertise() };
+    await checkAlone(() => patiently(() => journal.nodes()), own);
     keepIdentity(data, identity, cluster);
     const common = { log, data, config, leaseMs, advertise, publicKey, attemptSecret, openedAt, onWarning };
     return await openNode({ ...common, id: identity.id, clock: realClock, newId: randomUUID });
@@ -63,13 +65,30 @@ export async function openNodeByUrl(options: NodeByUrlOptions): Promise<DroverNo
   }
 }
 
-/** Two nodes of one name would take the lead from each other for ever. */
-function checkAlone({ nodes }: NodesSeen, { id }: Identity, publicKey: string): void {
-  const other = nodes.find(({ node, key, ageMs }) => node === id && key !== publicKey && ageMs < DOWN_MS);
-  if (other === undefined) return;
-  throw new LogFailure(
-    "refused",
-    `another node is called ${id}: the one at ${other.url}, heard of ${Math.round(other.ageMs / 1000)} s ago. ` +
-      `Give this one another name with --node, or wait ${DOWN_MS / 1000} s if that one is gone.`,
-  );
+/** A node that runs has told of itself again by then. */
+const SILENT_MS = ANNOUNCE_MS * 2;
+const LOOK_MS = 250;
+
+/**
+ * Two nodes of one name would take the lead from each other for ever. One with this node's own key, at another address,
+ * is an earlier start of it, or a process over a copy of its directory: that one goes on telling of itself.
+ */
+async function checkAlone(ask: () => Promise<NodesSeen>, { id, key, url }: NodeFacts): Promise<void> {
+  const begun = realClock.elapsed();
+  for (;;) {
+    const askedAt = realClock.elapsed();
+    const other = (await ask()).nodes.find(({ node }) => node === id);
+    if (other === undefined || (other.key === key && (other.url === url || other.ageMs > SILENT_MS))) return;
+    if (other.ageMs > DOWN_MS) return;
+    if (other.key !== key || other.ageMs < askedAt - begun) throw calledSo(id, other);
+    await restFor(realClock, LOOK_MS);
+  }
 }
+
+const calledSo = (id: string, { url, ageMs }: NodeSeen): LogFailure =>
+  new LogFailure(
+    "refused",
+    `another node is called ${id}: the one at ${url}, heard of ${Math.round(ageMs / 1000)} s ago. ` +
+      `Give this one another name with --node, or wait ${DOWN_MS / 1000} s if that one is gone. ` +
+      "A copy of another node's data directory cannot be used.",
+  );

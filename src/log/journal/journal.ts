@@ -49,6 +49,8 @@ export type NodeAnnouncement = {
   readonly key?: string;
   /** For how long it had not had all of the journal; 0 if it had. */
   readonly behindMs?: number;
+  /** Which start of the node tells it: of two, the later is the greater as text. */
+  readonly start?: string;
 };
 
 /** `ageMs`: how long ago it was told, by one clock for all: the journal's. */
