@@ -159,6 +159,12 @@ export function startAnnouncing(deps: {
     return own !== hash;
   }
 
+  function stop(): void {
+    isStopped = true;
+    cancel();
+  }
+  void twins.found.then(stop);
+
   const ageNow = (): number => Math.max(0, clock.elapsed() - upToDateAt);
   const behindNow = (head: { readonly seq: number }): number => (applied().seq >= head.seq ? 0 : Math.ceil(ageNow()));
 
@@ -172,10 +178,7 @@ export function startAnnouncing(deps: {
       passMarks();
       readOnly.committed(applied().seq);
     },
-    stop() {
-      isStopped = true;
-      cancel();
-    },
+    stop,
   };
 }
 

@@ -94,9 +94,8 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
     again(`node ${id} takes the lead`),
   );
   const leads = (): boolean => lives.present().leads();
-  const start = `${clock.now()} ${options.newId()}`;
-  const { applied } = lives;
-  const announcing = startAnnouncing({ log, clock, openedAt, start, self, applied, onSeen, leads, readOnly });
+  const told = { start: `${clock.now()} ${options.newId()}`, self, applied: lives.applied };
+  const announcing = startAnnouncing({ log, clock, openedAt, ...told, onSeen, leads, readOnly });
   const failed = Promise.withResolvers<DroverError>();
   const closing = new AbortController();
   const whenClosing = new Promise<null>((resolve) => closing.signal.addEventListener("abort", () => resolve(null)));
@@ -117,17 +116,12 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
         const stop = stopOf(error);
         await lives.drop(stop);
         grantWish();
-        if (!passes(stop)) return fail(stop);
+        if (!passes(stop)) return failed.resolve(stop);
         const restMs = restAfter(stop, rest, { id, readOnly, onWarning, seq: lives.applied().seq });
         await Promise.race([pause(restMs), whenClosing]);
         rest = Math.min(rest * 2, REST_MS_MAX);
       }
     }
-  }
-
-  function fail(error: DroverError): void {
-    announcing.stop();
-    failed.resolve(error);
   }
 
   /** Whoever wished that this node does not lead has it. */

@@ -76,6 +76,23 @@ function claims(server: PostgresServer): void {
     }
   });
 
+  test("a journal that is written to meanwhile is copied up to where it was", async (context) => {
+    const { directory } = await filled(context, [2, 3]);
+    const url = server.url({ schema: "meanwhile" });
+    await copyLog(`sqlite:${directory}`, url);
+    await using log = await openSharedLog({ journal: await openPostgresJournal({ url }), directory });
+    const target = `sqlite:${join(newDirectory(context), "copy")}`;
+    let isCopied = false;
+    const copying = copyLog(url, target).finally(() => {
+      isCopied = true;
+    });
+    while (!isCopied) await fill(log, [1]);
+    const { head } = await copying;
+    const end = await log.head();
+    assert.ok(head.seq < end.seq);
+    assert.deepEqual((await copyLog(url, target)).head, { seq: end.seq, hash: end.hash });
+  });
+
   test("the directory that was copied is a replica of the journal at once", async (context) => {
     const { directory, head } = await filled(context, [2, 3]);
     const url = server.url({ schema: "replica" });

@@ -151,7 +151,7 @@ async function openSource(url: string, options: CopyOptions): Promise<Source> {
   if (place.kind !== "sqlite") {
     const journal = await openJournal(url, options);
     const { base, head, address } = await described(journal, options);
-    const read = (after: Seq) => journal.read(after);
+    const read = (after: Seq) => upTo(head, journal.read(after));
     return { name: address, isJournal: true, base, head, read, [Symbol.asyncDispose]: journal.close };
   }
   const { directory } = place;
@@ -162,6 +162,14 @@ async function openSource(url: string, options: CopyOptions): Promise<Source> {
   const { base, head } = await thread.ask("state", undefined);
   const read = (after: Seq) => storedBehind(thread, after);
   return { name: directory, isJournal: false, base, head, read, [Symbol.asyncDispose]: () => thread.close() };
+}
+
+/** Others may write meanwhile: a copy ends where its source ended when it began. */
+async function* upTo({ seq: last }: Anchor, batches: AsyncIterable<SealedBatch>): AsyncGenerator<SealedBatch> {
+  for await (const entry of batches) {
+    if (entry.firstSeq > last) return;
+    yield entry;
+  }
 }
 
 /** A node that runs, as far as it is now. */
@@ -181,10 +189,7 @@ async function nodeSource(given: string, options: CopyOptions): Promise<Source> 
   );
   async function* read(after: Seq): AsyncGenerator<SealedBatch> {
     await using history = await historyOf(node, after);
-    for await (const entry of history.batches) {
-      if (entry.firstSeq > head.seq) return;
-      yield entry;
-    }
+    yield* upTo(head, history.batches);
   }
   return { name: url, isJournal: false, base, head, read, [Symbol.asyncDispose]: async () => {} };
 }
