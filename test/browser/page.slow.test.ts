@@ -232,8 +232,12 @@ describe("the web page", { skip: noBrowser }, () => {
     await seeText(page, "1 task");
     await first.server.close();
     await seeText(page, "The connection to the server is lost.");
+    await page.getByRole("link", { name: "Gates" }).click();
+    await seeText(page, "This could not be loaded");
     await using second = await openServer({ open, settings: { server: { port } } });
     await page.getByText("The connection to the server is lost.").waitFor({ state: "detached" });
+    await page.getByRole("heading", { name: "Gates" }).waitFor();
+    await page.getByRole("link", { name: "Tasks" }).click();
     await submit(second, "after");
     await page.getByRole("link", { name: "after" }).waitFor();
   });

@@ -1,8 +1,11 @@
 /**
- * Parts that are loaded when they are first shown, so that the first view comes sooner.
+ * Parts that are loaded when they are first shown, so that the first view comes sooner. One that could not be loaded is
+ * tried again when the server is found again.
  */
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { live } from "../data/live.ts";
+import { useStore } from "../data/store.ts";
 
 export function later<Props extends object>(
   load: () => Promise<{ default: ComponentType<Props> }>,
@@ -10,13 +13,30 @@ export function later<Props extends object>(
   let loaded: ComponentType<Props> | null = null;
   return function Later(props: Props): JSX.Element {
     const [Part, setPart] = useState(() => loaded);
+    const [isFailed, setFailed] = useState(false);
+    const { found } = useStore(live);
     useEffect(() => {
       if (loaded !== null) return;
-      void load().then((module) => {
-        loaded = module.default;
-        setPart(() => loaded);
-      });
-    }, []);
-    return Part === null ? <div class="loading">Loading…</div> : <Part {...props} />;
+      load().then(
+        (module) => {
+          loaded = module.default;
+          setPart(() => loaded);
+        },
+        () => setFailed(true),
+      );
+    }, [found]);
+    if (Part !== null) return <Part {...props} />;
+    return isFailed ? <NotLoaded /> : <div class="loading">Loading…</div>;
   };
+}
+
+function NotLoaded(): JSX.Element {
+  return (
+    <div class="empty" role="alert">
+      <p>This could not be loaded: the server is away, or has another version than this page.</p>
+      <button type="button" class="button" onClick={() => location.reload()}>
+        Reload the page
+      </button>
+    </div>
+  );
 }
