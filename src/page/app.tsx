@@ -121,6 +121,9 @@ export function App(): JSX.Element {
 
 function Shell(): JSX.Element {
   const { token } = useStore(session);
+  const { found } = useStore(live);
+  // Nobody has the buttons of the token before.
+  useEffect(() => () => who.set(null), [token]);
   useEffect(() => {
     const controller = new AbortController();
     ask("whoami", {}, controller.signal).then(who.set, () => {});
@@ -129,7 +132,7 @@ function Shell(): JSX.Element {
       () => {},
     );
     return () => controller.abort();
-  }, [token]);
+  }, [token, found]);
   return (
     <div class="shell">
       <Side />
