@@ -2,7 +2,7 @@
  * The frame of the page: who looks, where they can go, whether what they see is live.
  */
 import type { ComponentType, JSX } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { LocationProvider, Route, Router, useLocation } from "preact-iso";
 import { ask, logOut, session } from "./data/ask.ts";
 import { BASE, to } from "./data/links.ts";
@@ -161,13 +161,19 @@ function Side(): JSX.Element {
   const isHere = (href: string): boolean =>
     href === to.overview ? path === href || path === BASE : path === href || path.startsWith(`${href}/`);
   const isPlan = path.startsWith(`${BASE}/graph/`);
+  const nav = useRef<HTMLElement>(null);
+  // On a small screen the places stand in a row that scrolls.
+  useEffect(
+    () => nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }),
+    [path],
+  );
   return (
     <div class="side">
       <a class="brand" href={to.overview}>
         <Mark />
         <span>Drover</span>
       </a>
-      <nav class="side-groups" aria-label="Views">
+      <nav class="side-groups" aria-label="Views" ref={nav}>
         {PLACES.map(([title, places]) => (
           <div key={title}>
             <p class="nav-title">{title}</p>

@@ -111,4 +111,23 @@ describe("the web page, used", { skip: noBrowser }, () => {
       ["g-name", "me-api", "-tests"],
     );
   });
+
+  test("on a phone no button of a row is beyond the edge, and the place that is shown stands in sight", async () => {
+    await using at = await openServer({ settings: { projects: { "a-project-with-a-long-name": { weight: 2 } } } });
+    await at.drover.plans.put("a-plan-with-a-long-name", { tasks: { spec: { action: "x" } } });
+    await using tab = await openTab(at.url, "/ui/projects", { viewport: PHONE });
+    const { page } = tab;
+    for (const [place, button] of [
+      ["Projects", "Weight"],
+      ["Plans", "Cancel"],
+    ] as const) {
+      await page.goto(`${at.url}/ui/${place.toLowerCase()}`);
+      await page.getByRole("button", { name: button }).first().waitFor();
+      assert.equal(await page.title(), `${place} · Drover`);
+      for (const seen of [page.getByRole("button", { name: button }), page.getByRole("link", { name: place })]) {
+        const { x = 0, width = 0 } = (await seen.first().boundingBox()) ?? {};
+        assert.ok(x >= 0 && x + width <= PHONE.width, `${place}: from ${x}, ${width} wide`);
+      }
+    }
+  });
 });

@@ -14,6 +14,7 @@ export function brief(value: number): string {
     ["k", 1e3],
   ] as const)
     if (size >= at) return `${(value / at).toFixed(size < 10 * at ? 1 : 0)}${unit}`;
+  if (size < 1) return String(Number(value.toPrecision(2)));
   return size < 10 && !Number.isInteger(value) ? value.toFixed(1) : String(Math.round(value));
 }
 

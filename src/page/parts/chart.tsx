@@ -5,7 +5,7 @@ import type { JSX } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { brief } from "../data/words.ts";
+import { brief, timeOf } from "../data/words.ts";
 
 export type Line = {
   readonly label: string;
@@ -47,7 +47,7 @@ function optionsOf(lines: readonly Line[], shown: (value: number) => string, box
     padding: [8, 8, 0, 0],
     cursor: { y: false, points: { size: 6 } },
     legend: { show: false },
-    scales: { y: { range: (_, __, max) => [0, Math.max(1e-9, max) * 1.12 || 1] } },
+    scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.12 : 1] } },
     axes: [axisOf(minuteOf, 26, 70), axisOf(shown, leftOf, 32)],
     series: [
       {},
@@ -127,7 +127,7 @@ function tell(plot: uPlot | null, at: HTMLOutputElement | null, shown: (value: n
     at.textContent = "";
     return;
   }
-  const time = new Date((plot.data[0][index] ?? 0) * 1000).toLocaleTimeString();
+  const time = timeOf((plot.data[0][index] ?? 0) * 1000);
   const values = plot.series.slice(1).map(({ label = "" }, line) => {
     const value = plot.data[line + 1]?.[index];
     return `${String(label)} ${value === null || value === undefined ? "–" : shown(value)}`;

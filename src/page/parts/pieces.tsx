@@ -2,6 +2,7 @@
  * Small pieces that every view uses: panels, numbers, badges, meters, and what to show where there is nothing.
  */
 import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import { Refused, Unreachable } from "../data/ask.ts";
 import { to } from "../data/links.ts";
 
@@ -16,10 +17,14 @@ export function View({
   note?: ComponentChildren;
   children: ComponentChildren;
 }): JSX.Element {
+  const head = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = `${head.current?.textContent ?? ""} · Drover`;
+  });
   return (
     <div class="view">
       <div class="view-head">
-        <h1>{title}</h1>
+        <h1 ref={head}>{title}</h1>
         {note}
         {actions === undefined ? null : <div class="actions">{actions}</div>}
       </div>

@@ -85,7 +85,7 @@ function Section({ name, knobs }: { name: string; knobs: readonly SettingView[] 
   return (
     <Panel title={name} isFlush>
       <TableBox label={name}>
-        <table class="table config">
+        <table class="table config is-cards">
           <thead>
             <tr>
               <th>Knob</th>
@@ -121,7 +121,9 @@ function Row({ knob }: { knob: SettingView }): JSX.Element {
         <span class={isSet ? "" : "faint"}>{FROM[origin]}</span>
         {where === undefined ? null : <bdi class="mono faint">{where}</bdi>}
       </td>
-      <td class="loose faint">{isSet && knob.default !== undefined ? words(knob.default) : ""}</td>
+      <td class="loose faint" data-is="Default">
+        {isSet && knob.default !== undefined ? words(knob.default) : ""}
+      </td>
       <td class="muted">{about}</td>
     </tr>
   );

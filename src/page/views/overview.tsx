@@ -7,7 +7,7 @@ import { to } from "../data/links.ts";
 import { live } from "../data/live.ts";
 import { useStore } from "../data/store.ts";
 import { type Called, useCall, useNow } from "../data/use-call.ts";
-import { brief, clock, count, percent, plural, span } from "../data/words.ts";
+import { clock, count, percent, plural, span } from "../data/words.ts";
 import type { Line } from "../parts/chart.tsx";
 import { later } from "../parts/later.tsx";
 import { Empty, Loaded, Meter, Name, NoWorkers, Panel, Stat, View } from "../parts/pieces.tsx";
@@ -142,7 +142,6 @@ function Charts({ history }: { history: Called<History> }): JSX.Element {
           rates(samples, ({ failed }) => failed),
         ),
       ],
-      (value) => (value >= 10 || value === 0 ? brief(value) : value.toFixed(1)),
     ],
     [
       "Wait for a start",

@@ -43,7 +43,7 @@ function Table({ plans }: { plans: readonly PlanSummary[] }): JSX.Element {
   const now = useNow(5000);
   return (
     <TableBox label="Plans">
-      <table class="table">
+      <table class="table is-cards">
         <thead>
           <tr>
             <th>Plan</th>
@@ -76,11 +76,21 @@ function Table({ plans }: { plans: readonly PlanSummary[] }): JSX.Element {
               <td>
                 <Progress plan={plan} />
               </td>
-              <td class="number bad">{some(plan.counts.failed)}</td>
-              <td class="number warn">{some(plan.counts.parked)}</td>
-              <td class="number">{plan.usage === undefined ? "" : brief(tokensOf(plan.usage))}</td>
-              <td class="number">{plan.usage?.cost === undefined ? "" : money(plan.usage.cost)}</td>
-              <td class="muted nowrap">{ago(plan.putAt, now)}</td>
+              <td class="number bad" data-is="Failed">
+                {some(plan.counts.failed)}
+              </td>
+              <td class="number warn" data-is="Parked">
+                {some(plan.counts.parked)}
+              </td>
+              <td class="number" data-is="Tokens">
+                {plan.usage === undefined ? "" : brief(tokensOf(plan.usage))}
+              </td>
+              <td class="number" data-is="Cost">
+                {plan.usage?.cost === undefined ? "" : money(plan.usage.cost)}
+              </td>
+              <td class="muted nowrap" data-is="Put">
+                {ago(plan.putAt, now)}
+              </td>
               <td>
                 <PlanActs plan={plan} />
               </td>

@@ -53,7 +53,7 @@ function Table({ all, onEdit }: { all: readonly ProjectView[]; onEdit: (id: stri
   const { mayManage } = useRights();
   return (
     <TableBox label="Projects">
-      <table class="table">
+      <table class="table is-cards">
         <thead>
           <tr>
             <th>Project</th>
@@ -96,15 +96,19 @@ function ProjectRow({ project, onEdit }: { project: ProjectView; onEdit: ((id: s
         </a>
         {isPaused ? <State state="paused" /> : null}
       </td>
-      <td class="number">{weight}</td>
-      <td>
+      <td class="number" data-is="Weight">
+        {weight}
+      </td>
+      <td data-is="Share">
         <Meter part={share} mark={target} label={`Share of ${id}`} text={`${percent(share)} of ${percent(target)}`} />
       </td>
-      <td class="number">
+      <td class="number" data-is="Runs">
         {count(inFlight)} <span class="faint">of {count(maxConcurrent)}</span>
       </td>
-      <td class="number">{count(queued)}</td>
-      <td>
+      <td class="number" data-is="Waits">
+        {count(queued)}
+      </td>
+      <td data-is="Budget">
         {budget.limit === null ? (
           <span class="faint">no limit</span>
         ) : (
@@ -116,7 +120,9 @@ function ProjectRow({ project, onEdit }: { project: ProjectView; onEdit: ((id: s
           />
         )}
       </td>
-      <td class="number">{usage === undefined ? "" : brief(tokensOf(usage))}</td>
+      <td class="number" data-is="Tokens">
+        {usage === undefined ? "" : brief(tokensOf(usage))}
+      </td>
       <td>
         {onEdit === null ? null : (
           <span class="actions plan-acts">

@@ -31,6 +31,11 @@ export function TaskView(): JSX.Element {
       note={data === null ? undefined : <State state={data.state} />}
       actions={data === null ? undefined : <Acts task={data} />}
     >
+      {data === null && task.error !== null ? (
+        <p>
+          <a href={to.tasks()}>All tasks</a>
+        </p>
+      ) : null}
       <Loaded from={task}>
         {(found) => (
           <>
@@ -126,7 +131,7 @@ function Facts({ task }: { task: Task }): JSX.Element {
         </Fact>
         <Fact name="Project">{filtered("project", task.project)}</Fact>
         <Fact name="Agent">{filtered("agentId", task.agentId)}</Fact>
-        <Fact name="Type">{filtered("type", task.type)}</Fact>
+        {task.type === undefined ? null : <Fact name="Type">{filtered("type", task.type)}</Fact>}
         <Fact name="Priority">
           {String(task.priority ?? 0)}
           {task.score === undefined ? null : <span class="muted"> · score {Number(task.score.toFixed(1))}</span>}
