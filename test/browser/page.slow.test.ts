@@ -266,7 +266,7 @@ describe("the web page", { skip: noBrowser }, () => {
     await page.getByRole("button", { name: "Log out" }).click();
     await page.getByLabel("Token").fill(tokenOf("ann"));
     await page.getByRole("button", { name: "Log in" }).click();
-    await page.getByRole("link", { name: "Tasks" }).click();
+    await page.getByRole("link", { name: "Tasks", exact: true }).click();
     await page.getByRole("link", { name: "mine" }).waitFor();
     assert.deepEqual(await rowNames(page), ["mine"]);
     await page.getByRole("link", { name: "mine" }).click();
