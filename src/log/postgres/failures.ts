@@ -12,6 +12,8 @@ const FULL = "53100";
 const NO_DATABASE = "3D000";
 const NOT_ALLOWED = "42501";
 const WRONG_PASSWORD = /^28/;
+/** What the driver says of itself when it is asked for one. */
+const NO_PASSWORD = /client password must be a (?:non-empty )?string/;
 const SQLSTATE = /^[0-9A-Z]{5}$/;
 
 /** A question that was not answered in time. */
@@ -22,6 +24,12 @@ export function failureOf(error: unknown, address: PostgresAddress): unknown {
   const { shown, user, database, schema } = address;
   const code = codeOf(error);
   const because = reasonOf(error);
+  if (NO_PASSWORD.test(error.message))
+    return new LogFailure(
+      "refused",
+      `PostgreSQL at ${shown} asks the user ${JSON.stringify(user)} for a password, and there is none. Put it into ` +
+        "the address, as in postgres://user:password@host:5432/database, or into PGPASSWORD.",
+    );
   if (code === FULL)
     return new LogFailure("journal-full", `PostgreSQL at ${shown} has no room left on its disk. Make room there.`);
   if (code === null || PASSING.test(code))

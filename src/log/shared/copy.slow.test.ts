@@ -93,6 +93,25 @@ function claims(server: PostgresServer): void {
     assert.deepEqual((await copyLog(url, target)).head, { seq: end.seq, hash: end.hash });
   });
 
+  test("a journal that a node leads, and one whose password is missing, get nothing", async (context) => {
+    const { directory } = await filled(context, [2, 3]);
+    const url = server.url({ schema: "led" });
+    await using journal = await openPostgresJournal({ url });
+    const lead = await journal.acquireLead("ann", seconds(60));
+    await assert.rejects(copyLog(`sqlite:${directory}`, url), (error) => {
+      assert.match(String(error), /the node ann leads at .* Stop its nodes before/);
+      return failsWith("locked")(error);
+    });
+    assert.equal((await journal.head()).seq, 0);
+    await lead.release();
+    const bare = url.replace(/:[^:@/]*@/, "@");
+    const signal = AbortSignal.timeout(20_000);
+    await assert.rejects(copyLog(`sqlite:${directory}`, bare, { signal }), (error) => {
+      assert.match(String(error), /asks the user "[^"]+" for a password, and there is none\. .*PGPASSWORD/);
+      return failsWith("refused")(error);
+    });
+  });
+
   test("the directory that was copied is a replica of the journal at once", async (context) => {
     const { directory, head } = await filled(context, [2, 3]);
     const url = server.url({ schema: "replica" });

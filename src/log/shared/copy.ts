@@ -208,6 +208,11 @@ async function journalTarget(url: string, options: CopyOptions): Promise<Target>
   const journal = await openJournal(url, options);
   const { base, head, address } = await described(journal, options);
   const patience = { clock, onNotice };
+  const { lead } = await untilAnswered(() => journal.nodes(), patience, signal);
+  if (lead !== null) {
+    await journal.close();
+    throw isLed(address, lead.node);
+  }
   return {
     name: address,
     isJournal: true,
@@ -225,6 +230,13 @@ async function journalTarget(url: string, options: CopyOptions): Promise<Target>
     [Symbol.asyncDispose]: () => journal.close(),
   };
 }
+
+const isLed = (address: string, node: string): LogFailure =>
+  new LogFailure(
+    "locked",
+    `the node ${node} leads at ${address}. Nothing was written. Stop its nodes before a log is copied there; if they ` +
+      "have just ended, try again in a few seconds.",
+  );
 
 const othersWrite = (address: string): LogFailure =>
   new LogFailure("diverged", `somebody else writes to ${address}: stop its nodes before a log is copied there`);
