@@ -7,11 +7,13 @@ import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { createClient } from "../../src/client/index.ts";
 import { expireLead } from "../../src/log/journal/memory-journal.ts";
+import { startServer } from "../../src/server/start-server.ts";
 import { createHandClock } from "../../src/std/hand-clock.ts";
 import { drover } from "../kits/cli/canned-server.ts";
 import { type NodeServer, serveCluster } from "../kits/cluster-servers.ts";
 import { statusUnder } from "../kits/raw-socket.ts";
 import { startProxy } from "../kits/tcp-proxy.ts";
+import { clientOf, settingsOf } from "../kits/test-server.ts";
 import { isPending, until } from "../kits/waits.ts";
 
 const task = (id: string | undefined, more: object = {}) => ({
@@ -187,6 +189,22 @@ test("the header of a node that sends on opens nothing: the token counts, here a
   const [follower] = following();
   const known = { authorization: `Bearer ${token}` };
   assert.equal((await follower?.call("POST", "/tasks", { body: task("t"), headers: known }))?.status, 202);
+});
+
+test("a token that a follower knows and its leader does not: it is said who refuses", async (context) => {
+  const own = "0123456789abcdef-of-b";
+  const tokens = [{ token: "0123456789abcdef-admin", role: "admin" }];
+  const { leading, following } = await serveCluster(context, ["a", "b"], { settings: { server: { tokens } } });
+  const [{ node }] = following() as [NodeServer];
+  const settings = settingsOf({ server: { tokens: [...tokens, { token: own, role: "admin" }] } });
+  const other = await startServer({ drover: node.drover, node, settings });
+  context.after(() => other.close());
+  const headers = { authorization: `Bearer ${own}` };
+  const { call } = clientOf(other.url);
+  assert.equal((await call("GET", "/tasks", { headers })).status, 200);
+  const { status, problem } = await call("POST", "/tasks", { body: task("t"), headers });
+  assert.deepEqual([status, problem.code], [401, "unauthorized"]);
+  assert.ok(problem.error.includes(`the leader, ${leading().url}, does not: give all nodes the same server.tokens`));
 });
 
 test("of tokens that a follower does not know, only what may be an attempt's is put to the leader", async (context) => {

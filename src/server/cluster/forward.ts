@@ -16,7 +16,8 @@
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
 import type { DroverNode } from "../../engine/node/index.ts";
-import { PollEnded, ServerRefusal, uploadOf } from "../../http/index.ts";
+import { PollEnded, ServerRefusal, tokenIn, uploadOf } from "../../http/index.ts";
+import { ATTEMPT_TOKEN_FORM } from "../../protocol/index.ts";
 import { ENDPOINTS, FORWARDED_HEADER, isRead } from "../../protocol/wire/index.ts";
 import type { Asking, CameIn, Outcome } from "./asking.ts";
 import type { ForwardRoom } from "./forward-room.ts";
@@ -51,6 +52,10 @@ export function createForwarding(deps: {
       if (leader === null && call.body !== AS_IT_COMES && node.life().leads()) return { here: call.body };
       if (leader === null) throw notLed(node, "no node leads at the moment");
       const outcome = await ask({ ...call, base: leader, asLeader: true, body });
+      if (outcome.kind === "answer" && isOtherwiseKnown(call, outcome.answer)) {
+        outcome.answer.resume();
+        throw unknownToLeader(leader);
+      }
       if (outcome.kind === "answer") return handBack(call, outcome, leader);
       if (mayRepeat && isToBeRepeated(call, outcome, leader !== leaderNow())) continue;
       if (outcome.kind === "refused") return handBack(call, outcome, leader);
@@ -96,6 +101,16 @@ function isToBeRepeated({ name, request }: Passed, outcome: Outcome, hasMoved: b
   const { isUnsent, wasKept } = outcome.failure;
   return (isSafe || isUnsent) && (hasMoved || wasKept);
 }
+
+/** Only what is known here is sent on, and tokens of attempts, of which the leader knows best. */
+const isOtherwiseKnown = ({ request }: Passed, { statusCode }: IncomingMessage): boolean =>
+  statusCode === 401 && !ATTEMPT_TOKEN_FORM.test(tokenIn(request.headers.authorization) ?? "");
+
+const unknownToLeader = (leader: string): ServerRefusal =>
+  new ServerRefusal(
+    "unauthorized",
+    `this node lets the caller in, and the leader, ${leader}, does not: give all nodes the same server.tokens`,
+  );
 
 function bodyFor({ request, body }: Passed): Buffer | Readable | null {
   if (body === AS_IT_COMES) return hasBody(request) ? Readable.from(uploadOf(request), { objectMode: false }) : null;
