@@ -142,3 +142,20 @@ test("the leader drops of the journal what the nodes have, and waits for one tha
   await clock.advance(3_600_000);
   assert.equal(await begins(), store.head.seq, "one that is silent for longer does not count");
 });
+
+test("two nodes that announce one address say so, once, and again when it comes back", async (context) => {
+  const { nodes, clock, urls } = await createCluster(context, ["a", "b", "c"]);
+  const [a, b, c] = nodes as [TestNode, TestNode, TestNode];
+  const twins = ({ warnings }: TestNode): string[] => warnings.filter((line) => line.includes("same address"));
+  await clock.advance(6000);
+  assert.deepEqual(nodes.flatMap(twins), []);
+  urls.set("b", "http://a.test");
+  await clock.advance(10_000);
+  const said = "announces the same address, http://a.test. Give each node its own with --advertise.";
+  assert.deepEqual([twins(a), twins(b), twins(c)], [[`node a: b ${said}`], [`node b: a ${said}`], []]);
+  urls.delete("b");
+  await clock.advance(4000);
+  urls.set("b", "http://a.test");
+  await clock.advance(4000);
+  assert.equal(twins(a).length, 2);
+});

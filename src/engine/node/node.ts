@@ -23,7 +23,7 @@ import { DroverError } from "../base/drover-error.ts";
 import type { Drover } from "../drover-api.ts";
 import { type Life, stopActing } from "../life.ts";
 import { stopOf } from "../writer/group-commit.ts";
-import { type ClusterView, type NodePlace, startAnnouncing } from "./announcing.ts";
+import { type ClusterView, DOWN_MS, type NodePlace, startAnnouncing } from "./announcing.ts";
 import { currentDrover } from "./current-drover.ts";
 import { type AppliedHead, createLives, type LivesOptions, type NodeFacts, type NodeLife } from "./lives.ts";
 import { createReadOnly, type ReadOnly } from "./read-only.ts";
@@ -94,8 +94,8 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
     again(`node ${id} takes the lead`),
   );
   const leads = (): boolean => lives.present().leads();
-  const told = { start: `${clock.now()} ${options.newId()}`, self, applied: lives.applied };
-  const announcing = startAnnouncing({ log, clock, openedAt, ...told, onSeen, leads, readOnly });
+  const told = { start: `${clock.now()} ${options.newId()}`, self, applied: lives.applied, readOnly };
+  const announcing = startAnnouncing({ log, clock, openedAt, ...told, onSeen: findTwins(options, onSeen), leads });
   const failed = Promise.withResolvers<DroverError>();
   const closing = new AbortController();
   const whenClosing = new Promise<null>((resolve) => closing.signal.addEventListener("abort", () => resolve(null)));
@@ -239,6 +239,21 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
 function sharedBy({ log, clock, id, attemptSecret }: NodeOptions): ReplicaSource | null {
   if (log.directory === null) return null;
   return replicaSource(log.directory, clock, attemptSecret === undefined ? null : { self: id, secret: attemptSecret });
+}
+
+type Seen = (nodes: readonly NodeSeen[]) => void;
+/** Calls meant for one of two nodes with the same address reach the other: said once for each such pair. */
+function findTwins({ id, advertise, onWarning }: NodeOptions, onSeen: Seen): Seen {
+  let told = "";
+  return (nodes) => {
+    const own = advertise();
+    const twins = nodes.filter(({ node, url, ageMs }) => node !== id && url === own && ageMs <= DOWN_MS);
+    const names = twins.map(({ node }) => node).join(", ");
+    if (names !== "" && names !== told)
+      onWarning(`node ${id}: ${names} announces the same address, ${own}. Give each node its own with --advertise.`);
+    told = names;
+    onSeen(nodes);
+  };
 }
 
 type Wish = {
