@@ -92,7 +92,7 @@ function checkOwnLog(data: string): void {
     "refused",
     `the data directory ${data} is that of node ${node.id} of a cluster, whose log is elsewhere. ` +
       "Nothing was changed. Serve it with --log and the address of that log; to go on without the cluster, " +
-      "copy it elsewhere first.",
+      "copy the directory of a stopped node and remove node.json from the copy.",
   );
 }
 

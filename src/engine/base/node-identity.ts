@@ -46,7 +46,8 @@ export function checkCluster(directory: string, { id, cluster: before }: Identit
   throw new LogFailure(
     "refused",
     `the data directory ${directory} is that of node ${id} in another cluster. ` +
-      "Name the log of that one with --log, or another directory with --data.",
+      "Name the log of that one with --log, or another directory with --data. A copy of it begins a node of a log " +
+      "that was copied from it once node.json is removed from the copy.",
   );
 }
 
