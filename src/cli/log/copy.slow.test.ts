@@ -110,6 +110,7 @@ describe("drover log copy", { skip: missing }, () => {
       [[directory, etcd.url(prefix)], 4, /ends at event 15, and \S+ at 6 already: .* the other way round\?/],
       [[other, etcd.url(prefix)], 4, /has another history than/],
       [[missingLog, elsewhere], 4, /there is no log in/],
+      [["http://127.0.0.1:1,http://127.0.0.1:2", elsewhere], 4, /copied from one node: give one address/],
       [["memory:", elsewhere], 4, /a log in memory cannot be copied/],
       [["mysql://me:hidden-word@host/x", elsewhere], 4, /a log is named by a URL/],
       [[directory, "postgres://me:hidden-word@127.0.0.1:1/x?nonsense=1"], 4, /has the option "nonsense"/],

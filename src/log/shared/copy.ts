@@ -175,8 +175,10 @@ async function* upTo({ seq: last }: Anchor, batches: AsyncIterable<SealedBatch>)
 /** A node that runs, as far as it is now. */
 async function nodeSource(given: string, options: CopyOptions): Promise<Source> {
   const { clock = realClock, onNotice = () => {}, signal = new AbortController().signal, token = null } = options;
-  const { origin, pathname } = new URL(given);
-  const url = `${origin}${pathname.replace(/\/+$/, "")}`;
+  const parsed = URL.parse(given);
+  if (parsed === null || given.includes(","))
+    throw new LogFailure("refused", "a history is copied from one node: give one address, such as http://HOST:PORT");
+  const url = `${parsed.origin}${parsed.pathname.replace(/\/+$/, "")}`;
   const node = { url, token, clock, signal };
   const patience = { clock, onNotice };
   const { base, head } = await untilAnswered(
