@@ -7,6 +7,7 @@ import { Graph as Layered, layout } from "@dagrejs/dagre";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useRoute } from "preact-iso";
+import { inColumns } from "../data/graph-columns.ts";
 import { criticalPath, type GraphKind, type GraphNode, useGraph } from "../data/graph-data.ts";
 import { to } from "../data/links.ts";
 import { useNow } from "../data/use-call.ts";
@@ -28,9 +29,34 @@ type Drawn = {
   readonly edges: readonly { readonly from: string; readonly to: string; readonly path: string }[];
 };
 
-function draw(nodes: readonly GraphNode[]): Drawn {
+/** A large one is laid out plainly, since the page stands still meanwhile. */
+const draw = (nodes: readonly GraphNode[]): Drawn =>
+  nodes.length > LAYERED_MAX ? drawPlainly(nodes) : drawFinely(nodes);
+const LAYERED_MAX = 150;
+const [GAP_X, GAP_Y, MARGIN] = [46, 14, 12];
+
+function drawPlainly(nodes: readonly GraphNode[]): Drawn {
+  const columns = inColumns(nodes);
+  const places = new Map<string, Placed>();
+  let [width, height] = [0, 0];
+  for (const [id, { column, row }] of columns) {
+    const [left, top] = [MARGIN + column * (WIDTH + GAP_X), MARGIN + row * (HEIGHT + GAP_Y)];
+    places.set(id, { x: left + WIDTH / 2, y: top + HEIGHT / 2 });
+    width = Math.max(width, left + WIDTH + MARGIN);
+    height = Math.max(height, top + HEIGHT + MARGIN);
+  }
+  const edges = nodes.flatMap(({ id, after }) =>
+    [...new Set(after)].flatMap((other) => {
+      const [from, end] = [places.get(other), places.get(id)];
+      return from === undefined || end === undefined ? [] : [{ from: other, to: id, path: curve(from, end) }];
+    }),
+  );
+  return { width, height, places, edges };
+}
+
+function drawFinely(nodes: readonly GraphNode[]): Drawn {
   const graph = new Layered();
-  graph.setGraph({ rankdir: "LR", nodesep: 14, ranksep: 46, marginx: 12, marginy: 12 });
+  graph.setGraph({ rankdir: "LR", nodesep: GAP_Y, ranksep: GAP_X, marginx: MARGIN, marginy: MARGIN });
   graph.setDefaultEdgeLabel(() => ({}));
   const known = new Set(nodes.map(({ id }) => id));
   for (const { id } of nodes) graph.setNode(id, { width: WIDTH, height: HEIGHT });
