@@ -12,6 +12,7 @@ import { openSqliteStore } from "../../src/log/sqlite/store.ts";
 import { createTestDrover } from "../../src/testing/index.ts";
 import { databaseIn, edit, makeOlder } from "../kits/forged-log.ts";
 import { closedLog, copyOf, newDirectory, problemsOf } from "../kits/log-fixture.ts";
+import { until } from "../kits/waits.ts";
 
 const sound = closedLog();
 const pruned = closedLog({ pruned: true });
@@ -162,6 +163,9 @@ for (const how of ["edit", "delete", "cut"] as const)
         seen.push(...assignments.map(({ taskId }) => taskId));
       }
       await kit.settle();
+      // The bodies of all that start together are read together, and one by one if that fails.
+      const endOf = async () => (await kit.drover.task("wait-0-2")).state;
+      await until("the end of the task", async () => (await endOf()) !== "running", kit.settle);
       const task = await kit.drover.task("wait-0-2");
       assert.equal(task.state, "failed");
       assert.match(task.error ?? "", /its stored body is damaged \(event \d+\)/);

@@ -40,7 +40,7 @@ const told: [claim: string, args: string[], yaml: string, said: RegExp][] = [
   ["a refused --log", ["serve", "--log", URL], "", /PostgreSQL has the option "password"/],
   ["a refused --log, as JSON", ["serve", "--json", "--log", URL], "", /PostgreSQL has the option \\+"password/],
   ["a refused --log without a host", ["serve", "--log", SHORT], "", /an address of PostgreSQL begins with/],
-  ["a refused host of etcd", ["serve", "--log", "etcd://ann:geheim@a:b:1/p"], "", /the host "a:b:1" .* etcd is not/],
+  ["a refused host of etcd", ["serve", "--log", "etcd://ann:geheim@a:b:1/p"], "", /the host "a:…" .* etcd is not/],
   ["a password with a slash", ["serve", "--log", "etcd://ann:ge/heim@h/p"], "", /must be percent-encoded/],
   [
     "a misspelt name of a --set",
