@@ -22,7 +22,8 @@ const READY = /ready to serve client requests|serving client traffic/;
 const TAKEN = /address already in use/;
 
 /** False if etcd can be run; else why not, as a test's `skip` takes it. */
-export const etcdMissing: string | false = isMissing("etcd", "etcd-server");
+export const etcdMissing: string | false =
+  isMissing("etcd", "etcd-server") || isMissing("etcdctl", "etcd-client", "version");
 
 export type EtcdMember = {
   readonly name: string;
