@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { type EtcdCluster, etcdMissing, startEtcd } from "../../../test/kits/etcd.ts";
-import { within } from "../../../test/kits/waits.ts";
+import { until, within } from "../../../test/kits/waits.ts";
 import { seconds, seq } from "../../core/base/index.ts";
 import { logContract } from "../contract/log-contract.ts";
 import { inDirectory } from "../contract/stories.ts";
@@ -61,6 +61,7 @@ describe("nodes over three members of etcd", { skip: etcdMissing }, () => {
     assert.equal((await bob.append(seq(40), lead.epoch, batchOf(41, 1), "next")).type, "appended");
     assert.equal((await ann.append(seq(40), old.epoch, batchOf(41, 1), "late")).type, "conflict");
     const head = await bob.head();
+    await until("what bob wrote, at ann", async () => (await ann.head()).seq === head.seq);
     assert.deepEqual((await ann.verify({ expect: head })).problems, []);
   });
 });
