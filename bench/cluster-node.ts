@@ -2,7 +2,7 @@
  * A node of a cluster as the benchmark opens it, in this process or in one of its own (bench/cluster-part.ts).
  */
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readConfig } from "../src/core/config/index.ts";
@@ -15,13 +15,13 @@ import { until } from "./peers/workload.ts";
 const LEASE_MS = 3000;
 const SECRET = "of all nodes of this benchmark";
 
-export type BenchNode = { readonly id: string; readonly url: string; readonly config: object };
+export type BenchNode = { readonly id: string; readonly url: string; readonly config: object; readonly data?: string };
 
-/** Resolves when it follows. Its data goes with it. */
-export async function openBenchNode({ id, url, config }: BenchNode): Promise<DroverNode> {
+/** Resolves when it follows. Its data goes with it when it is closed; one that was killed comes back to its own. */
+export async function openBenchNode({ id, url, config, data = newDirectory() }: BenchNode): Promise<DroverNode> {
   const read = readConfig(config);
   if (!read.ok) throw new Error(JSON.stringify(read.failure));
-  const data = mkdtempSync(join(tmpdir(), "drover-bench-node-"));
+  mkdirSync(data, { recursive: true });
   const journal = await openJournal(url);
   const node = await openNode({
     ...{ id, data, clock: realClock, newId: randomUUID, leaseMs: LEASE_MS, attemptSecret: SECRET },
@@ -37,5 +37,7 @@ export async function openBenchNode({ id, url, config }: BenchNode): Promise<Dro
   };
   return { ...node, close, [Symbol.asyncDispose]: close };
 }
+
+export const newDirectory = (): string => mkdtempSync(join(tmpdir(), "drover-bench-node-"));
 
 export const leads = (node: DroverNode): Promise<void> => until(() => node.life().leads());

@@ -1,5 +1,5 @@
 /**
- * One node of `bench/cluster.ts` in a process of its own: `cluster-part.ts ID URL`.
+ * One node of `bench/cluster.ts` in a process of its own: `cluster-part.ts ID URL HOW DATA`.
  *
  * While it leads it has one task after the other, each a few milliseconds after the one before, run by a worker in the
  * process, and it says when each was begun: that is a decision that is committed. While it follows it notes when it had
@@ -25,8 +25,8 @@ export const sharedClockMs = (): number => Number(process.hrtime.bigint()) / 1e6
 
 if (process.send !== undefined) await play(process.argv.slice(2));
 
-async function play([id = "", url = "", isBusy = "busy"]: readonly string[]): Promise<void> {
-  const node = await openBenchNode({ id, url, config: WITHOUT_SNAPSHOTS });
+async function play([id = "", url = "", isBusy = "busy", data = ""]: readonly string[]): Promise<void> {
+  const node = await openBenchNode({ id, url, config: WITHOUT_SNAPSHOTS, data });
   const applied: AppliedAt[] = [];
   let isEnding = false;
   const tell = (report: NodeReport): void => void process.send?.(report);

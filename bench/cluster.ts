@@ -10,10 +10,11 @@
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { type EtcdCluster, etcdMissing, startEtcd } from "../test/kits/etcd.ts";
-import { leads, openBenchNode } from "./cluster-node.ts";
+import { leads, newDirectory, openBenchNode } from "./cluster-node.ts";
 import { type AppliedAt, type NodeOrder, type NodeReport, sharedClockMs } from "./cluster-part.ts";
 import { BESIDE_PEERS, openSession, WITHOUT_SNAPSHOTS, withDrover } from "./embedded.ts";
 import { peerVersion } from "./load-peer.ts";
@@ -135,8 +136,8 @@ function duelRows(duel: Duel, words: { readonly ours: string; readonly theirs: s
 
 type Part = { readonly id: string; readonly child: ChildProcess; order(order: NodeOrder): void };
 
-async function startPart(id: string, url: string, how: "busy" | "watching"): Promise<Part> {
-  const child = fork(join(import.meta.dirname, "cluster-part.ts"), [id, url, how], {
+async function startPart(id: string, url: string, how: "busy" | "watching", data = newDirectory()): Promise<Part> {
+  const child = fork(join(import.meta.dirname, "cluster-part.ts"), [id, url, how, data], {
     execArgv: ["--disable-warning=ExperimentalWarning"],
   });
   await reportOf(child, "ready");
@@ -229,8 +230,9 @@ async function lossRows(start: StartEngine, quick: boolean): Promise<Row[]> {
   await using engine = await start();
   const parts = new Map<string, Part>();
   let last: Decision = { id: "", atMs: 0 };
-  const join = async (id: string): Promise<void> => {
-    const part = await startPart(id, engine.url, "busy");
+  const root = newDirectory();
+  const joins = async (id: string): Promise<void> => {
+    const part = await startPart(id, engine.url, "busy", join(root, id));
     parts.set(id, part);
     part.child.on("message", (report: NodeReport) => {
       if (report.type === "decided") last = { id, atMs: report.atMs };
@@ -249,18 +251,19 @@ async function lossRows(start: StartEngine, quick: boolean): Promise<Row[]> {
   const shown = bar(`leaders lost, ${engine.name}`, "leaders");
   const [killed, handed]: [number[], number[]] = [[], []];
   try {
-    for (let node = 0; node < engine.nodes; node++) await join(`n${node}`);
+    for (let node = 0; node < engine.nodes; node++) await joins(`n${node}`);
     while (last.id === "") await pause(1);
     for (let loss = 0; loss < losses; loss++) {
       handed.push(await lostFor((leader) => leader.order({ type: "hand-over" })));
       const { id } = last;
       killed.push(await lostFor(({ child }) => void child.kill("SIGKILL")));
-      await join(id);
+      await joins(id);
       shown.at(loss + 1, losses);
     }
   } finally {
     shown.end();
     for (const part of parts.values()) await endPart(part);
+    rmSync(root, { recursive: true, force: true });
   }
   const row = (what: string, times: readonly number[], limit: number): Row => {
     const p99 = percentile(times, 99);

@@ -6,9 +6,9 @@
 import { chromium, type Page } from "playwright-core";
 import { isMissing } from "../test/kits/optional-tool.ts";
 import { buildPage, isPageFresh } from "../tools/page.ts";
-import { serve } from "./http.ts";
 import { median } from "./peers/workload.ts";
 import { progress, type Row } from "./report.ts";
+import { serve } from "./serve.ts";
 
 const TARGET_MS = 1000;
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";

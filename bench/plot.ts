@@ -1,8 +1,8 @@
 /**
- * `npx node bench/plot.ts REPORT.json > FILE.svg`: what `npm run bench -- NAME --json` has printed, as bars.
+ * `npx node bench/plot.ts REPORT.json … > FILE.svg`: what runs of `npm run bench -- NAME --json` have printed, as bars.
  *
- * Rates are drawn, each as long as it is beside the largest of its report; Drover's own in another colour than those of
- * its peers. The picture follows the colours of who looks at it, and says on which machine it was measured.
+ * Rates are drawn, each as long as it is beside the largest of all; Drover's own in another colour than those of its
+ * peers. The picture follows the colours of who looks at it, and says below each run on which machine it was measured.
  */
 import { readFileSync } from "node:fs";
 import { type Machine, type Report, type Row, showNumber } from "./report.ts";
@@ -24,18 +24,19 @@ const STYLE = `text{font:12px system-ui,sans-serif;fill:#1f2328}.head{font-weigh
 const isRate = ({ unit, value }: Row): boolean => unit.endsWith("/s") && value > 0;
 const escaped = (text: string): string => text.replace(/[&<>]/g, (sign) => `&#${sign.charCodeAt(0)};`);
 
-export function plotOf({ machine, reports }: Saved): string {
+function plotOf(runs: readonly Saved[]): string {
   const parts: string[] = [];
   let y = MARGIN;
   const say = (text: string, kind: string): void => {
     y += LINE;
     parts.push(`<text class="${kind}" x="${MARGIN}" y="${y - 8}">${escaped(text)}</text>`);
   };
-  for (const { name, rows } of reports) {
-    const rates = rows.filter(isRate);
-    const most = Math.max(...rates.map(({ value }) => value));
-    say(name, "head");
-    for (const { what, value, unit } of rates) {
+  const all = runs.flatMap(({ reports }) => reports);
+  const names = [...new Set(all.map(({ name }) => name))].join("; ");
+  const most = Math.max(...all.flatMap(({ rows }) => rows.filter(isRate).map(({ value }) => value)));
+  say(names, "head");
+  for (const { machine, reports } of runs) {
+    for (const { what, value, unit } of reports.flatMap(({ rows }) => rows.filter(isRate))) {
       const width = ((WIDTH - LABEL - FIGURE - MARGIN) * value) / most;
       const kind = what.startsWith("Drover") ? "ours" : "theirs";
       say(what, "label");
@@ -44,16 +45,15 @@ export function plotOf({ machine, reports }: Saved): string {
         `<text x="${(LABEL + width + 6).toFixed(1)}" y="${y - 8}">${escaped(`${showNumber(value)} ${unit}`)}</text>`,
       );
     }
+    const { cpu, cores, node, platform, fsyncMs } = machine;
+    say(`${cores} cores of ${cpu}, Node ${node}, ${platform}, one fsync ${showNumber(fsyncMs)} ms`, "quiet");
   }
-  const { cpu, cores, node, platform } = machine;
-  say(`${cores} cores of ${cpu}, Node ${node}, ${platform}`, "quiet");
   const height = y + MARGIN;
   const size = `width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}"`;
-  const title = `<title>${escaped(reports.map(({ name }) => name).join("; "))}</title>`;
+  const title = `<title>${escaped(names)}</title>`;
   const head = `<svg xmlns="http://www.w3.org/2000/svg" ${size}>\n${title}\n<style>${STYLE}</style>`;
   return `${head}\n${parts.join("\n")}\n</svg>\n`;
 }
 
-const [, program, file] = process.argv;
-if (program === import.meta.filename && file !== undefined)
-  process.stdout.write(plotOf(JSON.parse(readFileSync(file, "utf8")) as Saved));
+const files = process.argv.slice(2);
+process.stdout.write(plotOf(files.map((file) => JSON.parse(readFileSync(file, "utf8")) as Saved)));
