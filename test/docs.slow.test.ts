@@ -303,6 +303,7 @@ const REFUSALS: { readonly [Type in Refusal["type"]]: Omit<Extract<Refusal, { ty
   "project-unknown": { project: "p" },
   "too-many": { what: "w", max: 1 },
   "worker-unknown": { worker: "w" },
+  "worker-local": { worker: "w" },
   "worker-exists": { worker: "w" },
   "attempt-stale": { task: "t", attempt: 1, current: 2 },
   "session-lost": { worker: "w" },

@@ -45,7 +45,7 @@ const MEETING_POINTS: Readonly<Record<string, readonly string[]>> = {
   "src/cli/run/log.ts": ["engine"],
   "src/cli/run/past-run.ts": ["engine"],
   "src/cli/log/verify.ts": ["engine"],
-  "src/cli/log/copy.ts": ["log"],
+  "src/cli/log/copy.ts": ["engine", "log"],
   "src/index.ts": ["core", "gate", "engine", "client", "worker", "protocol"],
 };
 /**

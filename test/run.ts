@@ -6,9 +6,10 @@
  *   npm test -- gate window  only test files whose path contains one of the words (no types, no lint)
  *
  * Each test file is a process of its own, as many at a time as there are cores (in a quick run one more), the longest
- * first so that all cores are busy to the end; the types and the lint are two more of these jobs. `node --test` bounds
- * a test but not a file (one that spins in a loop would never end), so here every file gets its own run and its own
- * limit.
+ * first so that all cores are busy to the end; the types and the lint are two more of these jobs. Files that wait (for
+ * a lease to end, for a process to start) leave the cores idle: while they are, others start beside them. `node --test`
+ * bounds a test but not a file (one that spins in a loop would never end), so here every file gets its own run and its
+ * own limit.
  *
  * Most of a short test is the start of its process. So Node keeps what it compiled (NODE_COMPILE_CACHE, for the tests
  * and for every process they start) and the compiler what it checked, both in node_modules/.cache. Both look at the
@@ -22,7 +23,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, globSync, readdirSync, rmSync } from "node:fs";
-import { availableParallelism } from "node:os";
+import { availableParallelism, cpus } from "node:os";
 import { dirname, relative, resolve } from "node:path";
 import { run } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -35,11 +36,15 @@ const CHECK_LIMIT_MS = 300_000;
 const IS_SLOW = /\.slow\.test\.ts$/;
 /** What takes longest, in the order it is started; everything else comes after. */
 const LONGEST_FIRST: readonly RegExp[] = [
-  /^test\/faults\/(kill|worker-process)\.slow\.test\.ts$/,
+  /^test\/faults\/(cluster-http|kill|worker-process)\.slow\.test\.ts$/,
   /^test\/laws\/laws-re|^src\/sim\/(simulate|auditor\.slow)\.test\.ts$/,
-  /^test\/faults\/server-kill\.slow\.test\.ts$|^test\/docs\.slow\.test\.ts$/,
+  /^test\/faults\/server-kill\.slow\.test\.ts$|^test\/(docs|examples)\.slow\.test\.ts$/,
   /^test\/(faults|laws)\/|^src\/worker\/pull\/laws\.slow\.test\.ts$/,
 ];
+/** How often the cores are looked at, how idle they must have been for one more file, and the most files for a core. */
+const LOOK_MS = 500;
+const IDLE_SHARE = 0.35;
+const PER_CORE_MAX = 2;
 const CACHE = "node_modules/.cache/drover";
 /** Programs in temporary directories leave something behind in the cache at every run: when it is this full it goes. */
 const COMPILED_FILES_MAX = 10_000;
@@ -106,7 +111,7 @@ async function main(): Promise<void> {
   const checks = options.words.length === 0 ? CHECKS : [];
   // A short test waits about as long for its process to start as it works: one more keeps all cores busy.
   const atOnce = availableParallelism() + (options.quick ? 1 : 0);
-  heading(`tests: ${files.length} ${files.length === 1 ? "file" : "files"}, ${atOnce} at a time`);
+  heading(`tests: ${files.length} ${files.length === 1 ? "file" : "files"}, ${atOnce} or more at a time`);
   const jobs = [
     ...(isCold && options.words.length === 0 ? [() => compileAll(files)] : []),
     ...checks.map((check) => () => runCheck(check)),
@@ -194,22 +199,52 @@ async function runCheck({ name, commands }: Check): Promise<Report> {
   return report;
 }
 
+/** So many at once, and more while the cores are idle. */
 async function runJobs(jobs: readonly Job[], atOnce: number): Promise<Report[]> {
   const startedAt = performance.now();
   const reports: Report[] = [];
   const waiting = [...jobs];
+  const most = availableParallelism() * PER_CORE_MAX;
+  let underWay = 0;
   async function drain(): Promise<void> {
-    for (let job = waiting.shift(); job !== undefined; job = waiting.shift()) {
+    underWay += 1;
+    // Whoever came beside the others while the cores were idle goes again.
+    for (let job = waiting.shift(); job !== undefined; job = underWay > atOnce ? undefined : waiting.shift()) {
       const jobStartedAt = performance.now();
       const report = await job();
       reports.push(report);
       console.log(`  ${summary(report)}  ${secondsSince(jobStartedAt)}`);
       for (const line of report.output) console.log(`      ${line}`);
     }
+    underWay -= 1;
   }
-  await Promise.all(Array.from({ length: atOnce }, drain));
+  const drains = Array.from({ length: atOnce }, drain);
+  const idleShare = idleShareOfCores();
+  const look = setInterval(() => {
+    const isRoom = idleShare() > IDLE_SHARE && underWay >= atOnce && underWay < most;
+    if (isRoom && waiting.length > 0) drains.push(drain());
+  }, LOOK_MS);
+  // More may come while these are waited for; once nothing waits, none does.
+  for (let at = 0; at < drains.length; at++) await drains[at];
+  clearInterval(look);
   console.log(`  ${mark(reports.every(({ failures }) => failures.length === 0))} all  ${secondsSince(startedAt)}`);
   return reports;
+}
+
+/** Of the time since the last look, the part in which the cores had nothing to do. */
+function idleShareOfCores(): () => number {
+  const read = (): { readonly idle: number; readonly all: number } => {
+    const times = cpus().map((core) => core.times);
+    const all = times.reduce((sum, { user, nice, sys, idle, irq }) => sum + user + nice + sys + idle + irq, 0);
+    return { idle: times.reduce((sum, { idle }) => sum + idle, 0), all };
+  };
+  let before = read();
+  return () => {
+    const now = read();
+    const share = now.all === before.all ? 0 : (now.idle - before.idle) / (now.all - before.all);
+    before = now;
+    return share;
+  };
 }
 
 async function runFile(file: string, limitMs: number): Promise<Report> {

@@ -238,6 +238,7 @@ const INNER: Readonly<Record<string, string>> = {
   QueuedTask: "scheduler queueView.projects[].agents[].next[]",
   LinePart: "scheduler lineView.tasks",
   LineEntry: "scheduler lineView.tasks.next[]",
+  LineGate: "scheduler lineView.tasks.gates[]",
 };
 /** Types that TypeScript says better than a schema, and which are written by hand. */
 const BY_HAND = ["planDocument", "eventJson", "eventPage", "schedulerSection", "schedulerConfig", "configPatchBody"];
@@ -353,11 +354,13 @@ const ABOUT: Readonly<Record<string, string>> = {
   QueueView: "Who waits.",
   LineQuery: "How much of each list.",
   LineEntry: "A task or a call that is out or waits for its turn.",
+  LineGate: "What a gate lets out, and what waits at it.",
   LinePart: "What is out and what waits, in order, with totals.",
   LineView: "What runs and what starts next.",
   PauseBody: "What to pause; neither of them: the whole fleet.",
   PauseStatus: "What is paused, or goes on.",
   EventsQuery: "Which events, and how many of them.",
+  LinksQuery: "Which links of a task, and how many of each direction.",
   Health: "The process is alive.",
   Readiness: "The server takes work.",
   WhoAmI: "Who a token speaks for.",
@@ -387,6 +390,8 @@ const ABOUT: Readonly<Record<string, string>> = {
   BulkCall: "A call that travels with others.",
   BulkBody: "Calls that travel together.",
   WaitAnyBody: "Tasks that are waited for together.",
+  WaitPermitsBody: "Permits that are waited for together.",
+  WaitPermitsAnswer: "Which of the permits wait no more.",
   BulkItem: "What a call of a bulk is answered.",
   WaitAnyItem: "What a wait for one of many tasks is answered.",
   BulkAnswer: "What calls that travelled together are answered.",

@@ -88,11 +88,12 @@ const PLAN = {
 };
 const SAMPLES = 360;
 const SAMPLE_MS = 10_000;
+const BURNED_SAMPLES = 60;
 /** A project that has so many in line gets no more for a while: one that is held up leaves room to the others. */
 const QUEUED_MAX: Readonly<Record<string, number>> = { "web-shop": 24, research: 16, docs: 14, "night-jobs": 6 };
 const FIRST = 60;
 /** The provider of the night says no for so long, once in so many turns. */
-const BLOCK_MS = 120_000;
+const BLOCK_MS = 180_000;
 const BLOCK_TURNS = 600;
 
 /** Chance that is the same at every start. */
@@ -106,6 +107,12 @@ function createDice(seed: number): () => number {
 const dice = createDice(7);
 const oneOf = <Item>(items: readonly Item[]): Item => items[Math.floor(dice() * items.length)] as Item;
 const between = (from: number, to: number): number => Math.round(from + dice() * (to - from));
+
+/** A budget burns down within six minutes, and is there again four minutes later. */
+function burned(sample: number): number {
+  const part = (sample % BURNED_SAMPLES) / BURNED_SAMPLES;
+  return 0.97 * (part < 0.6 ? part / 0.6 : (1 - part) / 0.4);
+}
 
 /** An hour that could have been: day and night in a few waves. */
 function pastHour(now: number): Sample[] {
@@ -132,8 +139,8 @@ function pastHour(now: number): Sample[] {
       starts,
       waitP50Ms: p50,
       waitP95Ms: p50 * 8 + between(0, 4000),
-      projects: Object.entries(CONFIG.projects).map(([id, { weight }], place) => {
-        const target = weight / 11;
+      projects: Object.entries(CONFIG.projects).map(([id, settings], place) => {
+        const target = settings.weight / 11;
         const share = Math.max(0, target * (1 + 0.18 * Math.sin(index / 15 + place)));
         return {
           id,
@@ -141,7 +148,7 @@ function pastHour(now: number): Sample[] {
           inFlight: Math.round(inFlight * target),
           share,
           target,
-          spent: 0,
+          spent: "budget" in settings ? Math.round(settings.budget.limit * burned(index)) : 0,
         };
       }),
     };
@@ -243,7 +250,8 @@ async function main(): Promise<void> {
       .join(""),
   );
   const drover = await openDrover({ config: settings.config });
-  const server = await startServer({ drover, settings, historyFile, settingViews: () => settingViews(effective) });
+  const views = settingViews(effective);
+  const server = await startServer({ drover, settings, historyFile, settingViews: () => views });
   await hireWorkers(drover);
   await blockGate(drover);
   const approval = { question: "Delete 1 204 stale preview environments?", timeoutMs: 3_600_000 };

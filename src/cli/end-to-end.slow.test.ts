@@ -195,6 +195,15 @@ describe("the fleet", LIMIT, () => {
       assert.deepEqual([code, err], [4, `${said.join("\n")}\n`]);
     });
 
+  for (const verb of ["drain", "remove"])
+    test(`drover workers ${verb} of the worker that the server brings along: what it is, is said`, async () => {
+      const { code, err } = await drover("workers", verb, "local");
+      assert.deepEqual(
+        [code, err],
+        [4, "error: worker local is part of the server, and leaves with it: stop the server\n"],
+      );
+    });
+
   test("an address with a path that is not the server's is pointed at", async () => {
     const { code, err } = await drover("tasks", "--url", `${server.url}/foo`);
     assert.deepEqual(

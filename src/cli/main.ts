@@ -28,11 +28,19 @@ for (const stream of [process.stdout, process.stderr])
     if (!isWorking) process.exit(EXIT.ok);
   });
 
+const written = (stream: NodeJS.WriteStream): Promise<void> =>
+  new Promise((resolve) => void stream.write("", () => resolve()));
+
 try {
   const code = await runCommandLine(process.argv.slice(2), processTerminal(), VERBS);
   process.exitCode = code;
   // Who was interrupted does not wait for what may still be under way; leaving kills the commands that run.
   if (code === EXIT.interrupted || code === EXIT.terminated) process.exit();
+  // What has worked has ended: a connection that is still being closed keeps nobody. All that it said is written first.
+  if (isWorking) {
+    await Promise.all([process.stdout, process.stderr].map(written));
+    process.exit();
+  }
 } catch (error) {
   console.error("error: this is a bug of Drover; please report it with what follows\n", error);
   process.exitCode = EXIT.broken;

@@ -157,7 +157,7 @@ describe("submit", () => {
     });
     assert.equal(ran.code, 0);
     assert.equal(ran.out, '{\n  "pages": 3\n}\n');
-    assert.equal(ran.err, lines("tsk_12 queued: number 3 in its queue", "tsk_12 done: ran 30s on mac-1"));
+    assert.equal(ran.err, lines("tsk_12 queued: number 3 in line", "tsk_12 done: ran 30s on mac-1"));
   });
 
   test("--wait ends with code 1 when the task failed, and with --json prints the task", async () => {
@@ -388,7 +388,7 @@ describe("tasks", () => {
     for (const width of [80, 90, 100, 140])
       for (const line of (await shown(width)).split("\n")) assert.ok(line.length <= width, line);
     const [head, , second, third] = (await shown(80)).split("\n");
-    assert.match(head ?? "", /^ID +STATE +ACTION +TRY +NOTE$/);
+    assert.match(head ?? "", /^ID +STATE +ACTION +AGE +NOTE$/);
     assert.match(second ?? "", /^nightly-refac\S+…\S+shop-v2 +failed .* exit code 1: .*…$/);
     assert.match(third ?? "", / asks: Is it good\?$/);
     assert.match((await shown(140)).split("\n")[0] ?? "", /AGENT .* TOOK +TOKENS +COST +NOTE$/);
@@ -403,6 +403,15 @@ describe("tasks", () => {
         "&order=newest&since=2026-01-31T04%3A00%3A00.000Z&limit=5&cursor=9",
     );
   });
+  test("in the words of the API too, for --order", async () => {
+    for (const order of ["newest", "oldest", "desc", "asc"]) {
+      const { asked } = await drover(["tasks", "--order", order], {
+        [`GET /tasks?order=${order}&limit=50`]: { tasks: [running], count: 1 },
+      });
+      assert.equal(asked.length, 1, order);
+    }
+  });
+
   test("--all reads every page, --json answers one", async () => {
     const { out, asked } = await drover(["tasks", "--all", "--json"], {
       "GET /tasks?order=newest&limit=1000": { tasks: [running], count: 1, nextCursor: "5" },

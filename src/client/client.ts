@@ -11,7 +11,7 @@
  */
 import type * as calls from "../protocol/calls/index.ts";
 import type * as wire from "../protocol/index.ts";
-import { isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
+import { isEnded, WAIT_MS_DEFAULT, WAIT_MS_MAX } from "../protocol/wire/index.ts";
 import { kindInWords } from "../std/plain-json.ts";
 import { createAddresses, DEFAULT_URL, leadsBy } from "./addresses.ts";
 import { ClientError } from "./client-error.ts";
@@ -29,6 +29,7 @@ import type { Fetch } from "./fetch.ts";
 import type { ClientFiles } from "./files.ts";
 import type { FollowOptions } from "./follow-events.ts";
 import { type ClientOptions, readOptions } from "./read-options.ts";
+import { namedPermit } from "./request-body.ts";
 import { createTurns } from "./turns.ts";
 import type { Waited, Watch } from "./watch.ts";
 
@@ -76,7 +77,7 @@ export type Client = AsyncDisposable & {
   /** The end of what an attempt wrote, as its exec worker keeps it. */
   logs(id: string, options?: Options & wire.LogsQuery): Reply<"logs">;
   /** What a task waits for, and what waits for it. */
-  links(id: string, options?: Options): Reply<"links">;
+  links(id: string, options?: Options & wire.LinksQuery): Reply<"links">;
   /** How far the tasks of a batch are. */
   group(id: string, options?: Options): Reply<"group">;
   /** Resolves when all tasks of a group have ended; with `withinMs`, fails with code `timeout` if not by then. */
@@ -229,6 +230,7 @@ export function createClient(given: ClientOptions = {}): Client {
   const exchanged: Ask = (name, asked, more, afterLoss) => exchange(wiring, name, asked, more, afterLoss);
   const ask: Ask = (...given) => during(() => exchanged(...given));
   const ended = waitsWith(wiring, exchanged);
+  const permits = permitsWith(wiring, exchanged);
   const until: WaitUntil = (...given) => waited(wiring, exchanged, ...given);
   const askAll: AskAll = (asks) => during(() => asks(exchanged, until));
   return {
@@ -239,7 +241,7 @@ export function createClient(given: ClientOptions = {}): Client {
     ...groupMethods(ask, askAll),
     ...schedulerMethods(ask),
     ...fleetMethods(ask),
-    ...permitMethods(ask),
+    ...permitMethods(ask, (...given) => during(() => permits(...given))),
     plans: planMethods(ask, askAll),
     files: filesOver(wiring, during),
     events: async function* (follow = {}) {
@@ -339,7 +341,8 @@ type WaitArguments<Found> = [
   withinMs: number | undefined,
   options: Options,
   look: Look<Found>,
-  isOver: (found: Found) => boolean,
+  /** Undefined for what is not such a thing at all. */
+  isOver: (found: Partial<Found>) => boolean | undefined,
 ];
 type WaitUntil = <Found>(...given: WaitArguments<Found>) => Promise<Waited<Found>>;
 
@@ -354,7 +357,12 @@ async function waited<Found>(
     look(ask, Math.ceil(Math.min(wait.leftMs(), WAIT_MS_DEFAULT)), { ...options, retries: 0 });
   for (;;) {
     const found = await retried(wiring, options, lookOnce, undefined, wait);
-    if (isOver(found) || wait.leftMs() <= 0) return { found, isOver: isOver(found) };
+    const isFoundOver = isOver(found);
+    if (isFoundOver === undefined)
+      throw new ClientError("bad_answer", "the answer is not what is waited for; is this a Drover server?", {
+        status: 200,
+      });
+    if (isFoundOver || wait.leftMs() <= 0) return { found, isOver: isFoundOver };
   }
 }
 
@@ -369,7 +377,7 @@ function waitsWith(wiring: Wiring, ask: Ask): WaitForEnd {
     try {
       // What has a time of its own for each try goes by itself.
       if (options.timeoutMs !== undefined || (underWay === 1 && loading === undefined))
-        return await waited(wiring, ask, withinMs, options, lookWith, ({ state }) => isEnded(state));
+        return await waited(wiring, ask, withinMs, options, lookWith, ({ state }) => state && isEnded(state));
       loading ??= import("./watch.ts").then(({ createWatch }) => createWatch(wiring));
       const look = (timeoutMs: number): Promise<wire.TaskView> => lookWith(ask, timeoutMs, options);
       return await (await loading)({ id, withinMs, options, look });
@@ -384,7 +392,7 @@ const groupEnd = (until: WaitUntil, id: string, withinMs: number | undefined, op
     withinMs,
     options,
     (ask, timeoutMs, once) => ask("waitGroup", { params: { id }, query: { timeoutMs } }, once),
-    ({ endedAt }) => endedAt !== undefined,
+    ({ counts, endedAt }) => counts && endedAt !== undefined,
   );
 
 function groupMethods(ask: Ask, askAll: AskAll): Pick<Client, keyof calls.GroupCalls> {
@@ -486,10 +494,8 @@ function taskMethods(ask: Ask, ended: WaitForEnd): Pick<Client, keyof calls.Task
     why: (id, { at, ...options } = {}) =>
       ask("why", { params: { id }, query: at === undefined ? {} : { at } }, options),
     wait,
-    logs: (id, { attempt, tail, ...options } = {}) => {
-      const query = { ...(attempt === undefined ? {} : { attempt }), ...(tail === undefined ? {} : { tail }) };
-      return ask("logs", { params: { id }, query }, options);
-    },
+    logs: (id, { attempt, tail, ...options } = {}) =>
+      ask("logs", { params: { id }, query: { attempt, tail } as wire.LogsQuery }, options),
   };
 }
 
@@ -502,7 +508,8 @@ function schedulerMethods(ask: Ask): Pick<Client, SchedulerMethods> {
     stats: (options) => ask("stats", {}, options),
     history: (query = {}, options) => ask("history", { query }, options),
     stuck: (options) => ask("stuck", {}, options),
-    links: (id, options) => ask("links", { params: { id } }, options),
+    links: (id, { limit, upSkip, downSkip, ...options } = {}) =>
+      ask("links", { params: { id }, query: { limit, upSkip, downSkip } as wire.LinksQuery }, options),
     whoami: (options) => ask("whoami", {}, options),
     pulse: (options) => ask("pulse", {}, options),
     settings: (options) => ask("settings", {}, options),
@@ -546,9 +553,34 @@ function fleetMethods(ask: Ask): Pick<Client, keyof (calls.WorkerCalls & calls.S
 
 const saidBy = (session: string | undefined): { session?: string } => (session === undefined ? {} : { session });
 
-function permitMethods(ask: Ask): Pick<Client, keyof calls.GateCalls> {
+type AskPermit = (body: wire.PermitBody, options?: Options) => Reply<"askPermit">;
+
+const isWait = (ms: unknown): boolean => Number.isInteger(ms) && Number(ms) > 0 && Number(ms) <= WAIT_MS_MAX;
+/** One that waits alone is a call as any other. The rest is loaded when such calls first meet. */
+function permitsWith(wiring: Wiring, ask: Ask): AskPermit {
+  const alone: AskPermit = (body, options) => ask("askPermit", { body }, options);
+  let underWay = 0;
+  let loading: Promise<AskPermit> | undefined;
+  return async (body, options = {}) => {
+    // What has a time of its own for each try goes by itself, and so does what the server is to refuse.
+    if (options.timeoutMs !== undefined || !isWait(body?.waitMs)) return alone(body, options);
+    underWay++;
+    try {
+      if (underWay === 1 && loading === undefined) return await alone(body, options);
+      loading ??= import("./permit-waits.ts").then(({ createPermitWaits }) => {
+        const shared = createPermitWaits(wiring, alone);
+        return (given, more = {}) => shared(namedPermit(given), more);
+      });
+      return await (await loading)(body, options);
+    } finally {
+      underWay--;
+    }
+  };
+}
+
+function permitMethods(ask: Ask, askPermit: AskPermit): Pick<Client, keyof calls.GateCalls> {
   return {
-    askPermit: (body, options) => ask("askPermit", { body }, options),
+    askPermit,
     settlePermit: (id, body = {}, options) =>
       ask("settlePermit", { params: { id }, body }, options, ifGone({ status: "settled", permitId: id })),
     dropPermit: (id, { session, ...options } = {}) =>

@@ -24,6 +24,7 @@ import {
   WIRE_CODES,
   type WireCode,
 } from "../protocol/wire/index.ts";
+import { kindInWords } from "../std/plain-json.ts";
 import { readRetryAfter } from "../std/retry-after.ts";
 import { type Addresses, DEFAULT_URL, targetOf } from "./addresses.ts";
 import { ClientError } from "./client-error.ts";
@@ -41,6 +42,8 @@ export type CallOptions = {
   readonly retries?: number | undefined;
   /** After so long without an answer, beside what the call itself waits, other nodes are asked, if there are any. */
   readonly doubtMs?: number | undefined;
+  /** From 1000 on: a list may be the one that somebody else was told within the last second. */
+  readonly maxAgeMs?: number | undefined;
 };
 export type Wiring = {
   readonly addresses: Addresses;
@@ -217,18 +220,19 @@ export async function fetchOnce(
   const { text } = asked;
   const sent = text === undefined ? {} : { body: text, headers: { "content-type": "application/json", ...more } };
   const late = AbortSignal.timeout(limitOf(wiring, call, asked, options));
+  let refusal: ClientError | null = null;
   for (let left = wiring.addresses.count - 1; ; left--)
     try {
       return await send(wiring, call, asked, { ...options, ...sent, late }, readAnswer);
     } catch (error) {
       if (!(error instanceof ClientError) || !isForAnother(error)) throw error;
-      if (left <= 0) throw wiring.addresses.count === 1 ? error : ofAll(wiring, error);
+      if (ELSEWHERE.has(error.code)) refusal = error;
+      if (left <= 0) throw wiring.addresses.count === 1 ? error : (refusal ?? ofAll(wiring, error));
     }
 }
 
-/** What went wrong at the last, as that of all of them. */
+/** What went wrong at the last, as that of all of them: none has answered. One that has says more of what is wrong. */
 function ofAll({ addresses }: Wiring, error: ClientError): ClientError {
-  if (error.code !== "network") return error;
   const said = `none of ${addresses.text.replaceAll(",", ", ")} answers: ${error.message}`;
   return new ClientError(error.code, said, { retryable: error.retryable, cause: error.cause });
 }
@@ -285,13 +289,14 @@ export async function send<Value>(
 ): Promise<Value> {
   const { addresses } = wiring;
   const { params = {}, query = {} } = asked;
-  const { body, headers: more = {}, signal, late } = options;
+  const { body, headers: more = {}, signal, late, maxAgeMs = 0 } = options;
+  const aged = maxAgeMs < 1000 ? {} : { "cache-control": `max-age=${Math.floor(maxAgeMs / 1000)}` };
   const base = addresses.next();
   const doubt = doubtOf(wiring, base, asked, call, options);
   try {
     const response = await wiring.fetch(`${base}${targetOf(call.path, params, query)}`, {
       method: call.method,
-      headers: headersFor(addresses, isRead(call) ? { ...more, ...addresses.afterOwnWrites() } : more),
+      headers: headersFor(addresses, isRead(call) ? { ...more, ...aged, ...addresses.afterOwnWrites() } : more),
       redirect: "manual",
       signal: anyOf(late, signal, doubt?.signal),
       ...(body === undefined ? {} : { body }),
@@ -307,7 +312,7 @@ export async function send<Value>(
     }
     addresses.failed(base, "silent");
     const retryable = isRepeatable(call, asked);
-    if (!late.aborted) throw networkError(base, error, retryable);
+    if (!late.aborted) throw networkError(base, error, retryable, addresses.count > 1);
     const said = `no answer from ${base} within ${limitOf(wiring, call, asked, options)} ms`;
     throw new ClientError("timeout", said, { retryable, cause: error });
   } finally {
@@ -322,17 +327,18 @@ function anyOf(late: AbortSignal, ...more: readonly (AbortSignal | undefined)[])
 
 const isRead = (call: Endpoint): boolean => call.method === "GET" || call === ENDPOINTS.waitAny;
 
-export function networkError(base: string, error: unknown, isRepeatable: boolean): ClientError {
+export function networkError(base: string, error: unknown, isRepeatable: boolean, isOneOfSeveral = false): ClientError {
   // The global fetch wraps what went wrong.
   const { cause = error } = error as { cause?: unknown };
   const { code: said, message } = cause as { code?: unknown; message?: unknown };
   const code = typeof said === "string" ? said : "";
   const reason = code === "" ? String(message ?? (error as Error).message) : code;
-  const hint = hintFor(code, base);
+  const hint = hintFor(code, base, isOneOfSeveral);
   const retryable = isRepeatable || NEVER_SENT.has(code);
   return new ClientError("network", `cannot reach ${base} (${reason})${hint}`, { retryable, cause: error });
 }
 
+/** Every answer that is JSON is an object. */
 export function answerOf({ produces }: Pick<Endpoint, "produces">, { status, headers, text }: Answer): unknown {
   const version = headers.get(PROTOCOL_HEADER);
   if (version !== null && version !== String(PROTOCOL_VERSION)) {
@@ -346,9 +352,9 @@ export function answerOf({ produces }: Pick<Endpoint, "produces">, { status, hea
   if (status >= 400) throw refusalOf(status, headers, text);
   if (produces[0] !== "application/json") return text;
   const read = parsed(text);
-  if (read === undefined)
-    throw new ClientError("bad_answer", "the answer is not JSON; is this a Drover server?", { status });
-  return read;
+  if (typeof read === "object" && read !== null) return read;
+  const said = read === undefined ? "not JSON" : `${kindInWords(read)}, and must be an object`;
+  throw new ClientError("bad_answer", `the answer is ${said}; is this a Drover server?`, { status });
 }
 
 export const refusalOf = (status: number, headers: FetchedHeaders, text: string): ClientError =>
@@ -401,7 +407,9 @@ const NOT_TLS: ReadonlySet<string> = new Set([
 
 const DEFAULT_PORT = new URL(DEFAULT_URL).port;
 
-function hintFor(code: string, base: string): string {
+/** A node of a cluster is started with its log and its name: only whoever runs it knows how. */
+function hintFor(code: string, base: string, isOneOfSeveral: boolean): string {
+  if (code === "ECONNREFUSED" && isOneOfSeveral) return "";
   if (code === "ECONNREFUSED") return `; is it running? Start it with: drover serve${portFlag(base)}`;
   if (!NOT_TLS.has(code) || !base.startsWith("https:")) return "";
   return `; it does not speak https: try http${base.slice("https".length)}`;

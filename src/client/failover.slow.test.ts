@@ -134,9 +134,23 @@ test("a caller that has said how often is patient too if a node says that there 
       for (const node of all) await down(node);
       const { code, message } = await failed(client.submit(task));
       assert.deepEqual([code, rests.length], ["network", 6 + 2]);
-      assert.match(message, /^none of http:\S+, http:\S+ answers: cannot reach http:\S+ \(ECONNREFUSED\)/);
+      assert.match(message, /^none of http:\S+, http:\S+ answers: cannot reach http:\S+ \(ECONNREFUSED\)$/);
     },
     { retries: 2 },
+  ));
+
+test("where one node is gone and another knows of no leader, that is told, and not that none answers", () =>
+  story(
+    [[noLeader], [noLeader]],
+    async ({ client, all: [, gone] }) => {
+      await down(gone as ScriptServer);
+      for (let count = 0; count < 2; count++) {
+        const { code, message } = await failed(client.submit(task));
+        assert.equal(code, "no_leader", message);
+        assert.doesNotMatch(message, /none of|cannot reach/);
+      }
+    },
+    { retries: 0 },
   ));
 
 test("one address that names no other is tried as ever", () =>

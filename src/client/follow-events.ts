@@ -59,7 +59,8 @@ export async function* followEvents(wiring: Wiring, options: FollowOptions): Asy
       }
     } catch (error) {
       if (isOver()) return;
-      const failure = error instanceof ClientError ? error : networkError(base, error, true);
+      const failure =
+        error instanceof ClientError ? error : networkError(base, error, true, wiring.addresses.count > 1);
       wiring.addresses.failed(base, failure.status === 0 ? "silent" : "cannot");
       if (!failure.retryable || fruitless >= reconnects) throw failure;
       askedMs = failure.retryAfterMs;

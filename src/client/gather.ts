@@ -109,7 +109,7 @@ export function createGather(wiring: Wiring): Gather {
       name ??= crypto.randomUUID();
       const place = after === 0 ? `${name} ${number}` : `${name} ${number} ${after}`;
       const answer = await fetchOnce(wiring, ENDPOINTS.bulk, { text }, {}, { [BULK_HEADER]: place });
-      const { answers } = (answerOf(ENDPOINTS.bulk, answer) ?? {}) as Partial<BulkAnswer>;
+      const { answers } = answerOf(ENDPOINTS.bulk, answer) as Partial<BulkAnswer>;
       for (const [index, call] of calls.entries()) settle(call, answers?.[index]);
     } catch (error) {
       const { status = 0 } = error as Partial<ClientError>;

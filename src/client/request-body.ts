@@ -4,7 +4,7 @@
  * What cannot be sent as it was meant is refused here by its path, as the server would: it is no fault of the network,
  * and trying again would not mend it. What has no id gets one, so that a repeat after a lost answer is the same thing.
  */
-import type { CallName } from "../protocol/index.ts";
+import type { CallName, PermitBody } from "../protocol/index.ts";
 import { type JsonFault, JsonText, jsonFault, kindInWords } from "../std/plain-json.ts";
 import { ClientError } from "./client-error.ts";
 
@@ -26,6 +26,10 @@ function faultOfWhole(name: CallName, body: unknown): JsonFault | null {
   const isWrong = typeof body !== "object" || value === "a list" || (body === null && name !== "patchConfig");
   return isWrong ? { field: "(body)", value, expected: "an object" } : null;
 }
+
+/** The same permit, with an id. */
+export const namedPermit = (body: PermitBody): PermitBody & { readonly id: string } =>
+  named(body, "permit") as PermitBody & { readonly id: string };
 
 function withIds(name: CallName, body: unknown): unknown {
   const kind = KINDS[name];

@@ -34,6 +34,14 @@ export type Watched = {
   readonly look: (timeoutMs: number) => Promise<TaskView>;
 };
 export type Watch = (watched: Watched) => Promise<Waited<TaskView>>;
+/** One part of a wait: null if nothing has come by then, or if a failure came after answers: it is to join anew. */
+export type Join<Found> = (id: string, signal: AbortSignal | undefined, withinMs: number) => Promise<Found | null>;
+/** What is waited for, and how it is asked for: one alone, or many. */
+export type Awaited<Found> = {
+  readonly ask: (wiring: Wiring, ids: readonly string[], signal: AbortSignal) => Promise<readonly WaitAnyItem[]>;
+  /** What has come of it; null: it waits on. Undefined for what is not such a thing at all. */
+  readonly read: (body: unknown) => Found | null | undefined;
+};
 
 /** A timer takes no more. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
@@ -43,7 +51,7 @@ const GATHER_MS = 20;
 
 type Waiting = {
   readonly id: string;
-  readonly resolve: (task: TaskView | null) => void;
+  readonly resolve: (found: unknown) => void;
   readonly reject: (error: unknown) => void;
   /** The request it is part of. */
   out: Out | null;
@@ -52,7 +60,7 @@ type Waiting = {
 };
 type Out = { readonly waits: Map<string, Set<Waiting>>; readonly controller: AbortController };
 
-export function createWatch(wiring: Wiring): Watch {
+export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join<Found> {
   const waiting = new Set<Waiting>();
   const all = new Set<Out>();
   let isDue = false;
@@ -112,7 +120,7 @@ export function createWatch(wiring: Wiring): Watch {
   async function send(out: Out): Promise<void> {
     all.add(out);
     try {
-      for (const answer of await ask(wiring, [...out.waits.keys()], out.controller.signal)) settle(out, answer);
+      for (const answer of await awaited.ask(wiring, [...out.waits.keys()], out.controller.signal)) settle(out, answer);
       for (const same of out.waits.values()) for (const wait of same) wait.isHeard = true;
     } catch (error) {
       fail(out, error);
@@ -148,21 +156,20 @@ export function createWatch(wiring: Wiring): Watch {
 
   function settle(out: Out, answer: WaitAnyItem): void {
     const { id, status, body } = answer;
-    const { state } = (body ?? {}) as Partial<TaskView>;
-    if (status < 400 && state !== undefined && !isEnded(state)) return;
+    const found = status < 400 ? awaited.read(body) : undefined;
+    if (found === null) return;
     for (const wait of out.waits.get(id) ?? []) {
       leave(wait);
       if (status >= 400) wait.reject(refusalOfOne(answer));
-      else if (state !== undefined) wait.resolve(body as TaskView);
+      else if (found !== undefined) wait.resolve(found);
       else wait.reject(notTheTask(id, status));
     }
   }
 
-  /** Null if it has not ended by then, or if a failure came after answers: it is to join anew. */
-  async function join(id: string, signal: AbortSignal | undefined, withinMs: number): Promise<TaskView | null> {
+  return async (id, signal, withinMs) => {
     signal?.throwIfAborted();
-    const { promise, resolve, reject } = Promise.withResolvers<TaskView | null>();
-    const wait: Waiting = { id, resolve, reject, out: null, isHeard: false };
+    const { promise, resolve, reject } = Promise.withResolvers<Found | null>();
+    const wait: Waiting = { id, resolve: resolve as Waiting["resolve"], reject, out: null, isHeard: false };
     const part = (): void => {
       const { out } = wait;
       leave(wait);
@@ -187,8 +194,11 @@ export function createWatch(wiring: Wiring): Watch {
       clearTimeout(timer);
       signal?.removeEventListener("abort", giveUp);
     }
-  }
+  };
+}
 
+export function createWatch(wiring: Wiring): Watch {
+  const join = createJoin(wiring, { ask, read: endedIn });
   return async ({ id, withinMs, options, look }) => {
     const wait = waitFor(wiring, options, withinMs);
     while (wait.leftMs() > 0) {
@@ -198,6 +208,12 @@ export function createWatch(wiring: Wiring): Watch {
     const found = await look(0);
     return { found, isOver: isEnded(found.state) };
   };
+}
+
+function endedIn(body: unknown): TaskView | null | undefined {
+  const { state } = (body ?? {}) as Partial<TaskView>;
+  if (state === undefined) return undefined;
+  return isEnded(state) ? (body as TaskView) : null;
 }
 
 const notTheTask = (id: string, status: number): ClientError =>

@@ -24,6 +24,8 @@ import { apiOf, type Drover } from "./drover-api.ts";
 import type { FileMedium } from "./files/medium.ts";
 import { startLife } from "./life.ts";
 import type { ArtifactExists } from "./tasks/artifacts.ts";
+import { createClockWatch } from "./writer/clock-watch.ts";
+import { logClockOver } from "./writer/log-clock.ts";
 import { recover } from "./writer/recovery.ts";
 
 export type { Drover, LogTime } from "./drover-api.ts";
@@ -33,7 +35,7 @@ const LEAD_MS = 10_000;
 const METHODS = {
   log: ["append", "read", "readRecord", "head", "loadSnapshot", "acquireLead", "verify", "close"],
   clock: ["now", "elapsed", "defer", "ringAt"],
-  fileMedium: ["sweep", "list", "receive", "read", "touch", "remove"],
+  fileMedium: ["sweep", "list", "look", "receive", "read", "touch", "remove"],
 } as const;
 
 /** How a Drover is opened. */
@@ -81,7 +83,9 @@ async function openOver(options: OpenOptions, log: Log, config: Config | null): 
   const recovered = await recover(log);
   const { epoch } = await log.acquireLead(newId(), milliseconds(LEAD_MS));
   const role = { type: "leader", epoch, config } as const;
-  return apiOf(await startLife({ ...options, ...recovered, log, role, clock, newId, onWarning }));
+  const onReading = createClockWatch((text) => (text === null ? undefined : onWarning(text)));
+  const logClock = logClockOver(clock, () => recovered.state, onReading);
+  return apiOf(await startLife({ ...options, ...recovered, log, logClock, role, clock, newId, onWarning }));
 }
 
 /** What is written into the replica of a node is not in the log that it is a replica of. */

@@ -14,8 +14,9 @@ import type { DroverError } from "./base/drover-error.ts";
 import { type Callbacks, createCallbacks } from "./callbacks.ts";
 import { beginLife, type LeadingNode } from "./config-api.ts";
 import { createFeed } from "./feed.ts";
+import type { FileRoom } from "./files/files.ts";
 import type { FileMedium } from "./files/medium.ts";
-import { openFiles } from "./files/open-file.ts";
+import { filesOf, type LifeFiles, openFiles } from "./files/open-file.ts";
 import { createLocalPermits, type LocalPermits } from "./permits/local-permits.ts";
 import { createRemotePermits } from "./permits/remote-permits.ts";
 import { createPlans, type Plans, waitForPlan } from "./plans/plans.ts";
@@ -38,6 +39,7 @@ import { createLocalWorkers } from "./workers/local-workers.ts";
 import { createRemoteWorkers } from "./workers/remote-workers.ts";
 import { type FollowerOptions, startFollower } from "./writer/follower.ts";
 import { type Commit, createCommitWatch, stopOf } from "./writer/group-commit.ts";
+import type { LogClock } from "./writer/log-clock.ts";
 import { createStorageGuard } from "./writer/storage-guard.ts";
 import { startWriter, type Writer, type WriterHooks, type WriterOptions } from "./writer/writer.ts";
 
@@ -63,6 +65,8 @@ export type LifeOptions = {
   readonly snapshotSeq: Seq;
   readonly role: Role;
   readonly clock: Clock;
+  /** That of the lives before; absent: one of its own. */
+  readonly logClock?: LogClock;
   readonly newId: () => string;
   readonly onWarning: (message: string) => void;
   /** The data directory, for what is no part of the log. */
@@ -71,6 +75,8 @@ export type LifeOptions = {
   readonly attemptSecret?: string;
   readonly artifactExists?: ArtifactExists;
   readonly fileMedium?: FileMedium;
+  /** Files that outlive this life; absent: they end with it. */
+  readonly files?: FileRoom;
   /** Called with each commit, when all who wait for it have heard of it. */
   readonly onCommit?: (commit: Commit) => void;
 };
@@ -87,7 +93,7 @@ export type Life = {
   readonly localPermits: LocalPermits;
   readonly schedules: ReturnType<typeof createSchedules>;
   readonly callbacks: Callbacks;
-  readonly files: ReturnType<typeof openFiles>;
+  readonly files: LifeFiles;
   /** Only a leader looks for artifacts. */
   readonly artifacts: ArtifactWatch | null;
   readonly artifactSource: ArtifactSource;
@@ -143,16 +149,17 @@ export async function startLife(options: LifeOptions): Promise<Life> {
       if (error.code !== "closed") failed.resolve(error);
     },
   };
-  const writer: Writer = startRole(role, { state, log, clock, newId, storage, hooks });
+  const writer: Writer = startRole(role, { ...options, storage, hooks });
   const feed = createFeed({ log, head: writer.committedSeq, state });
   const steady = withSteadyDate(clock);
   const localPermits = createLocalPermits(writer, steady);
   const permits = createRemotePermits(writer, steady, newId);
   const callbacks = createCallbacks({ writer, bodies, task: (id) => tasks.task(id) });
-  const files = openFiles(options, { state, bodies, clock: steady, settled: writer.settled, onWarning });
+  const { files: room = openFiles(options) } = options;
+  const files = filesOf(room, { state, bodies, settled: writer.settled });
   const tokens = createAttemptTokens(state, options.data, options.attemptSecret);
   const inputs = createInputs({ writer, log, bodies });
-  const forWorkers = { writer, clock: steady, newId, bodies, inputs, files, tokens };
+  const forWorkers = { writer, clock: steady, newId, bodies, inputs, files, tokens, log };
   const workers = createLocalWorkers({ ...forWorkers, permits: localPermits, tasks: () => tasks });
   const remote = createRemoteWorkers(forWorkers);
   const progressOf = (task: string): unknown => workers.progressOf(task) ?? remote.progressOf(task);
@@ -165,10 +172,10 @@ export async function startLife(options: LifeOptions): Promise<Life> {
     onPruned: feed.onPruned,
   });
   const rejections = createRejectedCounter(writer, steady);
-  const sources = { writer, log, bodies, ends, rejected, rejections, artifacts: artifactSource, progressOf };
+  const sources = { writer, log, bodies, ends, clock, rejected, rejections, artifacts: artifactSource, progressOf };
   const { api: tasks, submitNow: submit, early } = createTaskApi(sources);
   const schedules = createSchedules({ writer, storage, clock: steady, submit, artifacts: artifactSource, onWarning });
-  await begun(writer, role, () => Promise.all([storage.measure(), files.ready]));
+  await begun(writer, role, storage.measure);
   if (role.type === "leader") {
     remote.begin();
     schedules.begin();
@@ -212,14 +219,14 @@ export function stopActing({ artifacts, schedules, writer }: Life): void {
   writer.stopAdmitting();
 }
 
-/** Ends it at once: whoever waits gets the error, and what was not committed is gone. The log stays open. */
+/** Ends it at once: whoever waits gets the error, and what was not committed is gone. Log and files stay open. */
 export async function dropLife(life: Life, error: DroverError): Promise<void> {
   stopActing(life);
   life.writer.stop(error);
   life.feed.close();
   // A snapshot is a matter between the log and itself.
   void life.snapshots.stop();
-  await Promise.all([life.files.stop(), life.writer.close()]);
+  await life.writer.close();
 }
 
 const snapshotWarning = (error: unknown, every: number): string =>

@@ -29,7 +29,7 @@ export {
   sendProblem,
 } from "./send-answer.ts";
 export { createSharedSlots } from "./shared-slots.ts";
-export { createStreams, type StreamLimits, type StreamMessage, type Streams } from "./sse.ts";
+export { createStreams, frameOf, type StreamLimits, type Streams } from "./sse.ts";
 export {
   type Access,
   type Caller,

@@ -16,8 +16,23 @@ test("a body in pieces of one byte is held in one buffer, and all of that buffer
   for (const byte of Buffer.from(text)) request.emit("data", Buffer.of(byte));
   assert.equal(bodies.bytes(), 8192);
   request.end();
-  assert.deepEqual(await read.promise, { ok: true, value: JSON.parse(text) });
+  assert.deepEqual(await read.promise, { ok: true, value: JSON.parse(text), bytes: Buffer.from(text) });
   assert.equal(bodies.bytes(), 0);
+});
+
+test("what a node has added does not count, and the limit that is named is the one that was set", () => {
+  const limits = { bodyLimit: 10, addedBytesMax: 5, bodies: createUnfinishedBodies({ bodyBytesMax: 100 }) };
+  for (const [length, isRefused] of [
+    [15, false],
+    [16, true],
+  ] as const) {
+    const headers = { "content-type": "application/json", "content-length": String(length) };
+    const request = Object.assign(new PassThrough(), { headers });
+    const read: BodyRead[] = [];
+    readBody(request as unknown as IncomingMessage, limits, (one) => read.push(one));
+    const refusals = read.map((one) => (one.ok ? null : (one.error as ServerRefusal).details));
+    assert.deepEqual(refusals, isRefused ? [{ bodyLimit: 10 }] : []);
+  }
 });
 
 const rows: [text: string, error: RegExp][] = [

@@ -20,21 +20,29 @@ import type { UnfinishedBodies } from "./unfinished-bodies.ts";
 const JSON_ONLY = /^\s*application\/json\s*(;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^";\s]*)/i;
 
-export type BodyRead = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly error: unknown };
+export type BodyRead =
+  /** `bytes`: as they came. */
+  | { readonly ok: true; readonly value: unknown; readonly bytes: Buffer }
+  | { readonly ok: false; readonly error: unknown };
 
 /** What one body may have, in bytes, and all that are under way together. */
-export type BodyLimits = { readonly bodyLimit: number; readonly bodies: UnfinishedBodies };
+export type BodyLimits = {
+  readonly bodyLimit: number;
+  readonly bodies: UnfinishedBodies;
+  /** So many more do not count: a node has added them. */
+  readonly addedBytesMax?: number;
+};
 
 /** Calls back once; the value is undefined where no body was sent. */
 export function readBody(request: IncomingMessage, limits: BodyLimits, done: (read: BodyRead) => void): void {
-  const limit = limits.bodyLimit;
+  const { bodyLimit, addedBytesMax = 0 } = limits;
   const { headers } = request;
   const length = headers["content-length"];
   if (headers["transfer-encoding"] === undefined && (length === undefined || length === "0"))
-    return done({ ok: true, value: undefined });
+    return done({ ok: true, value: undefined, bytes: NOTHING });
   const refusal = refusalOf(headers["content-type"], headers["content-encoding"]);
   if (refusal !== null) return done({ ok: false, error: refusal });
-  if (Number(length) > limit) return done({ ok: false, error: tooLarge(limit) });
+  if (Number(length) > bodyLimit + addedBytesMax) return done({ ok: false, error: tooLarge(bodyLimit) });
   gather(request, limits, done);
 }
 
@@ -76,7 +84,7 @@ const NOTHING = Buffer.alloc(0);
 
 function readBytes(bytes: Buffer): BodyRead {
   try {
-    return { ok: true, value: readJsonBody(bytes) };
+    return { ok: true, value: readJsonBody(bytes), bytes };
   } catch (error) {
     return { ok: false, error };
   }

@@ -113,7 +113,9 @@ export function sendProblem(
     status === 401 ? ["www-authenticate", "Bearer"] : [],
     more,
   );
-  const { method = "" } = context.request;
+  const { method = "", complete, socket } = context.request;
+  // Where the body is still on its way: with a server that closes meanwhile, nothing comes after it.
+  if (!complete) context.request.once("end", () => void (parts.isClosing() && socket.end()));
   const onAnswered = parts.observerOf(METHODS.has(method) ? method : "other", context.route);
   sendAnswer(parts, context, { status, body: JSON.stringify(body), headers }, onAnswered);
 }

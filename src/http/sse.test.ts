@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { nextTurn } from "../std/clock.ts";
 import { createHandClock } from "../std/hand-clock.ts";
 import { ServerRefusal } from "./problem.ts";
-import { createStreams, type Streams } from "./sse.ts";
+import { createStreams, frameOf, type Streams } from "./sse.ts";
 import { createUnreadAnswers } from "./unread-answers.ts";
 
 type Feed = Parameters<Streams["open"]>[1];
@@ -49,16 +49,15 @@ function endless(from = 1): { feed: Feed; read: () => number } {
       yield id;
     }
   }
-  const data = JSON.stringify("x".repeat(100));
-  const message: Feed["message"] = (id) =>
-    (id as number) % 2 === 0 ? { id: id as number, event: "even", data } : null;
-  return { feed: { items, message }, read: () => count };
+  const frame: Feed["frame"] = (id) =>
+    (id as number) % 2 === 0 ? frameOf(id as number, "even", "x".repeat(100)) : null;
+  return { feed: { items, frame }, read: () => count };
 }
 const silent: Feed = {
   async *items(signal) {
     await new Promise((resolve) => signal.addEventListener("abort", resolve));
   },
-  message: () => null,
+  frame: () => null,
 };
 
 const limits = { streamsMax: 2, heartbeatMs: 15_000, stallMs: 30_000 };

@@ -26,10 +26,9 @@ type Reader = { readonly response: ServerResponse; readonly holder: Holder };
 type Feed<Item> = {
   /** What it is made of, until the signal fires. */
   items(signal: AbortSignal): AsyncIterable<Item>;
-  /** A message, or null for what this reader does not want. */
-  message(item: Item): StreamMessage | null;
+  /** The frame of a message, or null for what this reader does not want. */
+  frame(item: Item): string | null;
 };
-export type StreamMessage = { readonly id: number; readonly event: string; readonly data: string };
 export type Streams = {
   /** Answers with a stream; nothing, if the caller has hung up. */
   open<Item>(reader: Reader, feed: Feed<Item>): void;
@@ -40,7 +39,9 @@ export type Streams = {
 
 const GOODBYE = ": this stream ends here; come back with Last-Event-ID\n\n";
 
-const textOf = ({ id, event, data }: StreamMessage): string => `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`;
+/** A message as it is sent; many readers may be sent the same. */
+export const frameOf = (id: number, event: string, data: unknown): string =>
+  `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`;
 
 export function createStreams(deps: {
   readonly limits: StreamLimits;
@@ -60,8 +61,8 @@ export function createStreams(deps: {
     try {
       for await (const item of feed.items(signal)) {
         if (signal.aborted) break;
-        const message = feed.message(item);
-        if (message !== null && !response.write(textOf(message))) await roomIn(response, signal);
+        const frame = feed.frame(item);
+        if (frame !== null && !response.write(frame)) await roomIn(response, signal);
       }
       if (!response.destroyed) response.end(GOODBYE);
     } catch (error) {

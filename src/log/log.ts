@@ -173,8 +173,8 @@ export interface Log extends AsyncDisposable {
 
   /** Stores the state as of `seq`; `hash` must be the chain's hash there. */
   saveSnapshot(snapshot: SnapshotInput): Promise<Checkpoint>;
-  /** The newest snapshot that is whole and signed, or null. */
-  loadSnapshot(): Promise<Snapshot | null>;
+  /** The newest snapshot that is whole and signed, or null; with `before`, of those of earlier events. */
+  loadSnapshot(before?: Seq): Promise<Snapshot | null>;
   /** Every checkpoint not yet pruned, oldest first. */
   checkpoints(): Promise<readonly Checkpoint[]>;
 

@@ -24,6 +24,7 @@ const view = (path: string, component: ComponentType<never>): Shown => ({
   component: component as ComponentType,
 });
 
+const Graph: ComponentType<never> = later(() => import("./views/graph.tsx"));
 const VIEWS: readonly Shown[] = [
   view("/", Overview),
   view("/tasks", Tasks),
@@ -32,10 +33,8 @@ const VIEWS: readonly Shown[] = [
     "/plans",
     later(() => import("./views/plans.tsx")),
   ),
-  view(
-    "/graph/:kind/:id",
-    later(() => import("./views/graph.tsx")),
-  ),
+  view("/graph/:id", Graph),
+  view("/graph/:kind/:id", Graph),
   view(
     "/timeline",
     later(() => import("./views/timeline.tsx")),
@@ -162,10 +161,10 @@ function Side(): JSX.Element {
     href === to.overview ? path === href || path === BASE : path === href || path.startsWith(`${href}/`);
   const isPlan = path.startsWith(`${BASE}/graph/`);
   const nav = useRef<HTMLElement>(null);
-  // On a small screen the places stand in a row that scrolls.
+  // On a small screen the places stand in a row that scrolls; some come only when it is known who looks.
   useEffect(
     () => nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }),
-    [path],
+    [path, mayWatch, isNode],
   );
   return (
     <div class="side">

@@ -15,6 +15,7 @@ import {
   type CallName,
   isRead,
   LEADER_HEADER,
+  LOOKS,
   PROTOCOL_HEADER,
   PROTOCOL_VERSION,
   SEQ_HEADER,
@@ -91,6 +92,7 @@ function operationOf(call: Call, refTo: RefTo): Published {
     ...parametersOf(call.params, "path", refTo),
     ...parametersOf(call.query, "query", refTo),
     ...(roles !== null && isRead(operationId as CallName) ? [afterParameter] : []),
+    ...(LOOKS.has(operationId as CallName) ? [ageParameter] : []),
   ];
   return {
     operationId,
@@ -134,6 +136,13 @@ const afterParameter = {
   required: false,
   description: "The number of an event that is to be applied here before this is answered; held back for 5 s at most.",
   schema: eventNumber,
+};
+const ageParameter = {
+  name: "cache-control",
+  in: "header",
+  required: false,
+  description: "max-age=1: the answer may be the one that a caller with the same rights had within the last second.",
+  schema: { type: "string" },
 };
 /** On the answers of a call that needs a token. */
 const positionHeaders = {

@@ -33,13 +33,15 @@ import {
   type Turnstile,
 } from "../http/index.ts";
 import { CALLS, type Call, type CallName, type RawQuery, type Role, readQuery, readShape } from "../protocol/index.ts";
-import { isRead } from "../protocol/wire/index.ts";
+import { isRead, LOOKS } from "../protocol/wire/index.ts";
 import { checkScope } from "./access/token-scope.ts";
 import { AS_IT_COMES } from "./cluster/forward.ts";
+import { GIVEN_BYTES_MAX } from "./cluster/given-ids.ts";
 import type { Position } from "./cluster/position.ts";
 import type { ClusterSide } from "./cluster/side.ts";
 import { Decided, type Exchange, type Handlers } from "./handlers/handler.ts";
 import { ANSWERED } from "./handlers/server.ts";
+import type { KeptAnswers, Place } from "./kept-answers.ts";
 import type { ServerPhase } from "./life/phase.ts";
 
 export type CallParts = SendParts &
@@ -49,6 +51,7 @@ export type CallParts = SendParts &
     readonly checkRequest: RequestCheck;
     readonly access: () => Access;
     readonly position: Position;
+    readonly kept: KeptAnswers;
     /** Null where the server is no node of a cluster. */
     readonly cluster: ClusterSide | null;
     readonly replica: ReplicaSource | null;
@@ -59,6 +62,8 @@ type AnswerCall = (request: IncomingMessage, response: ServerResponse, target: T
 type Underway = Exchange &
   RequestContext & {
     readonly target: Target;
+    /** Null where the answer is for nobody else. */
+    place: Place | null;
     /** It was looked for elsewhere. */
     readonly isLastTry?: true;
   };
@@ -103,6 +108,7 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
   const admit = admitter(name, call, parts);
   const whereItIs = position.stamp([]);
   const onAnswered = parts.observerOf(call.method, route);
+  const isLook = LOOKS.has(name);
   const send = senderOf(call, parts);
   const atOnce = AT_ONCE[name];
   const inTurn: Turnstile | null = atOnce === undefined ? null : createTurnstile(atOnce, undefined, OF_EACH[name]);
@@ -115,6 +121,7 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
         name,
         request,
         response,
+        holder: visitorOf(exchange),
         refusal: error,
         params: target.params as Readonly<Record<string, unknown>>,
       })
@@ -152,6 +159,13 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
   }
   function answer(exchange: Underway, body: unknown, over: () => void): void {
     try {
+      if (isLook) exchange.place = parts.kept.place(exchange.request, exchange.caller);
+      const known = exchange.place?.known ?? null;
+      if (known !== null) {
+        sendAnswer(parts, exchange, { status: 200, body: known.body, headers: known.headers }, onAnswered);
+        phase.end();
+        return over();
+      }
       const answered = handle(askedBy(call, exchange.target, withAgent(call, exchange.caller, body)), exchange);
       if (answered instanceof Decided)
         return void later(exchange, answered.settled(), () => answered.told()).then(over);
@@ -177,10 +191,10 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
   }
 
   /** To the leader, who answers in place of this node. */
-  function passOn(exchange: Underway, side: ClusterSide, body: unknown): void {
+  function passOn(exchange: Underway, side: ClusterSide, body: unknown, bytes: Buffer | null): void {
     const { request, response, startedAt } = exchange;
     side
-      .pass({ name, request, response, body })
+      .pass({ name, request, response, holder: visitorOf(exchange), body, bytes })
       .then(
         (passed) => {
           if ("here" in passed) return takeTurn(exchange, passed.here);
@@ -192,9 +206,9 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
       .catch((error: unknown) => parts.onBug(error, route));
   }
   /** What changes something is the leader's; a read may have to wait for what its caller knows of. */
-  function begin(exchange: Underway, body: unknown): void {
+  function begin(exchange: Underway, body: unknown, bytes: Buffer | null): void {
     if (!isRead(name)) {
-      if (cluster?.follows() === true) return passOn(exchange, cluster, name === "putFile" ? AS_IT_COMES : body);
+      if (cluster?.follows() === true) return passOn(exchange, cluster, name === "putFile" ? AS_IT_COMES : body, bytes);
       return takeTurn(exchange, body);
     }
     try {
@@ -210,21 +224,24 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
     }
   }
 
+  /** The node that sent it on has looked at its size, and may have added ids. */
+  const forwardedLimits = { bodies: parts.bodies, bodyLimit: parts.bodyLimit, addedBytesMax: GIVEN_BYTES_MAX };
   return (request, response, target) => {
     const startedAt = performance.now();
-    const exchange = { caller: NOBODY, request, response, route, startedAt, headers: [], target };
+    const exchange = { caller: NOBODY, request, response, route, startedAt, headers: [], target, place: null };
     try {
       exchange.caller = admit(request);
     } catch (error) {
       if (cluster?.knowsBetter(request, error) !== true) return sendProblem(parts, exchange, error);
       phase.begin();
-      return passOn(exchange, cluster, AS_IT_COMES);
+      return passOn(exchange, cluster, AS_IT_COMES, null);
     }
     phase.begin();
     if (name === "putFile") spare(request, response);
-    if (call.body === null) return begin(exchange, undefined);
-    readBody(request, parts, (read) => {
-      if (read.ok) begin(exchange, read.value);
+    if (call.body === null) return begin(exchange, undefined, null);
+    const isLong = Number(request.headers["content-length"]) > parts.bodyLimit;
+    readBody(request, isLong && cluster?.isSentOn(request) === true ? forwardedLimits : parts, (read) => {
+      if (read.ok) begin(exchange, read.value, read.bytes);
       else fail(exchange, read.error);
     });
   };
@@ -270,6 +287,7 @@ function senderOf(call: Call, parts: CallParts): (exchange: Underway, answer: un
     if (answer === ANSWERED) return cutOffSilent(exchange.response, parts.silenceMs);
     const body = isText || Buffer.isBuffer(answer) ? (answer as string | Buffer) : textOf(answer);
     const headers = exchange.headers.length === 0 ? stamped() : stamped().concat(exchange.headers);
+    exchange.place?.keep(body, headers);
     sendAnswer(parts, exchange, { status, body, headers }, onAnswered);
   };
 }

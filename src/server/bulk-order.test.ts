@@ -61,6 +61,31 @@ test("one that was lost on the way is waited for a tenth of a second", async () 
   assert.deepEqual(turns, ["ann 8 7"]);
 });
 
+test("one that is here is waited for until its calls are begun, however long that takes", async () => {
+  const { clock, turns, come, begun } = story();
+  for (const header of ["ann 1", "ann 2 1", "ann 3 2"]) come(header);
+  await clock.advance(1000);
+  await fewTurns();
+  assert.deepEqual(turns, ["ann 1"]);
+  begun("ann 1");
+  await clock.advance(1000);
+  await fewTurns();
+  assert.deepEqual(turns, ["ann 1", "ann 2 1"]);
+  begun("ann 2 1");
+  await fewTurns();
+  assert.deepEqual(turns, ["ann 1", "ann 2 1", "ann 3 2"]);
+});
+
+test("bulks that were made up to follow each other do not wait for each other", async () => {
+  const { clock, turns, come } = story();
+  for (const header of ["ann 1 2", "ann 3 3", "ann 2 1"]) come(header);
+  await fewTurns();
+  assert.deepEqual(turns, ["ann 1 2", "ann 3 3"]);
+  await clock.advance(1000);
+  await fewTurns();
+  assert.equal(turns.length, 2, "the first of them is here");
+});
+
 test("a header that says no place is refused; none is no order", async () => {
   const { order } = story();
   await order.turn(undefined);

@@ -3,7 +3,8 @@
  *
  * They come over several connections, and each is begun a slice at a time: without this, a later one could overtake. A
  * client names itself and numbers its bulks, and says which one is still out that this one follows. That one is waited
- * for until all its calls are begun, not until it is answered. It may have been lost on the way: so the wait ends.
+ * for until all its calls are begun, not until it is answered. It may have been lost on the way: so the wait ends,
+ * unless it is here and its calls are not all begun yet, which may take longer.
  */
 import { badField } from "../core/base/index.ts";
 import { refused } from "../engine/base/index.ts";
@@ -25,12 +26,15 @@ export function createBulkOrder(clock: Pick<Clock, "elapsed" | "ringAt">): BulkO
   const begun = new LastOnes<string, number>(CLIENTS_MAX);
   /** Who waits for a bulk, by its client and number. */
   const waiting = new Map<string, () => void>();
+  /** Those that are here and not begun yet, all of them. */
+  const here = new Set<string>();
 
-  function onceBegun({ client, after }: Place): Promise<void> | null {
-    if (after === 0 || (begun.get(client) ?? 0) >= after) return null;
+  function onceBegun({ client, number, after }: Place): Promise<void> | null {
+    // One that follows a later one was made up, and nobody is to wait in a circle.
+    if (after === 0 || after >= number || (begun.get(client) ?? 0) >= after) return null;
     const key = `${client} ${after}`;
     return new Promise((resolve) => {
-      const cancel = ringAfter(clock, WAIT_MS, () => go(), { keepAlive: false });
+      const cancel = ringAfter(clock, WAIT_MS, () => here.has(key) || go(), { keepAlive: false });
       const go = (): void => {
         waiting.delete(key);
         cancel();
@@ -46,11 +50,14 @@ export function createBulkOrder(clock: Pick<Clock, "elapsed" | "ringAt">): BulkO
     async turn(header) {
       const place = placeOf(header);
       if (place === null) return () => {};
-      await onceBegun(place);
       const { client, number } = place;
+      const key = `${client} ${number}`;
+      here.add(key);
+      await onceBegun(place);
       return () => {
+        here.delete(key);
         begun.set(client, Math.max(number, begun.get(client) ?? 0));
-        waiting.get(`${client} ${number}`)?.();
+        waiting.get(key)?.();
       };
     },
   };

@@ -29,7 +29,7 @@ async function answersOf(
   const done = { submit: async () => ({}), cancel: async () => ({}), ...handlers };
   const { bulk } = bulkHandler({
     handlers: done as unknown as BulkParts["handlers"],
-    phase: { check: () => {} },
+    phase: { check: () => {}, turnover: () => 0 },
     problemOf,
     onBug: () => assert.fail("a bug"),
     elapsed: () => 0,
@@ -45,7 +45,7 @@ test("while the server shuts down what begins something is refused, and what end
   const check = (name: string): void => {
     if (name === "submit") throw closed;
   };
-  const [begun, ended] = await answersOf([submit("a"), cancel("b")], { phase: { check } });
+  const [begun, ended] = await answersOf([submit("a"), cancel("b")], { phase: { check, turnover: () => 0 } });
   assert.deepEqual([begun?.status, begun?.retryAfterS, ended?.status], [503, 4, 200]);
 });
 
@@ -156,13 +156,46 @@ test("calls are begun in their order, and others get a turn between them when th
   assert.ok(at > 0 && at < begun.length - 1, begun.join());
 });
 
+test("between its slices a bulk lets others go first while there are any, though not for ever", async () => {
+  /** After how many turns the second call is begun, if in so many of them another request was begun or answered. */
+  async function turnsUntilNext(busyTurns: number): Promise<number> {
+    let [now, turns, isOver] = [0, 0, false];
+    const count = (): void => {
+      turns++;
+      now++;
+      if (!isOver) setImmediate(count);
+    };
+    const begunAt: number[] = [];
+    await answersOf(
+      [submit("a"), submit("b")],
+      {
+        elapsed: () => now,
+        phase: { check: () => {}, turnover: () => Math.min(turns, busyTurns) },
+      },
+      {
+        submit: () => {
+          if (begunAt.push(turns) === 1) setImmediate(count);
+          // The first takes a whole slice.
+          now += 5;
+          return {};
+        },
+      },
+    );
+    isOver = true;
+    return (begunAt[1] ?? 0) - (begunAt[0] ?? 0);
+  }
+  assert.equal(await turnsUntilNext(0), 1, "nobody else is there");
+  assert.equal(await turnsUntilNext(4), 5, "one turn behind the last in which there was somebody");
+  assert.equal(await turnsUntilNext(1000), 10, "somebody is there all the time: it has waited long enough");
+});
+
 test("a bulk that names another is begun behind all calls of that one, whichever comes first", async () => {
   const begun: string[] = [];
   const order = createBulkOrder(createHandClock({ at: 0 }));
   let elapsed = 0;
   const { bulk } = bulkHandler({
     handlers: { submit: ({ body }: { body: { id: string } }) => void begun.push(body.id) } as never,
-    ...{ phase: { check: () => {} }, problemOf, onBug: () => assert.fail("a bug"), order },
+    ...{ phase: { check: () => {}, turnover: () => 0 }, problemOf, onBug: () => assert.fail("a bug"), order },
     // Others have a turn after each call.
     elapsed: () => (elapsed += 10),
   });

@@ -4,7 +4,9 @@
  * They are begun in their order, and one that names what an earlier one makes or ends waits until that one is
  * answered, if it could not be decided at once. What else a call waits for, such as the disk, all wait for together;
  * so none of them may wait for a grant. Between them other requests get their turn: a thousand submits take longer
- * than anybody else should wait. The next bulk of the same client is begun behind them (bulk-order.ts).
+ * than anybody else should wait. They even go first for a while: workers that wait behind submits stand idle, while
+ * tasks that are queued a moment later wait no longer for it. The next bulk of the same client is begun behind them
+ * (bulk-order.ts).
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { badField, isRecord } from "../core/base/index.ts";
@@ -20,7 +22,7 @@ import type { ServerPhase } from "./life/phase.ts";
 
 export type BulkParts = {
   readonly handlers: Omit<Handlers, keyof BulkCalls>;
-  readonly phase: Pick<ServerPhase, "check">;
+  readonly phase: Pick<ServerPhase, "check" | "turnover">;
   readonly problemOf: (error: unknown) => Problem;
   readonly onBug: (error: unknown, route: string) => void;
   readonly order: BulkOrder;
@@ -29,7 +31,9 @@ export type BulkParts = {
 };
 
 /** How long calls are begun one after the other without a turn for others. */
-const SLICE_MS = 2;
+const SLICE_MS = 1.5;
+/** For so long others may go first between two slices. */
+const PATIENCE_MS = 10;
 const STATUS = Object.fromEntries(
   BULK_CALLS.map((name) => [name, Number(Object.keys(CALLS[name].answers)[0])]),
 ) as Readonly<Record<BulkName, number>>;
@@ -58,10 +62,19 @@ async function beginAll(parts: BulkParts, calls: readonly unknown[], given: Exch
     answers.push(answer);
     if (answer instanceof Promise) for (const id of idsOf(call)) underWay.set(id, answer);
     if (parts.elapsed() < until) continue;
-    await nextTurn();
+    await untilQuiet(parts);
     until = parts.elapsed() + SLICE_MS;
   }
   return answers;
+}
+
+/** Until a turn has passed in which no other request was begun or answered, or there was no such turn for long. */
+async function untilQuiet({ phase, elapsed }: BulkParts): Promise<void> {
+  const until = elapsed() + PATIENCE_MS;
+  for (let seen = Number.NaN; seen !== phase.turnover() && elapsed() < until; ) {
+    seen = phase.turnover();
+    await nextTurn();
+  }
 }
 
 type Begun = BulkItem | Later | Promise<BulkItem>;

@@ -88,6 +88,7 @@ test("every refusal of the core has a status and a body the protocol knows", () 
     "project-unknown": { type: "project-unknown", project: "a" },
     "too-many": { type: "too-many", what: "gates", max: 1 },
     "worker-unknown": { type: "worker-unknown", worker: "a" },
+    "worker-local": { type: "worker-local", worker: "a" },
     "worker-exists": { type: "worker-exists", worker: "a" },
     "attempt-stale": { type: "attempt-stale", task: "a", attempt: 1, current: 2 },
     "session-lost": { type: "session-lost", worker: "a" },

@@ -5,9 +5,11 @@
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import findMyWay from "find-my-way";
+import { WORD_PATH } from "../engine/node/index.ts";
 import { createRequestTurns, type PipelineLimits, ServerRefusal, sendProblem } from "../http/index.ts";
 import { CALL_LIST, CALLS, type Call, type CallName, type RawQuery } from "../protocol/index.ts";
 import { answerCall, type CallParts, routePath } from "./answer-call.ts";
+import { answerWord } from "./cluster/node-word.ts";
 import { answerReplica, REPLICA_PATHS } from "./handlers/replica.ts";
 import { answerPage, PAGE_PATHS } from "./pages/pages.ts";
 
@@ -62,6 +64,7 @@ export function createRoutes(parts: CallParts, limits: PipelineLimits): RequestL
   }
   const replica = answerReplica(parts);
   for (const path of REPLICA_PATHS) router.on("GET", path, replica(path), ROUTE);
+  router.on("GET", WORD_PATH, answerWord(parts), ROUTE);
   for (const path of PAGE_PATHS) router.on(["GET", "HEAD"], path, answerPage(path, parts), ROUTE);
   const inTurn = createRequestTurns(limits, (request, response, why) =>
     refuse(request, response, why, ["connection", "close"]),

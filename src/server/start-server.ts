@@ -38,7 +38,7 @@ import { createBulkOrder } from "./bulk-order.ts";
 import { type Acting, type ActingDeps, createActing } from "./cluster/acting.ts";
 import type { ForwardLimits } from "./cluster/forward-room.ts";
 import { createPosition } from "./cluster/position.ts";
-import { startClusterSide } from "./cluster/side.ts";
+import { type ClusterSide, startClusterSide } from "./cluster/side.ts";
 import { clusterHandlers } from "./handlers/cluster.ts";
 import { fileHandlers } from "./handlers/files.ts";
 import { fleetHandlers } from "./handlers/fleet.ts";
@@ -48,6 +48,7 @@ import { planHandlers } from "./handlers/plans.ts";
 import { schedulerHandlers, serverHandlers } from "./handlers/server.ts";
 import { taskHandlers } from "./handlers/tasks.ts";
 import { watchHandlers } from "./handlers/watching.ts";
+import { createKeptAnswers } from "./kept-answers.ts";
 import { type Listening, listen } from "./life/listening.ts";
 import { createPhase, type ServerPhase } from "./life/phase.ts";
 import { type Ending, shutDown } from "./life/shutdown.ts";
@@ -93,6 +94,8 @@ export type ServerOptions = {
   /** The node of a cluster that is served; absent: the server has its engine for itself. */
   readonly node?: DroverNode;
   readonly settings: Settings;
+  /** Whether a node is to look if it is at the address that it tells the others, and warn if not. */
+  readonly checksAddress?: boolean;
   /** What others may read of the log as it is stored; absent: nothing. */
   readonly replica?: ReplicaSource | null;
   /** Absent: nothing is logged. */
@@ -140,6 +143,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   try {
     Object.assign(listening, await listen(listener, host, settings.server.port));
     await acting.begin();
+    if (options.checksAddress === true) cluster?.checkAddress(listening.url);
   } catch (error) {
     // A server that could not start must leave nothing behind that listens, delivers or keeps the process.
     await cluster?.stop();
@@ -186,8 +190,9 @@ async function end(ending: Ending, observers: Observers, logger: Logger): Promis
   logger.info({ seq: ending.drover.state.seq }, "the server has stopped");
 }
 
-type Running = Omit<Ending, "drover" | "node" | "clock" | "graceMs"> & {
+type Running = Omit<Ending, "drover" | "node" | "cluster" | "clock" | "graceMs"> & {
   readonly id: string;
+  readonly cluster: ClusterSide | null;
   readonly observers: Observers;
   readonly listening: Listening;
 };
@@ -238,6 +243,7 @@ function partsOf(
       ...sendingOf(phase, observers, logger),
       phase,
       position: createPosition({ drover, node, polls, clock }),
+      kept: createKeptAnswers({ elapsed: clock.elapsed, committedSeq: drover.committedSeq }),
       cluster,
       replica: options.replica ?? null,
       unread,
@@ -297,13 +303,13 @@ function handlersOf(
     ...schedulerHandlers(deps),
     ...clusterHandlers(node),
     ...serverHandlers(deps, { streams, metrics, node }),
-    ...watchHandlers(deps, { streams, clock, history }),
+    ...watchHandlers(deps, { streams, clock, history, node }),
   };
   return {
     ...handlers,
     ...bulkHandler({
       onBug,
-      elapsed: clock.elapsed,
+      elapsed: clock.stopwatch ?? clock.elapsed,
       order: createBulkOrder(clock),
       handlers,
       phase: deps.phase,

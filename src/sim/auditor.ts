@@ -14,7 +14,7 @@ import { type Event, hasEnded, type State } from "../core/model/index.ts";
 import { snapshotLines } from "../core/snapshot/index.ts";
 import { why } from "../core/why/index.ts";
 import type { Inputs } from "../engine/index.ts";
-import { recover } from "../engine/writer/index.ts";
+import { LET_GO_MS, recover } from "../engine/writer/index.ts";
 import { decodeEvent, unpackRow } from "../log/format/index.ts";
 import { createMemoryLog, type MemoryStore } from "../log/memory/index.ts";
 import { auditFiles, auditInputs, auditParked } from "./audit-flow.ts";
@@ -194,13 +194,18 @@ function agrees(shadow: Shadow, task: ShadowTask, phase: string | null): boolean
   return phase === (task.outcome ?? task.phase);
 }
 
+/** What is old may stay for a moment longer, until there is something else to do. */
+const LETS_GO: ReadonlySet<string> = new Set(["results-expired", "tombstones-forgotten", "plan-removed"]);
+
 /** Nothing could happen that did not. */
 function auditSleep(state: State, now: number, complain: Complain): void {
-  const next = decide(state, { type: "pump" }, Math.max(now, state.at) as Instant);
-  if (next.ok && next.value.events.length > 0) {
-    const [event] = next.value.events;
-    complain("wake-up", `the engine is idle, but ${event?.kind} is due (${JSON.stringify(event)})`);
-  }
+  const dueAt = (at: number): Event | null => {
+    const next = decide(state, { type: "pump" }, Math.max(at, state.at) as Instant);
+    return next.ok ? (next.value.events[0] ?? null) : null;
+  };
+  const due = dueAt(now);
+  const event = due !== null && LETS_GO.has(due.kind) ? dueAt(now - LET_GO_MS) : due;
+  if (event !== null) complain("wake-up", `the engine is idle, but ${event.kind} is due (${JSON.stringify(event)})`);
 }
 
 /** Whatever waits can say why. */

@@ -60,7 +60,7 @@ export function createFaultyLog(options: {
     readRecord: (seq) => whileAlive(() => inner.readRecord(seq)),
     head: () => whileAlive(() => inner.head()),
     saveSnapshot: (snapshot) => whileAlive(() => inner.saveSnapshot(snapshot)),
-    loadSnapshot: () => whileAlive(() => inner.loadSnapshot()),
+    loadSnapshot: (before) => whileAlive(() => inner.loadSnapshot(before)),
     checkpoints: () => whileAlive(() => inner.checkpoints()),
     acquireLead: (node, ttl) => whileAlive(() => inner.acquireLead(node, ttl)),
     prune: (before, keep) => whileAlive(() => inner.prune(before, keep)),

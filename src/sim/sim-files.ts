@@ -35,6 +35,10 @@ export function createSimFiles({ now, elapsed }: Pick<SimWorld, "now" | "elapsed
     return {
       sweep: async () => {},
       list: async () => [...kept].map(([hash, { bytes, at }]) => ({ hash, size: bytes.length, at })),
+      look(hash) {
+        const content = kept.get(hash);
+        return content === undefined ? null : { hash, size: content.bytes.length, at: content.at };
+      },
       async receive() {
         const chunks: Uint8Array[] = [];
         return {

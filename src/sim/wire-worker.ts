@@ -45,10 +45,10 @@ async function work({ remote, files }: Drover, where: Surroundings, id: string):
   await remote.leave(id, { session });
 }
 
-const keyOf = ({ taskId, attempt }: Assignment): string => `${taskId}#${attempt}`;
+const keyOf = ({ taskId, attempt, taskSeq }: Assignment): string => `${taskId}#${attempt} ${taskSeq}`;
 
 async function reportOf(files: Drover["files"], where: Surroundings, given: Assignment): Promise<ResultReport> {
-  const { taskId, attempt, task } = given;
+  const { taskId, attempt, task, taskSeq = 0 } = given;
   where.sawInputs(taskId, attempt, task.inputs);
   const text = `${taskId} of attempt ${attempt % 2}`;
   const file = { path: "made", hash: hash("sha256", text, "hex"), size: text.length };
@@ -57,7 +57,7 @@ async function reportOf(files: Drover["files"], where: Surroundings, given: Assi
   if (how === "once" || how === "twice") await put();
   if (how === "twice") await put();
   if (how === "late") void Promise.resolve().then(put);
-  return { taskId, attempt, outcome: "done", result: { attempt }, files: [file] };
+  return { taskId, attempt, taskSeq, outcome: "done", result: { attempt }, files: [file] };
 }
 
 /** No room, or a disk that failed: then the report is refused. */

@@ -70,6 +70,19 @@ export function ringAfter(clock: Alarms, ms: number, ring: () => void, options?:
   return clock.ringAt(clock.elapsed() + ms, ring, options);
 }
 
+/** The answer, if it comes in time; else it rejects with what `late` makes. */
+export function answerWithin<Answer>(
+  clock: Alarms,
+  ms: number,
+  answer: Promise<Answer>,
+  late: () => Error,
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const cancel = ringAfter(clock, ms, () => reject(late()));
+    answer.then(resolve, reject).finally(cancel);
+  });
+}
+
 /** Resolves after so long, or when the signal ends it. */
 export function restFor(
   clock: Alarms,

@@ -5,6 +5,7 @@ export { type Ask, type AskOptions, ask, asked, TaskAsk } from "./ask.ts";
 export { LastOnes, remember } from "./bounded-map.ts";
 export type { CancelAlarm, Clock } from "./clock.ts";
 export {
+  answerWithin,
   clockFrom,
   isoTime,
   isReading,
@@ -25,6 +26,7 @@ export {
   OWN_FILE_MODE,
 } from "./data-directory.ts";
 export { createHandClock, type TestClock } from "./hand-clock.ts";
+export { keptBy } from "./kept-by.ts";
 export { isLoopback } from "./loopback.ts";
 export { JsonText, jsonFault, present, RESULT_BYTES_MAX } from "./plain-json.ts";
 export { createProgress, type Progress } from "./progress.ts";

@@ -23,6 +23,11 @@ const DRAW_MS = 100;
 const LINE_MS = 10_000;
 const COLUMNS_DEFAULT = 80;
 const BAR = 24;
+/** The facts say more than a shorter one. */
+const BAR_LEAST = 6;
+/** Before either of these the rate says more of the beginning than of the rest. */
+const FORESEEN_SHARE = 0.01;
+const FORESEEN_MS = 5000;
 const FULL = "█";
 const REST = "░";
 
@@ -43,9 +48,11 @@ export function createProgress(
       saidAt = at;
       const facts = progressFacts({ done, total, unit, ms: at - beganAt });
       if (!isLive) return void stream.write(`${what}: ${facts}\n`);
-      const line = `${what}  ${barText(total === 0 ? 1 : done / total)}  ${facts}`;
       // A line that is as wide as the terminal would be wrapped, and could not be drawn over.
       const width = (stream.columns ?? COLUMNS_DEFAULT) - 1;
+      const room = Math.min(BAR, width - `${what}    ${facts}`.length);
+      const bar = room < BAR_LEAST ? "" : `${barText(total === 0 ? 1 : done / total, room)}  `;
+      const line = `${what}  ${bar}${facts}`;
       stream.write(`\r${line.length > width ? line.slice(0, Math.max(0, width)) : line}\u001b[K`);
       isDrawn = true;
     },
@@ -56,9 +63,9 @@ export function createProgress(
   };
 }
 
-function barText(share: number): string {
-  const full = Math.round(Math.min(1, Math.max(0, share)) * BAR);
-  return FULL.repeat(full) + REST.repeat(BAR - full);
+function barText(share: number, columns: number): string {
+  const full = Math.round(Math.min(1, Math.max(0, share)) * columns);
+  return FULL.repeat(full) + REST.repeat(columns - full);
 }
 
 type Facts = { readonly done: number; readonly total: number; readonly unit: string; readonly ms: number };
@@ -69,7 +76,8 @@ export function progressFacts({ done, total, unit, ms }: Facts): string {
   const percent = total === 0 ? 100 : Math.floor((Math.min(done, total) * 100) / total);
   const parts = [`${percent}%`, `${grouped(done)} of ${grouped(total)} ${unit}`];
   if (rate > 0) parts.push(rateText(rate));
-  if (rate > 0 && done < total) parts.push(`${spanText((total - done) / rate)} left`);
+  const isForeseen = ms >= FORESEEN_MS || done >= total * FORESEEN_SHARE;
+  if (rate > 0 && done < total && isForeseen) parts.push(`${spanText((total - done) / rate)} left`);
   return parts.join(", ");
 }
 

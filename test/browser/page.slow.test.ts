@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import type { Page } from "playwright-core";
+import { asInForce } from "../../src/cli/config/differences.ts";
 import { loadSettings } from "../../src/cli/config/load.ts";
 import { settingViews } from "../../src/cli/config/shown.ts";
 import { noBrowser, openTab } from "../kits/browser.ts";
@@ -43,6 +44,9 @@ describe("the web page", { skip: noBrowser }, () => {
     await page.getByRole("link", { name: "Tasks" }).click();
     await page.getByRole("button", { name: "Submit a task" }).click();
     await seeText(page, "Who submits: the unit of fairness inside a project.");
+    const help = await page.getByRole("dialog").innerText();
+    assert.match(help, /exec runs the command in params\.command/);
+    assert.doesNotMatch(help, /`/, "what the schema marks as code is shown as code");
     await page.locator("input[name=agentId]").fill("ann");
     await page.locator("input[name=action]").fill("think");
     await page.locator("input[name=id]").fill("first");
@@ -53,6 +57,7 @@ describe("the web page", { skip: noBrowser }, () => {
     await page.getByRole("button", { name: "Submit", exact: true }).click();
     await page.getByRole("heading", { name: "first" }).waitFor();
     await seeText(page, /no worker is known; start one/);
+    await page.getByRole("slider", { name: "Moment" }).waitFor();
     const started = inbox<AbortSignal>("the start of the task");
     await at.drover.worker({ id: "w", capabilities: ["git"] }, (_, { signal }) => {
       started.put(signal);
@@ -63,11 +68,20 @@ describe("the web page", { skip: noBrowser }, () => {
     await page.locator(".story").getByText("attempt 1 has begun").waitFor();
     await page.getByRole("slider", { name: "Moment" }).fill("0");
     await page.locator(".why").getByText("no-workers").waitFor();
+    await page.getByRole("button", { name: "Back to now" }).click();
+    await seeText(page, "The task is running already, attempt 1 on worker w");
+    await page
+      .locator(".story")
+      .getByRole("button", { name: /^submitted by ann/ })
+      .click();
+    await page.locator(".why").getByText("no-workers").waitFor();
     await page.getByRole("button", { name: "Cancel", exact: true }).click();
     await page.getByRole("textbox").fill("enough");
     await page.getByRole("button", { name: "Cancel it" }).click();
     await page.locator(".badge.is-cancelled").first().waitFor();
-    await seeText(page, "enough");
+    await page.getByRole("button", { name: "Back to now" }).click();
+    await page.locator(".why").getByText("enough").waitFor();
+    assert.equal(await page.locator(".failure").count(), 0, "the reason is said where it is asked for");
     assert.ok(signal.aborted, "what ran was stopped");
     await page.getByRole("button", { name: "Retry" }).click();
     await page.locator(".view-head .badge.is-running").waitFor();
@@ -93,7 +107,7 @@ describe("the web page", { skip: noBrowser }, () => {
     await seeText(page, "3 tasks match");
     for (const id of ["a1", "a2"]) await page.getByLabel(`Select ${id}`).check();
     await page.getByRole("button", { name: "Cancel 2" }).click();
-    await page.getByRole("button", { name: "Cancel it" }).click();
+    await page.getByRole("button", { name: "Cancel them" }).click();
     await seeText(page, "2 tasks are cancelled.");
     assert.deepEqual(
       ["a1", "a2", "a3", "c1"].map((id) => at.drover.state.tasks.get(id as never)?.phase),
@@ -160,7 +174,10 @@ describe("the web page", { skip: noBrowser }, () => {
   test("the config is told with who set each knob, found by a word, and patched and taken back", async () => {
     const sets = ["scheduler.resultTtl=1h"];
     const { effective } = loadSettings({ env: {}, cwd: home, home, sets });
-    await using at = await openServer({ server: { settingViews: () => settingViews(effective) } });
+    const own = settingViews(effective);
+    const difference = { path: ["scheduler", "maxQueue"], own: 100_000, inForce: 5 };
+    const inForce = asInForce(own, { leader: "n1", all: [difference] });
+    await using at = await openServer({ server: { settingViews: () => inForce } });
     await at.drover.patchConfig({ maxInFlight: 7 });
     await using tab = await openTab(at.url, "/ui/config");
     const { page } = tab;
@@ -170,8 +187,11 @@ describe("the web page", { skip: noBrowser }, () => {
     assert.deepEqual((await cells("scheduler.resultTtl")).slice(1, 4), ["1h", "flag--set scheduler.resultTtl", "5m"]);
     const patched = (await cells("scheduler.maxInFlight")).slice(1, 4);
     assert.deepEqual(patched, ["7", "patchedPATCH /scheduler/config", "50"]);
+    const [, overruled, by] = await cells("scheduler.maxQueue");
+    assert.match(`${overruled} | ${by}`, /^5here 100\s000, default \| leadernode n1$/);
+    await seeText(page, /^One knob has another value in the config of this node/);
     await page.getByRole("button", { name: "What somebody set" }).click();
-    assert.equal(await page.locator("tbody tr").count(), 2);
+    assert.equal(await page.locator("tbody tr").count(), 3);
     await page.getByRole("button", { name: "Take patches back" }).click();
     await page.getByRole("button", { name: "Take back", exact: true }).click();
     await seeText(page, "The files hold again.");
@@ -198,7 +218,7 @@ describe("the web page", { skip: noBrowser }, () => {
   });
 
   test("a cluster shows nodes, roles and journal, and an alarm where histories differ", async (context) => {
-    const { leading, following } = await serveCluster(context, ["ada", "ben"]);
+    const { leading, following, clock } = await serveCluster(context, ["ada", "ben"]);
     const [follower] = following();
     assert.ok(follower);
     await using tab = await openTab(follower.url, "/ui/");
@@ -216,10 +236,31 @@ describe("the web page", { skip: noBrowser }, () => {
       await route.fulfill({ response, json: { ...view, nodes: view.nodes.map((one) => ({ ...one, differs: true })) } });
     });
     await seeText(page, /^The history of ada, ben differs/);
+    await page.unroute("**/cluster");
+    follower.node.journal.fault({ cut: "both" });
+    await clock.advance(4000);
+    await seeText(page, "As it was");
+    await row(leading().node.id).getByText("leader, last known").waitFor();
+    follower.node.journal.fault({ cut: "none" });
+    await clock.advance(4000);
+    await row(leading().node.id).getByText("leader", { exact: true }).waitFor();
     await using alone = await openServer();
     await using other = await openTab(alone.url, "/ui/cluster");
     await seeText(other.page, "This server is alone: it has a log of its own.");
     assert.equal(await other.page.getByRole("link", { name: "Cluster" }).count(), 0);
+  });
+
+  test("a leader that the page has lost is the last known one, and none that leads", async (context) => {
+    const { leading } = await serveCluster(context, ["ada", "ben"]);
+    const lost = leading();
+    await using tab = await openTab(lost.url, "/ui/cluster", { expected: /Failed to load resource|ERR_/ });
+    const { page } = tab;
+    const row = page.getByRole("row", { name: lost.node.id });
+    await row.getByText("leader", { exact: true }).waitFor();
+    await lost.close();
+    await row.getByText("leader, last known").waitFor();
+    await seeText(page, "Leader, last known");
+    assert.equal(await page.getByText("leader", { exact: true }).count(), 0);
   });
 
   test("a server that goes away is said to be away, and the page goes on when it is back", async () => {

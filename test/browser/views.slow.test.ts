@@ -140,7 +140,8 @@ describe("every view", { skip: noBrowser }, () => {
   });
 
   test(`${MANY} tasks are scrolled through without long frames`, async () => {
-    await using many = await openServer({ settings: { scheduler: { maxBatch: 10_000, maxPerAgent: MANY } } });
+    const scheduler = { maxBatch: 10_000, maxPerAgent: MANY, maxQueue: 2 * MANY };
+    await using many = await openServer({ settings: { scheduler } });
     for (let from = 0; from < MANY; from += 10_000)
       await many.drover.submitBatch({
         agentId: "ann",
@@ -154,6 +155,14 @@ describe("every view", { skip: noBrowser }, () => {
     const slow = frames.toSorted((left, right) => left - right)[Math.floor(frames.length * 0.95)] ?? 0;
     assert.ok(slow < FRAME_MS_MAX, `one frame in twenty took ${slow} ms`);
     assert.ok((await page.locator(".row").count()) < 100, "only what is in sight is in the document");
+    const asked: string[] = [];
+    page.on("request", (request) => asked.push(request.url()));
+    await page.evaluate("document.querySelector('.rows').scrollTop = 1e9");
+    await page.getByRole("link", { name: "t0", exact: true }).waitFor();
+    const pages = asked.filter((url) => url.includes("/tasks?"));
+    assert.ok(pages.length <= 4, `the last of all is ${pages.length} pages away`);
+    await page.evaluate(`document.querySelector(".rows").scrollTop = 36 * ${MANY / 2}`);
+    await page.getByRole("link", { name: `t${MANY / 2 - 1}`, exact: true }).waitFor();
   });
 });
 

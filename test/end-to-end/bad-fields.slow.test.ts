@@ -56,6 +56,7 @@ const GOOD: Partial<Record<CallName, unknown>> = {
   handInLog: { session: "s", id: "l", text: "x", truncated: true, error: "x" },
   putSchedule: { cron: "@daily", task, overlap: "skip", catchUp: 1, paused: false },
   askPermit: { gate: "g", id: "c", class: "low", tokens: 1, waitMs: 0 },
+  waitPermits: { ids: ["c"], timeoutMs: 0, session: "s" },
   settlePermit: { ok: true, usage, rateLimited: { retryAfterMs: 1 } },
   patchConfig: {
     ...{ maxInFlight: 1, perType: { code: 1 }, critical: { maxInFlight: 1 }, retry: { base: 1, max: 1 } },

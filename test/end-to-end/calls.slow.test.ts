@@ -86,6 +86,7 @@ const asked: { [Name in Exclude<CallName, "cluster">]: Asked<Name> } = {
     },
   },
   waitAny: { body: { ids: ["t1", "nobody"], timeoutMs: 1 } },
+  waitPermits: { body: { ids: ["p1", "nobody"], timeoutMs: 1 } },
   submit: { body: { agentId: "ann", action: "build", params: { a: [1, { b: null }] }, needs: ["t1"], locks: ["l"] } },
   submitBatch: {
     body: {
@@ -157,7 +158,7 @@ const asked: { [Name in Exclude<CallName, "cluster">]: Asked<Name> } = {
   pause: { body: { project: "default" } },
   resume: { body: { project: "default" } },
   events: { query: { after: 1, limit: 3 } },
-  links: task,
+  links: { ...task, query: { limit: 2 } },
   history: { query: { step: 60_000 } },
   stuck: {},
   whoami: {},

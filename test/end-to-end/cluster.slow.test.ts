@@ -6,6 +6,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { createClient } from "../../src/client/index.ts";
+import { openDrover } from "../../src/engine/index.ts";
 import { expireLead } from "../../src/log/journal/memory-journal.ts";
 import { startServer } from "../../src/server/start-server.ts";
 import { createHandClock } from "../../src/std/hand-clock.ts";
@@ -80,7 +81,13 @@ test("every call that changes something works at a follower, whatever it is", as
   assert.equal((await follower.call("POST", "/workers/w/drain")).status, 200);
   const asked = await follower.ask("askPermit", { body: { gate: "g" } as never });
   const { permitId } = asked.json;
+  // The gate lets ten out, and the last one waits in line.
+  const ids = Array.from({ length: 10 }, (_, index) => `p${index}-of-ten`);
+  for (const id of ids) await follower.ask("askPermit", { body: { gate: "g", id } });
+  const waiting = follower.ask("waitPermits", { body: { ids: ids.slice(-1), timeoutMs: 60_000 } });
+  assert.equal(await isPending(waiting), true);
   assert.equal((await follower.call("POST", `/permits/${permitId}/settle`, { body: {} })).status, 200, asked.text);
+  assert.deepEqual((await waiting).json, { ids: ids.slice(-1) });
   const after = { headers: { "x-drover-after": String(seqOf(synced)) } };
   for (const { call } of servers) {
     const { json } = await call("GET", "/projects/site", after);
@@ -108,6 +115,78 @@ test("a submit without an id gets one at the first node, so sent twice it is one
   await clock.advance(8000);
   await settle();
   for (const { node } of servers) assert.equal(node.drover.state.tasks.size, 1, node.id);
+});
+
+test("a body as large as may be goes through a follower too, though its tasks get ids there", async (context) => {
+  const { following } = await serveCluster(context, ["a", "b"]);
+  const [follower] = following();
+  assert.ok(follower);
+  const { bodyLimit } = settingsOf().server;
+  const batch = (...texts: string[]) => ({
+    agentId: "ann",
+    tasks: texts.map((text) => ({ action: "build", params: { text } })),
+  });
+  const bare = JSON.stringify(batch("", "")).length;
+  const sized = (bytes: number) => batch("x".repeat(500_000), "x".repeat(bytes - bare - 500_000));
+  const fits = await follower.ask("submitBatch", { body: sized(bodyLimit) });
+  assert.equal(fits.json.accepted, 2, fits.text);
+  const larger = await follower.ask("submitBatch", { body: sized(bodyLimit + 1) });
+  assert.equal(larger.status, 413, larger.text);
+  const around = JSON.stringify(task(undefined, { payload: "" })).length;
+  const alone = await follower.ask("submit", { body: task(undefined, { payload: "x".repeat(bodyLimit - around) }) });
+  assert.equal(alone.status, 202, alone.text.slice(0, 300));
+});
+
+test("the larger limit is for what a node has sent on, and proves: on no server by a header alone", async (context) => {
+  const server = { bodyLimit: 4096 };
+  const { leading, following } = await serveCluster(context, ["a", "b"], { settings: { server } });
+  const alone = await startServer({ drover: await openDrover({}), settings: settingsOf({ server }) });
+  context.after(() => alone.close());
+  const [follower] = following() as [NodeServer];
+  const body = task(undefined, { payload: "x".repeat(4096) });
+  for (const { call } of [clientOf(alone.url), leading(), follower])
+    for (const seal of [undefined, "a", "ab".repeat(32)]) {
+      const headers = { "x-drover-forwarded": "a", ...(seal === undefined ? {} : { "x-drover-forward-seal": seal }) };
+      const { status, problem } = await call("POST", "/tasks", { body, headers });
+      assert.deepEqual([status, problem.details], [413, { bodyLimit: 4096 }], problem.error);
+    }
+});
+
+test("a task at the limit of a body is taken at every node, whatever its token adds", async (context) => {
+  const token = "0123456789abcdef-bob";
+  const tokens = [{ token, role: "agent", agentId: "bob", project: "site" }];
+  const { servers } = await serveCluster(context, ["a", "b"], { settings: { server: { tokens } } });
+  const { bodyLimit } = settingsOf().server;
+  const sized = (more: number) => {
+    const bare = JSON.stringify({ action: "build", payload: "" }).length;
+    return { action: "build", payload: "x".repeat(bodyLimit - bare + more) };
+  };
+  const headers = { authorization: `Bearer ${token}` };
+  for (const { call, node } of servers) {
+    const { status, text } = await call("POST", "/tasks", { body: sized(0), headers });
+    assert.equal(status, 202, `${node.id}: ${text.slice(0, 300)}`);
+    assert.equal((await call("POST", "/tasks", { body: sized(1), headers })).status, 413);
+  }
+});
+
+test("what cannot be written anew is refused by a follower in the words of the leader", async (context) => {
+  const { servers } = await serveCluster(context, ["a", "b"]);
+  const deep = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
+  const grows = `[${Array(100_000).fill("1e20").join()}]`;
+  for (const [payload, says] of [
+    [deep, /payload\[0\]\[0\].* levels deep/],
+    [grows, /\(body\) is .* bytes.*at most 1048576 bytes/],
+  ] as const) {
+    const body = `{"agentId":"ann","action":"build","payload":${payload}}`;
+    const said = await Promise.all(
+      servers.map(({ call }) => call("POST", "/tasks", { body, headers: { "content-type": "application/json" } })),
+    );
+    for (const { status, problem } of said) {
+      assert.equal(status, 400, problem.error.slice(0, 300));
+      assert.match(problem.error, says);
+      assert.equal(problem.error, said[0]?.problem.error);
+    }
+  }
 });
 
 test("a node with another hash of an event is an alarm in GET /cluster and for the command line", async (context) => {
@@ -268,6 +347,156 @@ test("nobody leads, or the leader is gone: 503 no_leader with Retry-After, and r
   assert.equal(headers.get("retry-after"), "1");
   assert.equal((await follower.ask("task", { params: { id: "t" } })).status, 200);
   assert.equal(servers[0]?.node.drover.state.tasks.size, 1);
+});
+
+test("a node that alone is cut off from the journal sends on to who proves that it leads", async (context) => {
+  const { servers, leading, following, moveLead, clock, settle } = await serveCluster(context, ["a", "b", "c"]);
+  const [, alone] = following() as [NodeServer, NodeServer];
+  alone.node.journal.fault({ cut: "both" });
+  await clock.advance(10_000);
+  await settle();
+  assert.notEqual(alone.node.journalAway(), null);
+  const before = await alone.ask("submit", { body: task("t") });
+  assert.deepEqual([before.status, before.headers.get("x-drover-leader")], [202, leading().url], before.text);
+  await moveLead();
+  const moved = await alone.ask("submit", { body: task("u") });
+  assert.notEqual(alone.node.leaderUrl(), leading().url, "it has not heard of the change");
+  assert.deepEqual([moved.status, moved.headers.get("x-drover-leader")], [202, leading().url], moved.text);
+  for (const { node } of servers) if (node !== alone.node) assert.equal(node.drover.state.tasks.size, 2, node.id);
+  alone.node.journal.fault({ cut: "none" });
+  await clock.advance(4000);
+  await settle();
+  assert.equal(alone.node.drover.state.tasks.size, 2);
+});
+
+test("a caller's token goes to no address at which no leader was heard of lately", async (context) => {
+  const { leading, following, clock, settle, urls } = await serveCluster(context, ["a", "b"]);
+  const [follower] = following() as [NodeServer];
+  const { url: led } = leading();
+  const seen: string[] = [];
+  const asked: string[] = [];
+  // It holds an address that was the leader's, answers all in its own way, and passes on what it cannot answer.
+  const stranger = createServer(async ({ headers, url = "" }, response) => {
+    if (headers.authorization !== undefined) seen.push(headers.authorization);
+    if (!url.startsWith("/cluster/node")) return response.writeHead(202, { "drover-protocol": "1" }).end("{}");
+    asked.push(url);
+    response.end(await (await fetch(`${led}${url}`)).text());
+  });
+  await new Promise<void>((listening) => stranger.listen(0, "127.0.0.1", listening));
+  context.after(() => stranger.close());
+  urls.set(leading().node.id, `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`);
+  await clock.advance(4000);
+  await settle();
+  const headers = { authorization: "Bearer mine", "content-type": "application/json" };
+  const submit = () => follower.call("POST", "/tasks", { headers, body: JSON.stringify(task("t")) });
+  await submit();
+  assert.deepEqual(seen.splice(0), ["Bearer mine"], "while it is heard of, it is believed");
+  follower.node.journal.fault({ cut: "both" });
+  urls.set(leading().node.id, led);
+  await clock.advance(10_000);
+  await settle();
+  const { status, problem } = await submit();
+  assert.deepEqual([status, problem.code, seen], [503, "no_leader", []]);
+  assert.ok(asked.length > 0, "it was asked who it is, and the leader's own word is of another address");
+});
+
+test("a node that tells others an address of another is a warning of every node until it is right", async (context) => {
+  const clock = createHandClock({ at: 0 });
+  const server = { clock, checksAddress: true };
+  const cluster = await serveCluster(context, ["a", "b", "c"], { server });
+  const [a, b, c] = cluster.servers as [NodeServer, NodeServer, NodeServer];
+  const warnings = async (): Promise<string> => (await c.ask("cluster", {})).json.log.warnings.join("\n");
+  cluster.urls.set("a", b.url);
+  await clock.advance(1000);
+  const said = `node a: ANOTHER NODE, b, answers at ${b.url}, which this node tells others to be its address`;
+  await until("a to find out", () => a.node.warnings.some((line) => line.startsWith(said)));
+  await cluster.clock.advance(2000);
+  assert.ok((await warnings()).includes(`${said}: calls meant for this one reach that one.`), await warnings());
+  assert.ok((await warnings()).includes(`It listens at ${a.url}`));
+  const told = await drover(["cluster", "status", "--url", c.url], {}, { fetch: globalThis.fetch });
+  assert.ok(told.out.includes(`\nwarning: ${said}`), told.out);
+  cluster.urls.set("a", a.url);
+  await clock.advance(60_000);
+  await until("a to find that it is right", async () => {
+    await cluster.clock.advance(2000);
+    return !(await warnings()).includes("ANOTHER NODE");
+  });
+  for (const { node } of [b, c]) assert.ok(!node.warnings.some((line) => line.includes("answers at")), node.id);
+});
+
+test("who is at an address is said to anybody who asks with a question, and by no server alone", async (context) => {
+  const { leading } = await serveCluster(context, ["a", "b"]);
+  const { call, node } = leading();
+  const question = "0123456789abcdef".repeat(2);
+  const { status, json } = await call("GET", `/cluster/node?question=${question}`);
+  const word = { node: node.id, url: node.url(), leads: true, epoch: node.applied().epoch };
+  const { moment } = json as { moment: string };
+  assert.match(moment, /^[0-9a-f]{16}-\d+$/);
+  assert.deepEqual([status, node.readWord(question, json)], [200, { ...word, moment }]);
+  for (const bad of ["", "?question=", `?question=${question}0`, "?question=x"]) {
+    const refused = await call("GET", `/cluster/node${bad}`);
+    assert.deepEqual([refused.status, refused.problem.code], [400, "bad_request"], bad);
+  }
+  assert.equal(await statusUnder(`${leading().url}/cluster/node?question=${question}`, { host: "else.where" }), 403);
+  const drover = await openDrover();
+  const alone = await startServer({ drover, settings: settingsOf() });
+  context.after(() => alone.close());
+  assert.equal((await clientOf(alone.url).call("GET", `/cluster/node?question=${question}`)).status, 404);
+});
+
+test("a plan whose answer is lost is put once more, unless it is run afresh, however spelt", async (context) => {
+  const { leading, following, clock, settle, urls } = await serveCluster(context, ["a", "b"]);
+  const [follower] = following() as [NodeServer];
+  let puts = 0;
+  const stranger = createServer((request, response) => {
+    if (request.method === "PUT" && ++puts % 2 === 1) request.socket.destroy();
+    else response.writeHead(202, { "drover-protocol": "1" }).end("{}");
+  });
+  await new Promise<void>((listening) => stranger.listen(0, "127.0.0.1", listening));
+  context.after(() => stranger.close());
+  urls.set(leading().node.id, `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`);
+  await clock.advance(4000);
+  await settle();
+  const headers = { "content-type": "application/json" };
+  for (const [query, times] of [
+    ["", 2],
+    ["?fresh=false", 2],
+    ["?fresh=true", 1],
+    ["?fr%65sh=true", 1],
+  ] as const) {
+    // A connection that is kept, and gone at the next call.
+    assert.equal((await follower.ask("submit", { body: task("t") })).status, 202);
+    puts = 0;
+    await fetch(`${follower.url}/plans/p${query}`, { method: "PUT", headers, body: '{"tasks":{}}' }).catch(() => null);
+    assert.equal(puts, times, query);
+  }
+});
+
+test("while the journal is away a refused call says so, and the cluster is shown as it was", async (context) => {
+  const { servers, following, clock, settle } = await serveCluster(context, ["a", "b"]);
+  const [follower] = following();
+  assert.ok(follower);
+  for (const { node } of servers) node.journal.fault({ cut: "both" });
+  await clock.advance(8000);
+  await settle();
+  for (const { ask } of servers) {
+    const { status, problem } = await ask("submit", { body: task("t") });
+    assert.deepEqual([status, problem.code, problem.retryable], [503, "no_leader", true]);
+    assert.deepEqual(problem.details?.journal, "away");
+    assert.match(
+      String(problem.error),
+      /: the journal has been out of reach for \d+ s: .*\. Try again when it is back\.$/,
+    );
+    const view = await ask("cluster", {});
+    assert.equal(view.status, 200, view.text);
+    const { nodes, log } = view.json;
+    assert.deepEqual(
+      nodes.map(({ id }) => id),
+      ["a", "b"],
+    );
+    assert.ok((log.awayMs ?? 0) >= 6000);
+    assert.match(log.warnings.join(), /out of reach/);
+  }
 });
 
 test("X-Drover-After waits until that is applied, is behind if it takes too long, and is a number", async (context) => {

@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createClient } from "../../src/client/index.ts";
+import { ClientError, createClient } from "../../src/client/index.ts";
 import { startWorker } from "../../src/worker/index.ts";
 import { startNodes } from "../kits/cluster-nodes.ts";
 import { etcdMissing, startEtcd } from "../kits/etcd.ts";
@@ -33,6 +33,7 @@ test(KILLED, { skip: etcdMissing }, async (t) => {
   })();
   const done: string[] = [];
   let isOver = false;
+  let kills = 0;
 
   async function caller(name: string): Promise<void> {
     for (let round = 0; !isOver; round++) {
@@ -41,8 +42,12 @@ test(KILLED, { skip: etcdMissing }, async (t) => {
       assert.equal((await client.task(id)).taskId, id, "it sees its own write");
       assert.equal((await client.wait(id)).state, "done");
       const permit = `permit-${id}`;
+      const before = kills;
       await client.askPermit({ id: permit, gate: "anthropic/default", waitMs: 5000 });
-      await client.settlePermit(permit);
+      await client.settlePermit(permit).catch((error: unknown) => {
+        // A grant is logged behind: it may be lost with the leader that gave it, and only then.
+        if (kills === before || !(error instanceof ClientError && error.code === "not_found")) throw error;
+      });
       done.push(id);
     }
   }
@@ -59,6 +64,7 @@ test(KILLED, { skip: etcdMissing }, async (t) => {
   };
   await progress(20);
   const leader = await cluster.leader();
+  kills += 1;
   await leader.kill();
   await progress(20);
   isOver = true;

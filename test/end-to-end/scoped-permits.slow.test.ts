@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ProjectId } from "../../src/core/base/brand.ts";
 import { openServer, type TestServer } from "../kits/test-server.ts";
-import { until } from "../kits/waits.ts";
+import { isPending, until } from "../kits/waits.ts";
 
 const tokenOf = (name: string): { token: string } => ({ token: `token-of-${name}-0123456789` });
 const tokens = [
@@ -166,4 +166,22 @@ test("a worker token asks for, settles and drops the permits of its own session 
     assert.equal((await at.ask("dropPermit", { params, query: { session: other } }, worker)).status, 404);
     assert.equal((await at.ask("settlePermit", { params, body: { session: mine } }, worker)).status, 200);
   }
+});
+
+test("a wait for many permits tells of the caller's own only, and a worker's says its session", async () => {
+  await using at = await open({ g: { maxConcurrent: 1 } });
+  const wait = (ids: readonly string[], who: { token: string }, more: object = {}) =>
+    at.ask("waitPermits", { body: { ids, timeoutMs: 60_000, ...more } }, who);
+  const { permitId: out } = (await at.ask("askPermit", { body: { gate: "g" } }, admin)).json;
+  for (const id of ["a", "b"]) await at.ask("askPermit", { body: { gate: "g", id } }, ann);
+  assert.deepEqual((await wait(["a", "b"], bob)).json, { ids: ["a", "b"] }, "as if they were not there");
+  assert.deepEqual((await wait(["b", "nobody", "b"], ann)).json, { ids: ["nobody"] });
+  assert.deepEqual((await wait(["a", "b"], ann, { timeoutMs: 0 })).json, { ids: [] });
+  assert.equal((await wait(["a"], worker)).problem.code, "bad_request");
+  const { session } = (await at.ask("joinWorker", { body: { id: "w" } }, worker)).json;
+  assert.deepEqual((await wait(["a"], worker, { session })).json, { ids: ["a"] });
+  const waiting = wait(["a", "b"], ann);
+  assert.equal(await isPending(waiting), true);
+  await at.ask("settlePermit", { params: { id: out }, body: {} }, admin);
+  assert.deepEqual((await waiting).json, { ids: ["a"] });
 });

@@ -9,6 +9,8 @@ import { test } from "node:test";
 import { openDrover } from "../../src/engine/drover.ts";
 import { createMemoryLog } from "../../src/log/memory/memory-log.ts";
 import { startServer } from "../../src/server/start-server.ts";
+import { createHandClock } from "../../src/std/hand-clock.ts";
+import { rawSocket } from "../kits/raw-socket.ts";
 import { openServer, settingsOf, type TestServer } from "../kits/test-server.ts";
 import { until } from "../kits/waits.ts";
 
@@ -103,6 +105,23 @@ test("a stream ends with a comment when the server stops", async () => {
   const text = response.text();
   await at.server.close();
   assert.match(await text, /: this stream ends here; come back with Last-Event-ID\n\n$/);
+});
+
+test("a caller that was refused in the middle of its body keeps no server that closes", {
+  timeout: 30_000,
+}, async () => {
+  // The hand clock never comes to the moment at which connections are cut.
+  await using at = await openServer({ server: { clock: createHandClock({ at: 0 }) } });
+  const { bodyLimit } = settingsOf().server;
+  const caller = await rawSocket(at.url);
+  const length = `Content-Length: ${bodyLimit + 1}`;
+  const head = ["POST /tasks HTTP/1.1", "Host: localhost", "Content-Type: application/json", length, "", ""];
+  caller.send(head.join("\r\n"));
+  assert.match(await caller.until("bodyLimit"), /^HTTP\/1\.1 413 /);
+  const closed = at.server.close();
+  await until("a server that listens no more", () => !at.server.listener.servers.some(({ listening }) => listening));
+  caller.send("x".repeat(bodyLimit + 1));
+  await Promise.all([caller.closed, closed]);
 });
 
 test("a log that fails makes the server unready and refuses work, and it can still be closed", async () => {

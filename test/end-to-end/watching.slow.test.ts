@@ -6,6 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import type { SettingView } from "../../src/protocol/index.ts";
 import { createHandClock } from "../../src/std/hand-clock.ts";
 import { edit } from "../kits/forged-log.ts";
 import { openServer } from "../kits/test-server.ts";
@@ -35,6 +36,7 @@ test("a pulse comes at once, and again a second after something has happened", a
   await using at = await openServer({ server: { clock } });
   const once = (await at.ask("pulse", {})).json;
   assert.deepEqual([once.seq, once.inFlight, once.paused], [at.drover.state.seq, 0, false]);
+  assert.equal(once.maxInFlight, at.drover.state.config.scheduler.maxInFlight);
   const stream = await fetch(`${at.url}/pulse`, { headers: { accept: "text/event-stream" } });
   const reader = (stream.body as ReadableStream<Uint8Array>).pipeThrough(new TextDecoderStream()).getReader();
   let said = "";
@@ -50,6 +52,31 @@ test("a pulse comes at once, and again a second after something has happened", a
   assert.deepEqual(seqs(), [once.seq, at.drover.state.seq], "none came while nothing happened");
   assert.match(said, /event: pulse\ndata: .*"queued":1/);
   await reader.cancel();
+});
+
+test("lists are shared for a second by those who say so, and never with a token of other rights", async () => {
+  const clock = createHandClock({ at: 1_800_000_000_000 });
+  await using at = await openServer({ server: { clock }, settings: { server: { tokens } } });
+  const add = async (id: string, project: string): Promise<string> => {
+    const said = await at.ask("submit", { body: { id, agentId: "ann", project, action: "x" } }, admin);
+    return said.headers.get("x-drover-seq") ?? "";
+  };
+  const admin = { token: tokenOf("admin") };
+  const shown = async (name: string, more: Record<string, string> = {}): Promise<string[]> => {
+    const headers = { authorization: `Bearer ${tokenOf(name)}`, "cache-control": "max-age=1", ...more };
+    const { json } = await at.call("GET", "/projects", { headers });
+    return (json as { projects: { id: string }[] }).projects.map(({ id }) => id).sort();
+  };
+  await add("a", "shop");
+  await add("b", "secret");
+  assert.deepEqual(await shown("admin"), ["secret", "shop"]);
+  assert.deepEqual(await shown("looker"), ["shop"]);
+  const seq = await add("c", "site");
+  assert.deepEqual(await shown("admin"), ["secret", "shop"], "what was told before");
+  assert.deepEqual(await shown("admin", { "cache-control": "no-cache" }), ["secret", "shop", "site"]);
+  assert.deepEqual(await shown("looker", { "x-drover-after": seq }), ["shop", "site"]);
+  await clock.advance(1001);
+  assert.deepEqual(await shown("admin"), ["secret", "shop", "site"]);
 });
 
 test("the whole log is hashed anew by a call, which says up to where it is as it was written", async () => {
@@ -84,7 +111,7 @@ test("links are one step up and one step down, and those of others are left out"
   await submit("later", { needs: ["own"] });
   await submit("foreign", { agentId: "ben", needs: ["own"] });
   const links = async (id: string, who: { token: string }) => {
-    const { up, down } = (await at.ask("links", { params: { id } }, who)).json;
+    const { up, down } = (await at.ask("links", { params: { id }, query: {} }, who)).json;
     return [up, down].map((list) => list.map(({ taskId, kind, state }) => `${kind} ${taskId} ${state}`));
   };
   const up = ["parent middle waiting", "need needed queued"];
@@ -93,7 +120,7 @@ test("links are one step up and one step down, and those of others are left out"
     ["child child waiting", "dependent later waiting", "dependent foreign waiting"],
   ]);
   assert.deepEqual(await links("own", ann), [up, ["child child waiting", "dependent later waiting"]]);
-  assert.equal((await at.ask("links", { params: { id: "foreign" } }, ann)).status, 404);
+  assert.equal((await at.ask("links", { params: { id: "foreign" }, query: {} }, ann)).status, 404);
 });
 
 test("a search looks at what people know a task by, in either case", async () => {
@@ -190,8 +217,8 @@ test("samples are taken every ten seconds, outlive a restart, and are bounded; a
     assert.deepEqual(bare, { ...first, projects: [] });
     await clock.advance(10_000);
     assert.equal((await at.ask("history", { query: {} })).json.samples.length, 7, "a new sample is seen at once");
-    assert.equal(statSync(file).mode & 0o777, 0o600);
   }
+  assert.equal(statSync(file).mode & 0o777, 0o600);
   writeFileSync(file, `${readFileSync(file, "utf8")}{"at":"2027-01`);
   await using at = await opened();
   await until(
@@ -204,4 +231,21 @@ test("samples are taken every ten seconds, outlive a restart, and are bounded; a
   assert.ok(all.samples.length <= 1000 && all.samples.length > 500, String(all.samples.length));
   assert.equal(all.step, 30_000);
   assert.ok(readFileSync(file, "utf8").split("\n").length <= 4400, "the file does not grow for ever");
+});
+
+test("the config is told to all who ask as it was written once, until a knob is another", async () => {
+  let written = 0;
+  const value = { toJSON: () => ++written };
+  const viewsOf = (path: string): SettingView[] => [{ path, value, origin: "file" }];
+  let views = viewsOf("scheduler.maxInFlight");
+  await using at = await openServer({ server: { settingViews: () => views } });
+  const told = async (): Promise<string[]> =>
+    (await at.ask("settings", {})).json.settings.map(({ path, value: shown }) => `${path} ${shown}`);
+  for (let viewer = 0; viewer < 200; viewer++) assert.deepEqual(await told(), ["scheduler.maxInFlight 1"]);
+  await at.drover.patchConfig({ maxQueue: 7 });
+  assert.deepEqual(await told(), ["scheduler.maxInFlight 2", "scheduler.maxQueue 7"]);
+  await at.drover.submit({ id: "t", agentId: "ann", action: "x" });
+  assert.deepEqual(await told(), ["scheduler.maxInFlight 2", "scheduler.maxQueue 7"], "work changes no knob");
+  views = viewsOf("scheduler.resultTtl");
+  assert.deepEqual(await told(), ["scheduler.resultTtl 3", "scheduler.maxQueue 7"]);
 });

@@ -55,6 +55,16 @@ describe("a server", LIMIT, () => {
       assert.deepEqual([await exitOf(child), await stderr], [0, ""]);
     });
 
+  test("ends its process when it has ended, whatever is still open in it", async () => {
+    const cwd = mkdtempSync(join(place, `${places++}-`));
+    const open = "data:text/javascript,setInterval(() => {}, 1000)";
+    const words = [BIN, "serve", "--port", "0", "--json", "--log-level", "silent"];
+    const child = spawn(process.execPath, ["--import", open, ...words], { cwd, env: clean });
+    await within("the server's address", once(child.stdout, "data"));
+    child.kill("SIGTERM");
+    assert.equal(await exitOf(child), 0);
+  });
+
   test("whose output goes elsewhere keeps its welcome and its log apart, and the log is lines of JSON", async () => {
     const cwd = mkdtempSync(join(place, `${places++}-`));
     writeFileSync(join(cwd, "drover.yaml"), "");

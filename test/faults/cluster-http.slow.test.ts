@@ -19,10 +19,12 @@ import { startServe } from "../kits/serve-process.ts";
 import { startProxy, type TcpProxy } from "../kits/tcp-proxy.ts";
 import { until, within } from "../kits/waits.ts";
 
-const LIMIT = { timeout: 300_000 };
+const LIMIT = { timeout: 600_000 };
 const FLAGS = ["--no-worker", "--log-level", "silent"];
 /** Longer than any round takes on a machine that does other things as well. */
 const ROUND_MS = 120_000;
+/** Longer than a node takes to answer anything, even "not now". */
+const ANSWER_MS = 30_000;
 
 type Stage = { readonly cluster: NodeCluster; readonly load: ClusterLoad };
 type Round = readonly [name: string, play: (stage: Stage) => Promise<void>];
@@ -34,7 +36,7 @@ async function play(context: TestContext, cluster: NodeCluster, rounds: readonly
     await flows("at first");
     for (const [name, round] of rounds) {
       const startedAt = performance.now();
-      await round({ cluster, load });
+      await within(`the end of this round: ${name}`, round({ cluster, load }), ROUND_MS);
       await flows(`after this: ${name}`);
       context.diagnostic(`${name}: ${Math.round(performance.now() - startedAt)} ms`);
     }
@@ -155,7 +157,8 @@ async function submitLarge(cluster: NodeCluster, id: string): Promise<void> {
   const params = { text: randomBytes(60_000).toString("base64") };
   const body = JSON.stringify({ id, agentId: "large", action: "work", params });
   const { url } = await cluster.leader();
-  await fetch(`${url()}/tasks`, { method: "POST", headers: { "content-type": "application/json" }, body });
+  const signal = AbortSignal.timeout(ANSWER_MS);
+  await fetch(`${url()}/tasks`, { method: "POST", headers: { "content-type": "application/json" }, body, signal });
 }
 
 test("three nodes over three members of etcd", { ...LIMIT, skip: etcdMissing }, async (context) => {
@@ -185,7 +188,7 @@ test("three nodes over three members of etcd", { ...LIMIT, skip: etcdMissing }, 
         const lost = etcd.members.slice(1);
         await Promise.all(lost.map((member) => member.kill()));
         const isUnready = async ({ url }: NodeProcess): Promise<boolean> =>
-          (await fetch(`${url()}/readyz`)).status === 503;
+          (await fetch(`${url()}/readyz`, { signal: AbortSignal.timeout(ANSWER_MS) })).status === 503;
         for (const node of nodes) await until(`${node.id} not to be ready`, () => isUnready(node));
         await Promise.all(lost.map((member) => member.start()));
       },

@@ -2,9 +2,11 @@
  * A cluster in one process: nodes over one journal in memory, each with a replica of its own, on one clock that is
  * turned by hand. A node that is cut off hears nothing of the journal; one that is killed is cut off for good.
  */
+import { generateKeyPairSync, sign } from "node:crypto";
 import type { TestContext } from "node:test";
 import { type Config, readConfig } from "../../src/core/config/index.ts";
 import { snapshotLines } from "../../src/core/snapshot/snapshot.ts";
+import { type FileMedium, memoryMedium } from "../../src/engine/files/medium.ts";
 import { type DroverNode, openNode } from "../../src/engine/node/node.ts";
 import type { MemoryJournal, MemoryJournalStore } from "../../src/log/journal/memory-journal.ts";
 import { createMemoryJournal, createMemoryJournalStore } from "../../src/log/journal/memory-journal.ts";
@@ -19,13 +21,18 @@ export type TestNode = DroverNode & {
   readonly journal: MemoryJournal;
   readonly replica: MemoryStore;
   readonly warnings: string[];
+  readonly key: TestKey;
 };
+/** The public half as a fact of the log has it, and what signs. */
+type TestKey = { readonly publicKey: string; readonly signer: { sign(text: string): string } };
 export type TestCluster = {
   readonly clock: HandClock;
   readonly store: MemoryJournalStore;
   readonly nodes: TestNode[];
   /** Where each node is reached, once that is known. */
   readonly urls: Map<string, string>;
+  /** By how much the date of a node is ahead of the others'. */
+  readonly aheadMs: Map<string, number>;
   /** A node over its log, or what the test makes of that. */
   open(id: string, replica?: MemoryStore, seenAs?: (log: MemorySharedLog) => MemorySharedLog): Promise<TestNode>;
   /** The one node that leads. */
@@ -41,11 +48,13 @@ export async function createCluster(
   context: TestContext,
   ids: readonly string[],
   config: object = {},
+  fileMedium: (id: string) => FileMedium = memoryMedium,
 ): Promise<TestCluster> {
   const clock = createHandClock({ at: 1_767_225_600_000 });
   const store = createMemoryJournalStore(clock);
   const nodes: TestNode[] = [];
   const urls = new Map<string, string>();
+  const aheadMs = new Map<string, number>();
   let names = 0;
 
   async function open(
@@ -55,21 +64,23 @@ export async function createCluster(
   ): Promise<TestNode> {
     const journal = createMemoryJournal({ store });
     const warnings: string[] = [];
+    const key = newKey();
     const log = seenAs(await openMemorySharedLog({ journal, store: replica }));
     const node = await openNode({
       id,
       log,
-      clock,
+      clock: { ...clock, now: () => clock.now() + (aheadMs.get(id) ?? 0) },
       config: () => readOwn(config),
       leaseMs: LEASE_MS,
       attemptSecret: "of all nodes",
       advertise: () => urls.get(id) ?? `http://${id}.test`,
-      publicKey: Buffer.from(id).toString("base64"),
+      ...key,
       newId: () => `${id}-${++names}`,
       onWarning: (message) => warnings.push(message),
       artifactExists: async () => false,
+      fileMedium: fileMedium(id),
     });
-    const opened = { ...node, journal, replica, warnings };
+    const opened = { ...node, journal, replica, warnings, key };
     nodes.push(opened);
     await settle();
     return opened;
@@ -94,6 +105,7 @@ export async function createCluster(
     store,
     nodes,
     urls,
+    aheadMs,
     open,
     settle,
     leader() {
@@ -112,4 +124,12 @@ function readOwn(given: object): Config {
   const read = readConfig(given);
   if (!read.ok) throw new Error(JSON.stringify(read.failure));
   return read.value;
+}
+
+function newKey(): TestKey {
+  const { publicKey, privateKey } = generateKeyPairSync("ed25519");
+  return {
+    publicKey: publicKey.export({ type: "spki", format: "der" }).toString("base64"),
+    signer: { sign: (text) => sign(null, Buffer.from(text), privateKey).toString("hex") },
+  };
 }

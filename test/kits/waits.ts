@@ -7,6 +7,9 @@
 import { nextTurn } from "../../src/std/clock.ts";
 
 const LIMIT_MS = 60_000;
+/** So many looks one turn apart; what is still not so then waits for others, who need the core more. */
+const QUICK_LOOKS = 200;
+const LOOK_MS = 5;
 
 /** What the promise gives, or an error that says what did not come. */
 export async function within<Value>(what: string, awaited: Promise<Value>, limitMs: number = LIMIT_MS): Promise<Value> {
@@ -23,7 +26,7 @@ export async function within<Value>(what: string, awaited: Promise<Value>, limit
 export async function until(
   what: string,
   isSo: () => boolean | Promise<boolean>,
-  look: () => Promise<unknown> = nextTurn,
+  look: () => Promise<unknown> = restingMore(),
   limitMs: number = LIMIT_MS,
 ): Promise<void> {
   let isLate = false;
@@ -33,6 +36,12 @@ export async function until(
   await within(what, looking(), limitMs).finally(() => {
     isLate = true;
   });
+}
+
+/** A turn between the first looks, a pause between all that follow. */
+function restingMore(): () => Promise<unknown> {
+  let looks = 0;
+  return () => (++looks <= QUICK_LOOKS ? nextTurn() : new Promise((resolve) => setTimeout(resolve, LOOK_MS)));
 }
 
 /** What comes in and is taken out one by one, in the order it came. */

@@ -230,7 +230,7 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
     const post = (message: Parameters<Connection["receive"]>[0]): void =>
       own.defer(() => worker.connection.receive(message));
     const handlers = createHandlers({
-      submitChild: () => Promise.reject(new Error("no children here")),
+      clientAs: () => ({ submit: () => Promise.reject(new Error("no children here")) }),
       ...{ slots, killGraceMs: KILL_GRACE_MS, clock: theirs, perform: performFor(worker, theirs), warn, post },
       isLeaseHeld: () => clock.elapsed() < cell.read(),
       setBegun: cell.setBegun,

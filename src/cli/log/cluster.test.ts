@@ -60,6 +60,45 @@ test("the nodes, how far each is, and the log's health are told", async () => {
   );
 });
 
+test("a log that is out of reach is told with since when, and what is known of the nodes", async () => {
+  const answer = view([{ ...leader, ageMs: 14_000 }, node("b", { lagMs: 13_000 })], {
+    awayMs: 12_000,
+    ageMs: 14_000,
+    warnings: ["the journal has been out of reach for 12 s."],
+    members: [{ name: "m1", address: "http://h1:2379", isUp: true }],
+  });
+  const { code, out } = await drover(["cluster", "status"], { "GET /cluster": answer });
+  assert.equal(code, 1);
+  assert.equal(
+    out,
+    lines(
+      "ID  ROLE        EPOCH  EVENT  LAG  URL",
+      "a   was leader      3  1 204    ?  http://a:4747",
+      "b   follower        3  1 204  13s  http://b:4747",
+      "",
+      "The log: etcd 3.5.16 at etcd://h1:2379,h2:2379/drover: out of reach for 12s. 14s ago: event 1 204, epoch 3, " +
+        "m1 was up.",
+      "warning: the journal has been out of reach for 12 s.",
+    ),
+  );
+});
+
+test("a cluster that takes nothing is exit code 1, and --json says why", async () => {
+  const rows: readonly [ClusterView, readonly string[]][] = [
+    [view([leader, node("b")]), []],
+    [view([leader, node("b", { role: "down" })]), []],
+    [view([node("a", { role: "down" }), node("b")]), ["no-leader"]],
+    [view([leader], { readOnly: "it has no room left." }), ["read-only"]],
+    [view([{ ...leader, ageMs: 9 }, node("b")], { awayMs: 8, ageMs: 9 }), ["journal-away"]],
+  ];
+  for (const [answer, troubles] of rows) {
+    const { code, out } = await drover(["cluster", "status", "--json"], { "GET /cluster": answer });
+    assert.deepEqual([code, JSON.parse(out)], [troubles.length === 0 ? 0 : 1, { ...answer, troubles }]);
+    const told = await drover(["cluster", "status"], { "GET /cluster": answer });
+    assert.deepEqual([told.code, told.out.includes("alarm: no node")], [code, troubles.includes("no-leader")]);
+  }
+});
+
 test("a node with another history is an alarm and exit code 1, whoever saw it", async () => {
   const odd = node("b", { seq: 900, hash: hash("b"), differs: true });
   const ahead = [node("c", { seq: 2000, hash: hash("c") }), node("d", { seq: 2000, hash: hash("d") })];

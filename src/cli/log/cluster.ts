@@ -1,8 +1,9 @@
 /**
  * `drover cluster status`: the nodes that share a log, how far each is, and how the log itself is.
  *
- * It is what one node sees. Two histories that differ are the one thing that must never be: they are an alarm in the
- * table, a sentence below it, and exit code 1, so that a script that looks now and then needs to read nothing.
+ * It is what one node sees, and what is only known from before looks so. Two histories that differ are the one thing
+ * that must never be: they are an alarm in the table, and a sentence below it. They, and a cluster that takes nothing,
+ * are exit code 1, so that a script that looks now and then needs to read nothing.
  */
 import { type Client, ClientError } from "../../client/index.ts";
 import type { ClusterNode, ClusterView } from "../../protocol/index.ts";
@@ -20,7 +21,10 @@ type Alone = { readonly nodes: readonly []; readonly log: { readonly kind: "own"
 const status: Verb<NoFlags> = {
   name: "status",
   summary: "list the nodes, how far each is, and the health of their log",
-  about: "Exit code 0: their histories are the same; 1: they differ, which is an alarm; 3: no server answers.",
+  about:
+    "Exit code 0: one leads, and their histories are the same; 1: a trouble, which --json names in troubles: " +
+    "histories-differ, which is an alarm; journal-away and read-only, of the node that answers; no-leader. " +
+    "3: no server answers.",
   examples: [
     ["drover cluster status", "of the cluster of $DROVER_URL"],
     ["drover cluster status --json --url http://a:4747,http://b:4747", "for programs, from a node that answers"],
@@ -42,8 +46,27 @@ async function run(call: Call<NoFlags>): Promise<ExitCode> {
     return EXIT.ok;
   }
   const view: ClusterView = { ...seen, nodes: seen.nodes.map((node) => withAlarm(node, seen.nodes)) };
-  output.answer(view, () => `${tableOf(view, output)}\n${logLines(view)}${alarmLines(view, output)}`);
-  return view.nodes.some(({ differs }) => differs) ? EXIT.failed : EXIT.ok;
+  const troubles = troublesOf(view);
+  const shown = (): string => `${tableOf(view, output)}\n${logLines(view)}${alarmLines(view, troubles, output)}`;
+  output.answer({ ...view, troubles }, shown);
+  return troubles.length === 0 ? EXIT.ok : EXIT.failed;
+}
+
+type Trouble = "histories-differ" | "journal-away" | "read-only" | "no-leader";
+
+/** Why a cluster needs somebody who looks. */
+function troublesOf({ nodes, log }: ClusterView): readonly Trouble[] {
+  const all: readonly [Trouble, boolean][] = [
+    ["histories-differ", nodes.some(({ differs }) => differs)],
+    ["journal-away", log.awayMs !== undefined],
+    ["read-only", log.readOnly !== undefined],
+    // Where the journal is away nobody can say who leads.
+    [
+      "no-leader",
+      log.awayMs === undefined && !nodes.some(({ role, ageMs }) => role === "leader" && ageMs === undefined),
+    ],
+  ];
+  return all.filter(([, isSo]) => isSo).map(([trouble]) => trouble);
 }
 
 const isAlone = (seen: ClusterView | Alone): seen is Alone => seen.log.kind === "own";
@@ -67,37 +90,45 @@ const TINTS: Readonly<Record<ClusterNode["role"], Tint | null>> = { leader: "gre
 const tableOf = ({ nodes }: ClusterView, output: Output): string =>
   output.table(nodes, [
     { title: "ID", of: ({ id }) => id, stays: true },
-    { title: "ROLE", of: ({ role }) => role, tint: ({ role }) => TINTS[role] },
+    {
+      title: "ROLE",
+      of: ({ role, ageMs }) => (ageMs === undefined ? role : `was ${role}`),
+      tint: ({ role, ageMs }) => (ageMs === undefined ? TINTS[role] : "dim"),
+    },
     { title: "EPOCH", of: ({ epoch }) => count(epoch), align: "right", leaves: 2 },
     { title: "EVENT", of: ({ seq }) => count(seq), align: "right" },
-    { title: "LAG", of: ({ lagMs }) => span(lagMs), align: "right", leaves: 1 },
+    { title: "LAG", of: ({ lagMs, ageMs }) => (ageMs === undefined ? span(lagMs) : "?"), align: "right", leaves: 1 },
     { title: "URL", of: ({ url }) => url, shrinks: true },
     { title: "ALARM", of: ({ differs }) => (differs ? "another history" : ""), tint: () => "red" },
   ]);
 
 function logLines({ log }: ClusterView): string {
-  const { kind, address, version, seq, epoch, prunedTo, members, warnings } = log;
+  const { kind, address, version, seq, epoch, prunedTo, members, warnings, awayMs, ageMs } = log;
+  const away = awayMs === undefined ? "" : ` out of reach for ${span(awayMs)}. ${span(ageMs ?? awayMs)} ago:`;
+  const is = awayMs === undefined ? "is" : "was";
   const facts = [
     `event ${count(seq)}`,
     `epoch ${count(epoch)}`,
     ...(prunedTo === 0 ? [] : [`begins behind ${count(prunedTo)}`]),
     ...(log.bytes === undefined ? [] : [bytes(log.bytes)]),
-    ...members.map(({ name, address: at, isUp }) => `${plain(name || at)} ${isUp ? "is up" : "is down"}`),
+    ...members.map(({ name, address: at, isUp }) => `${plain(name || at)} ${is} ${isUp ? "up" : "down"}`),
   ];
   const title = [kind, version ?? "", `at ${address}`].filter((word) => word !== "").join(" ");
   return [
-    `The log: ${plain(title)}: ${facts.join(", ")}.\n`,
+    `The log: ${plain(title)}:${away} ${facts.join(", ")}.\n`,
     ...warnings.map((text) => `warning: ${plain(text)}\n`),
   ].join("");
 }
 
-function alarmLines({ nodes }: ClusterView, { paint }: Output): string {
+function alarmLines({ nodes }: ClusterView, troubles: readonly Trouble[], { paint }: Output): string {
   const odd = nodes.filter(({ differs }) => differs);
-  return odd
+  const nobody = "alarm: no node is known to lead: what changes something is refused until one does";
+  const unled = troubles.includes("no-leader") ? `${paint("red", nobody)}.\n` : "";
+  const differing = odd
     .map(
       ({ id, seq }) =>
         `alarm: ${plain(id)} has another hash at event ${count(seq)} than others: their histories differ`,
     )
-    .map((text) => `${paint("red", text)}; stop it, and run drover verify on its data directory.\n`)
-    .join("");
+    .map((text) => `${paint("red", text)}; stop it, and run drover verify on its data directory.\n`);
+  return [unled, ...differing].join("");
 }

@@ -4,9 +4,11 @@
  * It reads and writes the logs themselves and needs no server. Each batch is checked on the way; what the other side
  * has already is passed over, so a copy that was broken off is begun again with the same command. A log is named by a
  * directory or a URL. A URL may have a password in it, so none is ever repeated: logs are called by what they say of
- * themselves.
+ * themselves. From a server or a directory into a directory the files of tasks go along.
  */
 import { resolve } from "node:path";
+import { createClient } from "../../client/index.ts";
+import type { FilesCopied } from "../../engine/files/index.ts";
 import type { CopyReport } from "../../log/shared/index.ts";
 import type { Output } from "../shell/output.ts";
 import { CliProblem, EXIT, type ExitCode } from "../shell/problem.ts";
@@ -19,6 +21,9 @@ import { bytes, count } from "../show/time.ts";
 /** A journal that cannot be reached at the beginning is most likely named wrongly. */
 const OPENING_MS = 30_000;
 
+/** Files that could not be copied, as they are shown. */
+const SHOWN_MAX = 10;
+
 type NoFlags = Record<never, never>;
 
 const copy: Verb<NoFlags> = {
@@ -27,6 +32,7 @@ const copy: Verb<NoFlags> = {
   about:
     "A log is a data directory, sqlite:PATH, etcd://HOST:2379,HOST:2379/PREFIX or postgres://USER:PASSWORD@HOST/DB.\n" +
     "FROM may be the URL of a server too: what it has by now is copied, with the token in $DROVER_TOKEN.\n" +
+    "Into a directory, from a server or a directory, the files that tasks have left go along.\n" +
     "Stop the servers of other logs first. TO must be empty, or have the beginning of the same history.",
   takes: [
     { name: "<from>", about: "the log that is read" },
@@ -66,14 +72,40 @@ async function run(call: Call<NoFlags>, signal: AbortSignal): Promise<ExitCode> 
       onProgress: bar.at,
     });
     bar.end();
-    output.answer(report, () => shownReport(report, output));
-    return EXIT.ok;
+    const files = await takeFiles(call, { from, to, signal });
+    const answer = { ...report, ...files };
+    output.answer(answer, () => shownReport(answer, output));
+    return files.missing.length === 0 ? EXIT.ok : EXIT.failed;
   } catch (error) {
     throw signal.aborted ? error : await problemOf(error);
   } finally {
     bar.end();
   }
 }
+
+type Way = { readonly from: string; readonly to: string; readonly signal: AbortSignal };
+/** A journal has no files, neither to give nor to take. */
+async function takeFiles({ terminal }: Call<NoFlags>, { from, to, signal }: Way): Promise<FilesCopied> {
+  const directory = directoryIn(to);
+  const origin = directoryIn(from);
+  const isServer = /^https?:/.test(from);
+  if (directory === null || (origin === null && !isServer)) return { files: 0, fileBytes: 0, missing: [] };
+  const { copyFiles, readContent } = await import("../../engine/files/index.ts");
+  const { DROVER_TOKEN: token } = terminal.env;
+  const login = token === undefined ? {} : { token };
+  const client = isServer ? createClient({ url: from, ...login, fetch: terminal.fetch }) : null;
+  async function* open(hash: string): AsyncGenerator<Uint8Array> {
+    yield* client === null ? await readContent(origin ?? "", hash) : client.files.open(hash, { signal });
+  }
+  const bar = progressOf("copy", "files", terminal);
+  try {
+    return await copyFiles(directory, { open, signal, onProgress: bar.at });
+  } finally {
+    bar.end();
+  }
+}
+
+const directoryIn = (url: string): string | null => (url.startsWith("sqlite:") ? url.slice("sqlite:".length) : null);
 
 /** What has no scheme is a directory. */
 const urlOf = (name: string, cwd: string): string => {
@@ -82,10 +114,14 @@ const urlOf = (name: string, cwd: string): string => {
   return scheme === "sqlite" && path !== "" ? `sqlite:${resolve(cwd, path.replace(/^\/\//, ""))}` : name;
 };
 
-function shownReport({ from, to, head, events, bytes: size }: CopyReport, { paint }: Output): string {
+function shownReport(report: CopyReport & FilesCopied, { paint }: Output): string {
+  const { from, to, head, events, bytes: size, files, fileBytes, missing } = report;
   const what = events === 0 ? "has all of it already" : `has ${count(events)} more events (${bytes(size)}) now`;
   const done = `${plain(to)} ${what}, and ends where ${plain(from)} does`;
-  return `${paint("green", "✔")} ${done}\n  head ${head.seq}:${head.hash}\n`;
+  const along = files === 0 ? "" : `  ${count(files)} files of tasks (${bytes(fileBytes)}) went along\n`;
+  const lines = missing.slice(0, SHOWN_MAX).map(({ path, task, why }) => `  ${plain(`${path} of ${task}: ${why}`)}\n`);
+  const not = missing.length === 0 ? "" : `  ${count(missing.length)} files of tasks could not be copied:\n`;
+  return `${paint("green", "✔")} ${done}\n  head ${head.seq}:${head.hash}\n${along}${not}${lines.join("")}`;
 }
 
 async function problemOf(error: unknown): Promise<unknown> {

@@ -13,7 +13,9 @@ import { etcdMissing, startEtcd } from "../../../test/kits/etcd.ts";
 import { until } from "../../../test/kits/waits.ts";
 import { openJournal } from "../../log/shared/by-url.ts";
 import { nodeToken } from "../../log/shared/node-token.ts";
+import { newQuestion, type SealedWord } from "../../log/shared/node-word.ts";
 import { openSqliteLog } from "../../log/sqlite/sqlite-log.ts";
+import type { Verified } from "../../protocol/index.ts";
 import { runCommandLine } from "../command-line.ts";
 import { VERBS } from "../verbs.ts";
 
@@ -47,18 +49,16 @@ describe("nodes over an etcd that was pruned", { skip: etcdMissing, timeout: 300
     const added = await cluster.add("c", ["--no-worker"]);
     for (const id of ["t1", "t4"]) await until(`${id} on the one that is new`, () => has(added, id));
 
-    const stranger = {
-      authorization: `Bearer ${nodeToken("5e".repeat(32), { from: "x", to: first.id, at: Date.now() })}`,
-    };
+    const said = await fetch(`${first.url()}/cluster/node?question=${newQuestion()}`);
+    const word = (await said.json()) as SealedWord;
+    const stranger = { authorization: `Bearer ${nodeToken("5e".repeat(32), "x", word)}` };
     assert.equal((await fetch(`${first.url()}/cluster/log`, { headers: stranger })).status, 401);
-    const node = {
-      authorization: `Bearer ${nodeToken(await journal.secret(), { from: "x", to: first.id, at: Date.now() })}`,
-    };
+    const node = { authorization: `Bearer ${nodeToken(await journal.secret(), "x", word)}` };
     assert.equal((await fetch(`${first.url()}/cluster/log?after=x`, { headers: node })).status, 400);
     assert.equal((await fetch(`${away.url()}/cluster/log`, { headers: node })).status, 401, "it is for the other node");
-    const late = nodeToken(await journal.secret(), { from: "x", to: first.id, at: Date.now() - 600_000 });
-    const answer = await fetch(`${first.url()}/cluster/snapshot`, { headers: { authorization: `Bearer ${late}` } });
-    assert.equal(answer.status, 401, "it is old");
+    const before = nodeToken(await journal.secret(), "x", { ...word, moment: `${"0".repeat(16)}-0` });
+    const answer = await fetch(`${first.url()}/cluster/snapshot`, { headers: { authorization: `Bearer ${before}` } });
+    assert.equal(answer.status, 401, "it is of another process");
 
     const directory = mkdtempSync(join(tmpdir(), "drover-from-node-"));
     context.after(() => rmSync(directory, { recursive: true, force: true }));
@@ -72,5 +72,18 @@ describe("nodes over an etcd that was pruned", { skip: etcdMissing, timeout: 300
     await using copied = await openSqliteLog({ directory: join(directory, "copied") });
     const { ok, problems } = await copied.verify({ expect: head as never });
     assert.deepEqual([ok, problems], [true, []]);
+
+    const verified = async (data: string): Promise<string> => {
+      const verifying = testTerminal({ cwd: directory });
+      await runCommandLine(["verify", "--data", data], verifying, VERBS);
+      return verifying.shown();
+    };
+    const isKnown = async (): Promise<boolean> => /key [0-9a-f]{64}, that of node c\n/.test(await verified(added.data));
+    await until("the key of c in the log", isKnown);
+    assert.match(await verified("copied"), /key [0-9a-f]{64}, of none of the nodes that the log names\n/);
+    await until("all others to have signed", async () => {
+      const { witnesses } = (await (await fetch(`${added.url()}/events/verify`)).json()) as Verified;
+      return (witnesses ?? []).map(({ node: name }) => name).join() === "a,b";
+    });
   });
 });

@@ -5,13 +5,15 @@
  * a server should not have to ask it. Integrity is always checked; completeness only against an anchor that was kept
  * elsewhere, since a log that lost its end is a valid shorter log. So the head is printed, to be kept; and the key that
  * the signatures were checked with, since a program that can write the directory can put another there; and what no
- * signature covers yet.
+ * signature covers yet. Where all of that holds, the newest snapshot is compared with what its events lead to, and the
+ * key with those of the nodes, which are facts of the log.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { isSha256 } from "../../core/base/index.ts";
-import type { FilesReport } from "../../engine/files/index.ts";
+import type { FilesReport, verifyFiles } from "../../engine/files/index.ts";
 import type { Drover } from "../../engine/index.ts";
+import type { Replayed } from "../../engine/snapshots/index.ts";
 import { DATABASE_FILE } from "../../std/index.ts";
 import { dataSetting } from "../config/load.ts";
 import { type LogTarget, logTargetOf } from "../serve/messages.ts";
@@ -45,7 +47,6 @@ export const verifyVerb: VerbBody<Flags> = {
     const key = call.flags.key === undefined ? null : keyFrom(call.flags.key);
     const { LogFailure, openSqliteLog } = await import("../../engine/index.ts");
     const { lastEventAt } = await import("../../engine/writer/index.ts");
-    const { verifyFiles } = await import("../../engine/files/index.ts");
     try {
       const log = await openSqliteLog({ directory, readOnly: true });
       const bar = progressOf("verify", "events", call.terminal);
@@ -53,9 +54,9 @@ export const verifyVerb: VerbBody<Flags> = {
         const found = await log.verify({ ...(expect as Parameters<typeof log.verify>[0]), onProgress: bar.at });
         const endedAt = found.ok ? await lastEventAt(log) : null;
         const logTimeAheadMs = Math.max(0, (endedAt ?? 0) - call.terminal.now());
-        // What a log lists that is not whole means nothing.
-        const files = await verifyFiles(directory, found.ok ? log : null);
-        const report = withFiles(withKey({ ...found, logTimeAheadMs, files: files.count }, key), files);
+        const { files, ...facts } = await factsOf(directory, log, found.ok);
+        const whole = withSnapshot({ ...found, logTimeAheadMs, files: files.count, ...facts });
+        const report = withIdentity(withFiles(withKey(whole, key), files), await identityProblem(directory));
         bar.end();
         call.output.answer(report, () => shownReport(report, directory, call.output));
         return report.ok ? EXIT.ok : EXIT.failed;
@@ -70,6 +71,16 @@ export const verifyVerb: VerbBody<Flags> = {
     }
   },
 };
+
+type OpenLog = NonNullable<Parameters<typeof verifyFiles>[1]>["log"];
+/** What follows from the events; of a log that is not whole, what it says means nothing. */
+async function factsOf(directory: string, log: OpenLog, isWhole: boolean): Promise<Facts & { files: FilesReport }> {
+  const engineFiles = await import("../../engine/files/index.ts");
+  const { nodeKeys, readWhole } = await import("../../engine/snapshots/index.ts");
+  const { state, snapshot } = isWhole ? await readWhole(log) : { state: null, snapshot: null };
+  const files = await engineFiles.verifyFiles(directory, state === null ? null : { log, state });
+  return { files, snapshot, nodes: state === null ? [] : nodeKeys(state) };
+}
 
 function directoryOf({ flags, terminal }: Call<Flags>): string {
   const url =
@@ -102,6 +113,15 @@ function withKey(report: Report, expected: string | null): Report {
   return { ...report, ok: false, problems: [...report.problems, { seq: 0 as Report["head"]["seq"], message }] };
 }
 
+/** The report, unless the newest snapshot is not what its events lead to. */
+function withSnapshot(report: Report): Report {
+  const { snapshot } = report;
+  if (snapshot === null || snapshot.from === null || snapshot.message === null) return report;
+  const message = `the snapshot is not what its events lead to: ${snapshot.message}`;
+  const problem = { seq: snapshot.seq as Report["head"]["seq"], message };
+  return { ...report, ok: false, problems: [...report.problems, problem] };
+}
+
 /** The report, unless a file that a task left is not what it was, or not there. */
 function withFiles(report: Report, { damaged, missing }: FilesReport): Report {
   const messages = [
@@ -113,8 +133,32 @@ function withFiles(report: Report, { damaged, missing }: FilesReport): Report {
   return { ...report, ok: false, problems: [...report.problems, ...messages.map((message) => ({ seq, message }))] };
 }
 
+/** The report, unless the file that says whose directory this is would be refused by a start. */
+function withIdentity(report: Report, message: string | null): Report {
+  if (message === null) return report;
+  const problem = { seq: 0 as Report["head"]["seq"], message };
+  return { ...report, ok: false, problems: [...report.problems, problem] };
+}
+
+async function identityProblem(directory: string): Promise<string | null> {
+  const { identityIn } = await import("../../engine/base/index.ts");
+  try {
+    identityIn(directory);
+    return null;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+type Facts = {
+  /** How the newest snapshot compares with its events; null if there is none. */
+  readonly snapshot: Replayed | null;
+  /** The nodes of a cluster that the log knows of, and the sha256 of the key of each. */
+  readonly nodes: readonly { readonly node: string; readonly key: string }[];
+};
 /** With how far the log ends in the future, by the clock of this machine. */
-type Report = Awaited<ReturnType<Drover["verify"]>> & { readonly logTimeAheadMs: number; readonly files: number };
+type Report = Facts &
+  Awaited<ReturnType<Drover["verify"]>> & { readonly logTimeAheadMs: number; readonly files: number };
 
 function shownReport(report: Report, directory: string, { paint }: Output): string {
   const { ok, base, head, events, checkpoints, payloads, files, unsigned, key, logTimeAheadMs, problems } = report;
@@ -129,10 +173,26 @@ function shownReport(report: Report, directory: string, { paint }: Output): stri
   // A server that runs beside may have written since the clock was read.
   const ahead =
     logTimeAheadMs < TELLING_MS ? "" : `  log time is ${span(logTimeAheadMs)} ahead of this machine's clock\n`;
-  const ends = `  key ${key ?? "(none)"}\n${ahead}  head ${head.seq}:${head.hash}\n`;
+  const vouched = `${shownSnapshot(report)}  key ${key ?? "(none)"}${ownerOf(report)}\n`;
+  const ends = `${vouched}${ahead}  head ${head.seq}:${head.hash}\n`;
   if (ok) return `${paint("green", "✔")} the log in ${directory} is whole: ${what}\n  ${covered}\n${ends}`;
   const rows = problems.map(({ seq, message }) => `  ${seq === 0 ? "" : `at event ${seq}: `}${plain(message)}\n`);
   const uncovered = unsigned === null ? "" : `  no signature covers events ${unsigned.from} to ${unsigned.to}\n`;
   const faults = [...rows, uncovered].join("");
   return `${paint("red", "✘")} the log in ${directory} is not what was written (${what}):\n${faults}`;
+}
+
+function shownSnapshot({ snapshot }: Report): string {
+  if (snapshot === null) return "";
+  const { seq, from, message } = snapshot;
+  if (from === null) return `  the snapshot of event ${seq} was not compared with its events: ${message}\n`;
+  const since = from === 0 ? "" : ` behind ${from}`;
+  return `  the snapshot of event ${seq} is what the events${since} lead to\n`;
+}
+
+/** Whose key it is, where the log knows of nodes. */
+function ownerOf({ key, nodes }: Report): string {
+  if (nodes.length === 0) return "";
+  const owner = nodes.find((node) => node.key === key);
+  return owner === undefined ? ", of none of the nodes that the log names" : `, that of node ${owner.node}`;
 }

@@ -31,7 +31,7 @@ export function factOf({ at, payload }: Pick<AnyEvent<number>, "at" | "payload">
             kind: "again",
             id: payload.task,
             at,
-            why: payload.reason ?? LOSSES[payload.cause] ?? "its worker was lost",
+            why: payload.reason ?? LOSSES[payload.cause],
             until: payload.restUntil ?? at,
           };
     case "attempt-usage":
@@ -50,15 +50,16 @@ export function factOf({ at, payload }: Pick<AnyEvent<number>, "at" | "payload">
 /** The row of a task that a running one has submitted; null if the event is about something else. */
 export function grownIn({ payload }: Pick<AnyEvent<unknown>, "payload">): Row | null {
   if (payload.kind !== "task-submitted" || !payload.ofRunning) return null;
-  const { task: id, parent, maxAttempts, maxRounds, action } = payload;
-  return childRow({ id, parent, maxAttempts, maxRounds, hasWorktree: action === EXEC_WORKTREE });
+  const { task: id, parent, maxAttempts, maxRounds, action, needs } = payload;
+  return childRow({ id, parent, maxAttempts, maxRounds, hasWorktree: action === EXEC_WORKTREE, needs });
 }
 
-type Child = Pick<Row, "id" | "parent" | "maxAttempts" | "hasWorktree"> & { readonly maxRounds: number };
+type Child = Pick<Row, "id" | "parent" | "maxAttempts" | "hasWorktree" | "needs"> & { readonly maxRounds: number };
 export const childRow = ({ maxRounds, ...child }: Child): Row =>
   newRow({ ...child, name: child.id, maxRounds: maxRounds === 0 ? null : maxRounds });
 
-const LOSSES: Readonly<Record<string, string>> = {
+const LOSSES: Readonly<Record<"worker-lost" | "requeue" | "rate-limited" | "budget", string>> = {
+  "worker-lost": "its worker was lost",
   requeue: "it asks to come back later",
   "rate-limited": "its provider said to wait",
   budget: "its budget is used up",

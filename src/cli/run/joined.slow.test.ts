@@ -57,7 +57,14 @@ describe("a plan on a server", LIMIT, () => {
     assert.match(out, /fix +done +code +2 +2 of 4/);
     assert.match((await place.drover(["logs", "plan/bad"])).out, /oh no/);
     assert.match((await place.drover(["task", "plan/bad"])).out, /error +exit code 3: oh no/);
-    assert.match((await place.drover(["why", "plan/last"])).out, /is skipped/);
+    assert.match(
+      (await place.drover(["why", "plan/last"])).out,
+      /^plan\/last is skipped\. .*its dependency plan\/bad is failed/,
+    );
+    const { out: tasks } = await place.drover(["tasks"]);
+    assert.match(tasks, /plan\/last +skipped .*its dependency plan\/bad is failed[\s\S]*plan\/bad +failed/);
+    assert.match((await place.drover(["tasks", "--tree"])).out, /plan\/last +skipped/);
+    assert.match((await place.drover(["tasks", "--json"])).out, /"taskId": ?"plan\.last\.[0-9a-f]{12}\./);
     assert.match((await place.drover(["events", "plan/spec"])).out, /task-submitted.*task-done/s);
     const typo = await place.drover(["why", "plan/lats"]);
     assert.deepEqual([typo.code, typo.err.includes("did you mean plan/last?")], [4, true], typo.err);

@@ -34,11 +34,16 @@ type Watched = {
 
 type Task = Partial<PlanTaskView> & Pick<PlanTaskView, "name" | "state">;
 
+type More = {
+  readonly why?: string;
+  readonly approves?: string;
+  readonly readsEvents?: boolean;
+  /** Of its task, as the server has them. */
+  readonly children?: readonly unknown[];
+};
+
 /** A server that has one plan and answers as it is told. */
-async function watched(
-  tasks: readonly Task[],
-  more: { readonly why?: string; readonly approves?: string; readonly readsEvents?: boolean } = {},
-): Promise<Watched> {
+async function watched(tasks: readonly Task[], more: More = {}): Promise<Watched> {
   const clock = createHandClock({ at: Date.parse(AT) });
   const [notes, happened, approved]: string[][] = [[], [], []];
   const queue: unknown[] = [];
@@ -61,6 +66,7 @@ async function watched(
     task: async (id: string) => ({ taskId: id, ...left.get(id), completedAt: left.get(id)?.endedAt }),
     why: async () => ({ summary: "no worker is there.", conditions: [{ code: why, ok: false }] }),
     approve: async (id: string) => void approved?.push(id),
+    tasks: async () => ({ tasks: [{ taskId: "a", state: "running", attempt: 1 }, ...(more.children ?? [])] }),
     async *events() {
       if (more.readsEvents === false) throw new ClientError("forbidden", "no", { status: 403 });
       for (;;) {
@@ -122,6 +128,24 @@ async function watched(
     exit: () => exit,
   };
 }
+
+test("children of before are there, and what was seen of them is not told again", async () => {
+  const children = [
+    { taskId: "kid", parent: "a", state: "running", attempt: 1, startedAt: AT },
+    { taskId: "grandkid", parent: "kid", state: "done", attempt: 1, startedAt: AT, completedAt: AT },
+  ];
+  const tasks = [{ name: "a", state: "running", children: 1 } as const];
+  const { events, happened, end } = await watched(tasks, { children });
+  await events([
+    { kind: "task-assigned", task: "kid", attempt: 1 },
+    { kind: "task-done", task: "grandkid" },
+    { kind: "task-assigned", task: "kid", attempt: 2 },
+    { kind: "task-done", task: "kid" },
+    { kind: "task-done", task: "a" },
+  ]);
+  assert.deepEqual(happened, ["started kid", "done kid", "done a"]);
+  assert.deepEqual(end(), { kind: "over" });
+});
 
 test("a task that is retried while others run is waited for", async () => {
   const { event, happened, end } = await watched([

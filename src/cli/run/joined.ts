@@ -8,13 +8,14 @@
 import { ClientError } from "../../client/index.ts";
 import type { PlanTask } from "../../plan/index.ts";
 import type { PlanTaskView, PlanView } from "../../protocol/index.ts";
+import { PAGE_MAX } from "../../protocol/wire/index.ts";
 import { type Clock, present, ringAfter } from "../../std/index.ts";
 import { asTyped } from "../shell/problem.ts";
 import { factOf, grownIn, type PausedBy, pauseAfter } from "./facts.ts";
 import { waitsFor } from "./lines.ts";
 import { isAway, type Link } from "./link.ts";
 import { factsBetween } from "./polled.ts";
-import { rowsOf } from "./rows.ts";
+import { childRowOf, rowsOf } from "./rows.ts";
 import type { RunEnd, RunObserver } from "./session.ts";
 import { createRunState, type Fact, isLive, type Row, type RunState } from "./state.ts";
 import type { Tails } from "./tails.ts";
@@ -40,18 +41,44 @@ export type JoinRequest = {
 const QUIET_MS = 3000;
 const QUIET_AGAIN_MS = 60_000;
 const POLL_MS = 1000;
+/** Of a tree that had grown before it is watched so many are read: a person sees no more. */
+const MET_MAX = 10_000;
 
 export async function watchPlan(request: JoinRequest): Promise<{ readonly runState: RunState; readonly end: RunEnd }> {
   const runState = createRunState(watchedIn(request, rowsOf(request.view, request.tasks)));
+  const met = await meetChildren(request, runState);
   request.observer.begun(runState);
   if (runState.isOver()) return { runState, end: { kind: "over" } };
-  return { runState, end: await watch(request, runState) };
+  return { runState, end: await watch(request, runState, met) };
 }
+
+/** What its tasks had submitted before anybody watched. */
+async function meetChildren({ link, view, signal }: JoinRequest, runState: RunState): Promise<ReadonlySet<string>> {
+  const met = new Set<string>();
+  for (const { taskId: root, children = 0 } of view.tasks) {
+    if (children === 0 || runState.row(root) === undefined) continue;
+    let cursor: string | undefined;
+    do {
+      const query = { root, order: "oldest", limit: PAGE_MAX, ...present({ cursor }) } as const;
+      const page = await link.call((client) => client.tasks(query, { signal }));
+      for (const task of page.tasks.filter(({ taskId }) => taskId !== root)) {
+        runState.grow(childRowOf(task));
+        met.add(task.taskId);
+      }
+      cursor = page.nextCursor;
+    } while (cursor !== undefined && met.size < MET_MAX);
+  }
+  return met;
+}
+
+/** They are read after the plan: an event in between may tell what was seen already. */
+const isSeen = (row: Row, fact: Fact): boolean =>
+  isLive(row) ? fact.kind === "started" && fact.attempt <= row.attempt : fact.kind !== "retried";
 
 const watchedIn = ({ watched }: JoinRequest, rows: Row[]): Row[] =>
   watched === null ? rows : rows.filter(({ name }) => watched.has(name));
 
-async function watch(request: JoinRequest, runState: RunState): Promise<RunEnd> {
+async function watch(request: JoinRequest, runState: RunState, met: ReadonlySet<string>): Promise<RunEnd> {
   const { link, view, observer, tails, clock, approved, signal } = request;
   const { id: plan } = view;
   const ended = Promise.withResolvers<RunEnd>();
@@ -131,6 +158,9 @@ async function watch(request: JoinRequest, runState: RunState): Promise<RunEnd> 
 
   /** Whether it has changed something. */
   async function apply(fact: Fact): Promise<boolean> {
+    const known = met.has(fact.id) ? runState.row(fact.id) : undefined;
+    if (known !== undefined && isSeen(known, fact)) return false;
+
     const row = runState.apply(fact);
     if (row === null) return false;
     if (row.state !== "running") await tails.flush(row);

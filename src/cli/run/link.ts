@@ -3,7 +3,7 @@
  *
  * A plan on a server goes on whoever watches. So a watcher that loses the server says so, waits for it, and goes on
  * where it was. A server that was found by its data directory may come back at another address: there it is looked for
- * again.
+ * again. If it is a node of a cluster, the others are learnt from it while it is there, and the plan goes on with them.
  */
 import { type Client, ClientError } from "../../client/index.ts";
 import { clientFor } from "../shell/connection.ts";
@@ -27,6 +27,9 @@ const AWAY: ReadonlySet<string> = new Set([
 export const isAway = (error: unknown): boolean => error instanceof ClientError && AWAY.has(error.code);
 
 const LOOK_MS = 500;
+/** For how long the other nodes are asked for, and how many are of use. */
+const LEARN_MS = 5000;
+const OTHERS_MAX = 8;
 
 export function createLink(given: {
   readonly call: Pick<Call, "flags" | "terminal">;
@@ -37,13 +40,31 @@ export function createLink(given: {
 }): Link {
   const { call, server, noted, rest, signal } = given;
   let client = clientAt(call, server);
+  /** The address that a person gave, or that the data directory says. */
+  let at = server.url;
+  /** Other nodes of its cluster, until they are needed. */
+  let others: readonly string[] = [];
   let looking: Promise<void> | null = null;
 
   /** Where its data directory says that it is now. */
   function lookAgain(): void {
     const found = server.directory === null ? null : readServerFile(server.directory);
-    if (found !== null && found.url !== client.url) client = clientAt(call, { ...server, ...found });
+    if (found !== null && found.url !== at) {
+      at = found.url;
+      client = clientAt(call, { ...server, ...found });
+      void learnOthers();
+    } else if (others.length > 0) client = clientAt(call, { ...server, url: [at, ...others].join(",") });
+    others = [];
   }
+
+  /** Whoever names one address means that one; the data directory means the plan's server, whichever node that is. */
+  async function learnOthers(): Promise<void> {
+    if (server.directory === null) return;
+    const from = at;
+    const found = await othersOf(client, AbortSignal.any([signal, AbortSignal.timeout(LEARN_MS)]));
+    if (from === at) others = found;
+  }
+  void learnOthers();
 
   async function look(): Promise<void> {
     noted(`the server at ${client.url} does not answer; the plan is safe there, and this waits for it`);
@@ -83,12 +104,29 @@ export function createLink(given: {
   };
 }
 
+/** Where the other nodes are that are not down, by the same scheme; none where there is no cluster, or no answer. */
+async function othersOf(client: Client, signal: AbortSignal): Promise<string[]> {
+  try {
+    const { nodes } = await client.cluster({ signal, retries: 0 });
+    const own = new URL(client.url);
+    const isOther = (url: string): boolean =>
+      URL.parse(url)?.protocol === own.protocol && new URL(url).origin !== own.origin;
+    return nodes.flatMap(({ url, role }) => (role !== "down" && isOther(url) ? [url] : [])).slice(0, OTHERS_MAX);
+  } catch (error) {
+    if (error instanceof ClientError || signal.aborted) return [];
+    throw error;
+  }
+}
+
 export const clientAt = (
   call: Pick<Call, "flags" | "terminal">,
   { url, token }: Pick<ServerChoice, "url" | "token">,
 ): Client =>
-  clientFor({
-    flags: { ...call.flags, url },
-    terminal:
-      token === undefined ? call.terminal : { ...call.terminal, env: { ...call.terminal.env, DROVER_TOKEN: token } },
-  });
+  clientFor(
+    {
+      flags: { ...call.flags, url },
+      terminal:
+        token === undefined ? call.terminal : { ...call.terminal, env: { ...call.terminal.env, DROVER_TOKEN: token } },
+    },
+    { isQuiet: true },
+  );

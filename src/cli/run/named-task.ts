@@ -16,6 +16,7 @@ import { CliProblem, EXIT } from "../shell/problem.ts";
 import { liveServer, OWN_DATA } from "../shell/server-file.ts";
 import { asWord, plainLines, shortPath } from "../shell/text.ts";
 import type { Call } from "../shell/verb.ts";
+import { namesIn } from "../show/plan-names.ts";
 import type { ServerChoice } from "./find-server.ts";
 import { clientAt } from "./link.ts";
 import type { NamedTask } from "./past-run.ts";
@@ -123,8 +124,12 @@ async function onServer(call: Asking, server: ServerChoice, word: string): Promi
   try {
     const view = await calls.plans.get(plan);
     const isOwn = view.tasks.some((task) => task.name === name);
-    if (!isOwn && (await isBelow(calls, view, name ?? ""))) return { calls, id: name ?? "" };
-    return { calls, id: taskNamed(view.tasks, plan, name ?? "").taskId };
+    const names = namesIn(
+      plan,
+      view.tasks.map((task) => ({ name: task.name, id: task.taskId })),
+    );
+    if (!isOwn && (await isBelow(calls, view, name ?? ""))) return { calls, id: name ?? "", names };
+    return { calls, id: taskNamed(view.tasks, plan, name ?? "").taskId, names };
   } catch (error) {
     if (!(error instanceof ClientError)) throw error;
     if (error.code === "not_found") return await byId(calls, word);

@@ -12,6 +12,7 @@ import { whyJson } from "../../engine/views/index.ts";
 import type { EventJson, PlanView } from "../../protocol/index.ts";
 import { isoTime, present } from "../../std/index.ts";
 import { asTyped, CliProblem, EXIT } from "../shell/problem.ts";
+import { namesIn, type TaskNames } from "../show/plan-names.ts";
 import { rethrown } from "./log.ts";
 import { logsIn } from "./task-logs.ts";
 
@@ -22,7 +23,12 @@ export type TaskCalls = Pick<
 > & {
   readonly files: Pick<Client["files"], "open">;
 };
-export type NamedTask<Calls = TaskCalls> = { readonly calls: Calls; readonly id: string };
+export type NamedTask<Calls = TaskCalls> = {
+  readonly calls: Calls;
+  readonly id: string;
+  /** Those of its plan, where it was named by that. */
+  readonly names?: TaskNames;
+};
 
 type Named = { readonly name: string; readonly id: string };
 
@@ -35,14 +41,15 @@ export async function readRun(
 ): Promise<NamedTask> {
   const isOver = !isInUse(data);
   await using reader = await openReader(data, { isOver }).catch(rethrown(data));
-  const { id } = pick([...namesIn(reader.state, plan), ...grownIn(reader.state)]);
+  const own = tasksIn(reader.state, plan);
+  const { id } = pick([...own, ...grownIn(reader.state)]);
   const goesOn = asTyped("drover run FILE goes on with it");
   const isCut = isOver && (reader.state.plans.get(plan)?.open ?? 0) > 0;
   if (isCut) noted(`the run of the plan ${plan} is not alive since ${isoTime(reader.state.at)}: ${goesOn}`);
   const written = (): void => {
     if (!isCut) noted(`nothing of the plan ${plan} runs: ${goesOn}`);
   };
-  return { calls: callsOn(data, isOver, written), id };
+  return { calls: callsOn(data, isOver, written), id, names: namesIn(plan, own) };
 }
 
 /** The plan of a run that is over, as it is in its log; null if that has none. */
@@ -54,7 +61,7 @@ export async function readPlanOf(data: string, plan: string): Promise<PlanView |
 type State = Awaited<ReturnType<typeof openReader>>["state"];
 
 /** The tasks of the plan as it was put last. A log that is older than that has the newest of each name in its ids. */
-function namesIn(state: State, plan: string): readonly Named[] {
+function tasksIn(state: State, plan: string): readonly Named[] {
   const put = state.plans.get(plan);
   if (put !== undefined) return put.tasks;
   const found = new Map<string, string>();

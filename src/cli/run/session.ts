@@ -179,6 +179,7 @@ const childrenIn = ({ state }: Drover): Row[] =>
         maxAttempts: requirements.maxAttempts,
         maxRounds: extra?.loop?.max ?? 0,
         hasWorktree: requirements.worktrees > 0,
+        needs: phase === "queued" ? [] : (links?.needs ?? []),
       });
       const why = phase === "parked" ? (extra?.approval?.question ?? "") : "";
       return { ...child, state: ROW_STATES[phase], attempt: attempts, why };

@@ -3,6 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { seen } from "../../../test/kits/cli/seen-lines.ts";
 import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
 import { readPlan } from "../plan/plan-file.ts";
 import { createOutput } from "../shell/output.ts";
@@ -14,60 +15,43 @@ import { createRunState, type Fact, newRow, type Row, type RunState, sumOf } fro
 
 const T0 = 1_800_000_000_000;
 
-/** What a person sees: the few sequences the picture uses, obeyed. */
-function seen(bytes: string): string[] {
-  const lines: string[] = [""];
-  let column = 0;
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a terminal obeys
-  for (const [part, up, isErase] of bytes.matchAll(/\u001b\[(\d+)A|(\u001b\[0J)|[\r\n]|[^\r\n\u001b]+/g)) {
-    const at = lines.length - 1;
-    if (up !== undefined) lines.length -= Number(up);
-    else if (isErase !== undefined) lines[at] = lines[at]?.slice(0, column) ?? "";
-    else if (part === "\n") lines.push("");
-    else if (part !== "\r") lines[at] = `${lines[at]?.slice(0, column)}${part}`;
-    column = part === "\n" || part === "\r" ? 0 : up === undefined ? (lines[at]?.length ?? 0) : column;
-  }
-  return lines.slice(0, -1);
-}
-
 type Stage = {
   readonly show: Show;
   readonly runState: RunState;
   readonly screen: () => string[];
   readonly bytes: () => string;
-  /** The clock goes on by this much, and the timer rings. */
+  /** The clock goes on by this much, and what is due rings. */
   readonly tick: (ms: number) => void;
   readonly happen: (fact: Fact) => void;
 };
 
 function stage(
   count: number,
-  { width = 50, height = 24, json = false, lastLine = () => "" }: Partial<Options> = {},
+  { width = 50, height = 24, json = false, lastLine = () => "", needs = [] }: Partial<Options> = {},
 ): Stage {
   let now = T0;
-  let ring = (): void => {};
+  const alarms = new Set<{ readonly at: number; readonly ring: () => void }>();
   const terminal = testTerminal({ width, height, cwd: "/w", now: () => now });
   const text = `tasks:\n${Array.from({ length: count }, (_, at) => `  t${at}: x`).join("\n")}`;
   const rows = readPlan({ file: "p.yml", text, directory: "/" }).tasks.map(
-    ({ name, rules }): Row => newRow({ name, id: name, maxAttempts: rules.attempts }),
+    ({ name, rules }, at): Row => newRow({ name, id: name, maxAttempts: rules.attempts, needs: needs[at] ?? [] }),
   );
   const runState = createRunState(rows);
   const show = createShow({
     ...{ terminal, output: createOutput(terminal, { json }), name: "p", where: { data: "/w/d", slots: 2 }, lastLine },
     clock: {
       elapsed: () => now,
-      ringAt: (_, then) => {
-        ring = then;
-        return () => {
-          ring = () => {};
-        };
+      ringAt: (at, ring) => {
+        const alarm = { at, ring };
+        alarms.add(alarm);
+        return () => void alarms.delete(alarm);
       },
     },
   });
   show.begun(runState);
   const tick = (ms: number): void => {
     now += ms;
-    ring();
+    for (const alarm of [...alarms].filter(({ at }) => at <= now)) if (alarms.delete(alarm)) alarm.ring();
   };
   const happen = (fact: Fact): void => {
     const row = runState.apply(fact);
@@ -80,20 +64,23 @@ type Options = {
   readonly height: number;
   readonly json: boolean;
   readonly lastLine: (id: string) => string;
+  /** Of each task, what it needs. */
+  readonly needs: readonly (readonly string[])[];
 };
 
 const started = (id: string, at = T0): Fact => ({ kind: "started", id, at, attempt: 1 });
 
 describe("the live picture", () => {
   test("is the plan as a tree in a box: where each task stands, how long, its last line; the past stays above", () => {
-    const { show, screen, tick, happen } = stage(4, { width: 70, lastLine: (id) => `${id} says\u001b[2J hello` });
+    const lastLine = (id: string): string => `${id} says\u001b[2J hello`;
+    const { show, screen, tick, happen } = stage(4, { width: 70, lastLine, needs: [[], [], ["t0"], ["t0", "t2"]] });
     happen(started("t0"));
     happen(started("t1"));
     tick(3200);
     assert.deepEqual(screen(), [
       "p: 4 tasks, 2 at once; log in d",
       "┌─ p ───────────────────────────────────────────────────────────────┐",
-      "│                   2 running, 2 waiting                            │",
+      "│ ░░░░░░░░░░░░░░░░  2 running, 2 waiting                            │",
       "├───────────────────────────────────────────────────────────────────┤",
       "│ t0  Running      3s  t0 says␛[2J hello                            │",
       "│ t1  Running      3s  t1 says␛[2J hello                            │",
@@ -110,7 +97,7 @@ describe("the live picture", () => {
       "done      t0  3.2s",
       "failed    t1  3.2s  exit code 1",
       "┌─ p ───────────────────────────────────────────────────────────────┐",
-      "│ ████████          1 running, 1 done, 1 failed, 1 waiting          │",
+      "│ ████████░░░░░░░░  1 running, 1 done, 1 failed, 1 waiting          │",
       "├───────────────────────────────────────────────────────────────────┤",
       "│ t0  Done       3.2s                                               │",
       "│ t1  Failed     3.2s  exit code 1                                  │",
@@ -118,10 +105,13 @@ describe("the live picture", () => {
       "│ t3  Waits                                                         │",
       "└───────────────────────────────────────────────────────────────────┘",
     ]);
+    happen({ kind: "done", id: "t2", at: T0 + 63_200 });
+    tick(100);
+    assert.match(screen().at(-2) ?? "", /t3 {2}Queued/);
     show.noted("look here");
     show.wrote("t2", "a\tline");
     show.end();
-    assert.deepEqual(screen().slice(3), ["note: look here", "t2 | a  line"]);
+    assert.deepEqual(screen().slice(4), ["note: look here", "t2 | a  line"]);
   });
 
   test("shows children below the task that submitted them, also while it waits for them", () => {
@@ -139,18 +129,30 @@ describe("the live picture", () => {
     tick(1000);
     assert.deepEqual(screen().slice(2), [
       "┌─ p ───────────────────────────────────────────┐",
-      "│                   1 running, 1 waiting; chil… │",
+      "│ ░░░░░░░░░░░░░░░░  1 running, 1 waiting; chil… │",
       "├───────────────────────────────────────────────┤",
       "│ t0            Running      0s                 │",
-      "│ t1            Awaits    500ms  its children … │",
+      "│ t1            Awaits       1s  its children … │",
       "│   kid         Running      0s                 │",
       "│     grandkid  Running      0s                 │",
-      "│   next        Waits                           │",
+      "│   next        Queued                          │",
       "└───────────────────────────────────────────────┘",
     ]);
     happen({ kind: "done", id: "kid", at: T0 + 1000 });
+    tick(100);
     assert.equal(screen()[2], "done      t1 > kid  998ms");
     assert.deepEqual([runState.isOver(), runState.counts().all, runState.counts().children.all], [false, 2, 3]);
+    happen({ kind: "done", id: "t1", at: T0 + 1500 });
+    tick(100);
+    assert.equal(screen()[3], "done      t1  1.5s", "as long as drover tasks says: until its children had ended");
+  });
+
+  test("what could start if there were room is counted as queued, what needs others as waiting", () => {
+    const { runState, screen, tick, happen } = stage(4, { width: 80, needs: [[], [], [], ["t0"]] });
+    happen(started("t0"));
+    for (const id of ["kid", "next"]) runState.grow(newRow({ id, name: id, parent: "t0" }));
+    tick(1000);
+    assert.match(screen()[2] ?? "", /1 running, 2 queued, 1 waiting; children: 2 queued /);
   });
 
   test("is never wider nor higher than the terminal; what runs comes first, then what waits, then what ended", () => {
@@ -167,8 +169,9 @@ describe("the live picture", () => {
   });
 
   test("leaves nothing behind where a terminal has printed ^C below it", () => {
-    const { show, bytes, happen } = stage(2);
+    const { show, bytes, happen, tick } = stage(2);
     happen(started("t0"));
+    tick(100);
     const drawn = bytes();
     show.end();
     assert.deepEqual(seen(`${drawn}^C${bytes().slice(drawn.length)}x\n`), ["p: 2 tasks, 2 at once; log in d", "x"]);
@@ -213,7 +216,7 @@ describe("the runState", () => {
     assert.deepEqual([state, attempts, attempt, tookMs, why, runState.isOver()], ["done", 2, 2, 7, "", true]);
   });
 
-  test("a loop counts its rounds, takes as long as all of them, and says nothing of a next one after the last", () => {
+  test("a loop counts its rounds, takes as long as the last, and says nothing of a next one after the last", () => {
     const row = newRow({ name: "fix", id: "fix", maxRounds: 2 });
     const runState = createRunState([row]);
     const line = (fact: Fact): string | null => {
@@ -233,7 +236,7 @@ describe("the runState", () => {
       "round     fix  2 tests fail; round 2 of 2 is next",
       "start     fix  (round 2 of 2)",
       null,
-      "failed    fix  17ms  the loop ended after 2 rounds",
+      "failed    fix  7ms  the loop ended after 2 rounds",
     ]);
   });
 

@@ -1,11 +1,12 @@
 /**
  * How a run is shown: a live picture on a terminal, lines in a file or a pipe, JSON for programs.
  *
- * The picture is a box at the bottom, drawn as those of `drover top` are, again when something happened and twice a
- * second: how far the plan is, and its tree, each task with where it stands, for how long, and the last line it wrote.
- * Whatever else is printed goes above it and stays, so scrolling back shows a plain history, and when the run ends only
- * that is left. No line is longer than the terminal is wide, since a wrapped line could not be drawn over, and the box
- * is lower than any window: where the tree is larger, what runs is shown before what waits, and that before what ended.
+ * The picture is a box at the bottom, drawn as those of `drover top` are, again when something happened, up to ten
+ * times a second, and twice a second in any case: how far the plan is, and its tree, each task with where it stands,
+ * for how long, and the last line it wrote. Whatever else is printed goes above it and stays, so scrolling back shows
+ * a plain history, and when the run ends only that is left. No line is longer than the terminal is wide, since a
+ * wrapped line could not be drawn over, and the box is lower than any window: where the tree is larger, what runs is
+ * shown before what waits, and that before what ended.
  */
 
 import { type Clock, ringEvery } from "../../std/index.ts";
@@ -13,6 +14,7 @@ import type { Output } from "../shell/output.ts";
 import type { Terminal } from "../shell/terminal.ts";
 import { clip, type Paint, padStart, plain, plainLines, shortPath, type Tint } from "../shell/text.ts";
 import { type BoxLine, barOf, boxOf, cell } from "../show/box.ts";
+import { createCanvas } from "../show/canvas.ts";
 import { span } from "../show/time.ts";
 import { countWords, indented, jsonOf, lineOf, nameWidth, roundText } from "./lines.ts";
 import type { RunObserver } from "./session.ts";
@@ -47,16 +49,18 @@ const TIME_WIDTH = 6;
 const STATE_WIDTH = 9;
 const BAR_WIDTH = 16;
 
-const STATES: Readonly<Record<RowState, readonly [word: string, tint: Tint | null, rank: number]>> = {
+type ShownState = RowState | "queued";
+const STATES: Readonly<Record<ShownState, readonly [word: string, tint: Tint | null, rank: number]>> = {
   running: ["Running", "cyan", 0],
   awaiting: ["Awaits", "cyan", 0],
   parked: ["Asks", "yellow", 1],
   failed: ["Failed", "red", 2],
   resting: ["Rests", "yellow", 3],
-  waiting: ["Waits", null, 4],
-  cancelled: ["Cancelled", "yellow", 5],
-  skipped: ["Skipped", "yellow", 5],
-  done: ["Done", "green", 6],
+  queued: ["Queued", null, 4],
+  waiting: ["Waits", null, 5],
+  cancelled: ["Cancelled", "yellow", 6],
+  skipped: ["Skipped", "yellow", 6],
+  done: ["Done", "green", 7],
 };
 
 export function createShow(parts: ShowParts): Show {
@@ -118,46 +122,37 @@ type Live = {
   end(): void;
 };
 
-function createLive({ terminal, output, name, lastLine, clock }: ShowParts, runState: () => RunState | null): Live {
+function createLive(parts: ShowParts, runState: () => RunState | null): Live {
+  const { terminal, output, name, lastLine, clock } = parts;
   let cancel = (): void => {};
   let isOn = false;
-  let drawn = 0;
   let asked: string | null = null;
-  // From the first column: a terminal may have printed ^C below the picture.
-  const erase = (): string => (drawn === 0 ? "" : `\r\u001b[${drawn}A\u001b[0J`);
+  const canvas = createCanvas({ terminal, clock, picture });
   function picture(): readonly string[] {
     const shown = runState();
     if (!isOn || shown === null || shown.isAllOver()) return [];
     const width = terminal.width ?? 80;
     const rows = Math.max(1, Math.min(ROWS_MAX, (terminal.height ?? HEIGHT_DEFAULT) - AROUND));
-    const parts = { name, runState: shown, now: terminal.now(), paint: output.paint, lastLine, width, rows };
-    const lines = pictureOf(parts);
+    const given = { name, runState: shown, now: terminal.now(), paint: output.paint, lastLine, width, rows };
+    const lines = pictureOf(given);
     return asked === null ? lines : [...lines, output.paint("bold", clip(asked, width - 1))];
   }
-  function draw(above: string): void {
-    const lines = picture();
-    const text = `${erase()}${above}${lines.map((line) => `${line}\n`).join("")}`;
-    drawn = lines.length;
-    if (text !== "") terminal.out(text);
-  }
-  const refresh = (): void => draw("");
   return {
-    print: (text) => draw(`${text}\n`),
-    refresh,
+    print: canvas.print,
+    refresh: canvas.refresh,
     ask(question) {
       asked = question;
-      refresh();
+      canvas.refresh();
     },
     begin() {
       isOn = true;
-      refresh();
-      cancel = ringEvery(clock, REDRAW_MS, refresh);
+      canvas.refresh();
+      cancel = ringEvery(clock, REDRAW_MS, canvas.refresh);
     },
     end() {
       cancel();
       isOn = false;
-      if (drawn > 0) terminal.out(erase());
-      drawn = 0;
+      canvas.flush();
     },
   };
 }
@@ -177,12 +172,12 @@ type PictureParts = {
 function pictureOf(parts: PictureParts): string[] {
   const { name, runState, paint, width, rows } = parts;
   const counts = runState.counts();
-  const shown = mostTelling(runState.rows, rows);
+  const shown = mostTelling(runState, rows);
   const tree = inTree(shown).map(({ row, depth }) => ({ row, shown: indented(row.name, depth) }));
   const column = nameWidth([...runState.rows.slice(0, counts.all).map((row) => row.name), ...tree.map(shownOf)]);
   const more = runState.rows.length - shown.length;
-  const bar = barOf(endedOf(counts) / Math.max(1, counts.all), BAR_WIDTH);
-  const head: BoxLine = [[bar, "green"], "  ", countsText(counts)];
+  const bar = barOf(endedOf(counts) / Math.max(1, counts.all), BAR_WIDTH).trimEnd();
+  const head: BoxLine = [[bar, "green"], ["░".repeat(BAR_WIDTH - bar.length), "dim"], "  ", countsText(runState)];
   const lines = tree.map((one) => treeLine(one.row, one.shown, column, parts));
   const left: BoxLine[] = more === 0 ? [] : [[[`… ${more} more`, "dim"]]];
   return boxOf(name, [[head], [...lines, ...left]], { width: width - 1, paint });
@@ -191,18 +186,23 @@ const endedOf = ({ done, failed, skipped, cancelled }: Counts): number => done +
 const shownOf = ({ shown }: { readonly shown: string }): string => shown;
 
 /** As many as there is room for, in the order they have. */
-function mostTelling(rows: readonly Row[], room: number): readonly Row[] {
+function mostTelling(runState: RunState, room: number): readonly Row[] {
+  const { rows } = runState;
   if (rows.length <= room) return rows;
-  const byRank = rows.toSorted((left, right) => STATES[left.state][2] - STATES[right.state][2]);
-  const kept = new Set(byRank.slice(0, room - 1));
+  const ranked = rows.map((row) => ({ row, rank: STATES[shownState(row, runState)][2] }));
+  ranked.sort((left, right) => left.rank - right.rank);
+  const kept = new Set(ranked.slice(0, room - 1).map(({ row }) => row));
   return rows.filter((row) => kept.has(row));
 }
 
-function treeLine(row: Row, shown: string, column: number, { now, lastLine }: PictureParts): BoxLine {
+const shownState = (row: Row, runState: RunState): ShownState => (runState.isQueued(row) ? "queued" : row.state);
+
+function treeLine(row: Row, shown: string, column: number, { now, lastLine, runState }: PictureParts): BoxLine {
   const { state, startedAt, tookMs, why } = row;
-  const [word, tint] = STATES[state];
+  const [word, tint] = STATES[shownState(row, runState)];
   const whole = (ms: number): string => (ms < 1000 ? "0s" : span(Math.floor(ms / 1000) * 1000));
-  const time = state === "running" ? whole(now - (startedAt ?? now)) : tookMs === null ? "" : span(tookMs);
+  const isUnderWay = state === "running" || (state === "awaiting" && startedAt !== null);
+  const time = isUnderWay ? whole(now - (startedAt ?? now)) : tookMs === null ? "" : span(tookMs);
   const words = state === "running" ? [row.round > 1 ? roundText(row) : "", lastLine(row.id)] : [why];
   return [
     cell(shown, column),
@@ -214,15 +214,20 @@ function treeLine(row: Row, shown: string, column: number, { now, lastLine }: Pi
   ];
 }
 
-/** `2 running, 3 done, 1 failed, 4 waiting; children: 1 running, 2 done`. */
-function countsText(counts: Counts): string {
+/** `2 running, 3 done, 1 failed, 1 queued, 4 waiting; children: 1 running, 2 done`. */
+function countsText(runState: RunState): string {
+  const counts = runState.counts();
   const { children, running } = counts;
-  const own = [`${running} running`, ...endedWords(counts)].join(", ");
+  const queued = runState.rows.filter(runState.isQueued);
+  const ofPlan = queued.filter(({ parent }) => parent === null).length;
+  const own = [`${running} running`, ...otherWords(counts, ofPlan)].join(", ");
   if (children.all === 0) return own;
-  return `${own}; children: ${[...countWords({ running: children.running }), ...endedWords(children)].join(", ")}`;
+  const words = otherWords(children, queued.length - ofPlan);
+  return `${own}; children: ${[...countWords({ running: children.running }), ...words].join(", ")}`;
 }
 
-function endedWords(counts: Counts["children"]): string[] {
+function otherWords(counts: Counts["children"], queued: number): string[] {
   const { done, failed, skipped, cancelled, parked, awaiting, waiting, resting } = counts;
-  return countWords({ done, failed, skipped, cancelled, parked, waiting: waiting + resting + awaiting });
+  const others = waiting - queued + resting + awaiting;
+  return countWords({ done, failed, skipped, cancelled, parked, queued, waiting: others });
 }

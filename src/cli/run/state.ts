@@ -18,6 +18,8 @@ export type Row = {
   /** How many rounds its loop may have; null if it has none. */
   readonly maxRounds: number | null;
   readonly hasWorktree: boolean;
+  /** The ids of the tasks that must end before it may start. */
+  needs: readonly string[];
   state: RowState;
   /** It was done before this run began, or was not to be done then. */
   isBefore: boolean;
@@ -27,9 +29,9 @@ export type Row = {
   attempts: number;
   /** Which round of its loop it is in, or was in last; 0 before the first, and without a loop. */
   round: number;
-  /** When its attempt began, while it runs. */
+  /** When its attempt began, while it runs or waits for its children. */
   startedAt: number | null;
-  /** How long its last attempt took; of a loop, all of its rounds. */
+  /** From the beginning of its last attempt to its end, as `drover tasks` has it; of a loop, its last round. */
   tookMs: number | null;
   /** What its attempts in this run say they used; null if they say nothing. */
   usage: Used | null;
@@ -69,6 +71,8 @@ export type RunState = {
   readonly rows: readonly Row[];
   /** The row of this task; undefined if it is none of the run. */
   row(id: string): Row | undefined;
+  /** Whether it could start if there were room: all that it needs has ended. */
+  isQueued(row: Row): boolean;
   /** The row a fact was about, changed; null if it is about none of them, or changes nothing. */
   apply(fact: Fact): Row | null;
   /** A running task has submitted another. */
@@ -94,6 +98,7 @@ export type RunState = {
 
 const LIVE: ReadonlySet<RowState> = new Set<RowState>(["waiting", "running", "resting", "parked", "awaiting"]);
 export const isLive = ({ state }: Row): boolean => LIVE.has(state);
+const hasEnded = (row: Row | undefined): boolean => row !== undefined && !isLive(row);
 
 /** A row of a task that has not begun. */
 export const newRow = (given: Pick<Row, "name" | "id"> & Partial<Row>): Row => ({
@@ -101,6 +106,7 @@ export const newRow = (given: Pick<Row, "name" | "id"> & Partial<Row>): Row => (
   maxAttempts: 1,
   maxRounds: null,
   hasWorktree: false,
+  needs: [],
   state: "waiting",
   isBefore: false,
   attempt: 0,
@@ -148,6 +154,7 @@ export function createRunState(given: readonly Row[]): RunState {
   return {
     rows,
     row: (id) => byId.get(id),
+    isQueued: ({ state, needs }) => state === "waiting" && needs.every((id) => hasEnded(byId.get(id))),
     apply(fact) {
       const row = byId.get(fact.id);
       if (row === undefined || (row.isBefore && fact.kind !== "retried")) return null;
@@ -163,7 +170,7 @@ export function createRunState(given: readonly Row[]): RunState {
       const added = next.filter(({ id }) => !byId.has(id));
       const left = rows.filter(({ id, parent }) => parent === null && !ids.has(id));
       const stay = left.filter((row) => !names.has(row.name) && (isLive(row) || row.isGone === true));
-      const kept = next.map((row) => byId.get(row.id) ?? row);
+      const kept = next.map((row) => Object.assign(byId.get(row.id) ?? row, { needs: row.needs }));
       const gone = left.filter(({ isGone }) => isGone !== true).length;
       for (const row of kept) if (row.isGone === true) row.isGone = false;
       for (const row of stay) row.isGone = true;
@@ -208,8 +215,8 @@ function change(row: Row, fact: Fact, byId: ReadonlyMap<string, Row>): Row | nul
     case "started":
       Object.assign(row, { state: "running", startedAt: fact.at, attempt: fact.attempt, why: "" });
       row.attempts += 1;
-      if (row.maxRounds === null) row.tookMs = null;
-      else if (row.round === 0) row.round = 1;
+      row.tookMs = null;
+      if (row.maxRounds !== null && row.round === 0) row.round = 1;
       return row;
     case "used": {
       const { inputTokens, outputTokens, cost } = fact.usage;
@@ -224,7 +231,7 @@ function change(row: Row, fact: Fact, byId: ReadonlyMap<string, Row>): Row | nul
       Object.assign(row, { isBefore: false, isUnwanted: false });
       return settle(row, "waiting", fact.at, "");
     case "awaiting":
-      return settle(row, "awaiting", fact.at, "its children have not ended");
+      return Object.assign(row, { state: "awaiting", why: "its children have not ended" });
     case "again":
       return settle(row, "resting", fact.at, fact.why);
     case "parked":
@@ -270,6 +277,6 @@ function endRound(row: Row, note: string | null, at: number): Row | null {
 }
 
 function settle(row: Row, state: RowState, at: number, why: string): Row {
-  const tookMs = row.startedAt === null ? row.tookMs : (row.tookMs ?? 0) + Math.max(0, at - row.startedAt);
+  const tookMs = row.startedAt === null ? row.tookMs : Math.max(0, at - row.startedAt);
   return Object.assign(row, { state, why, tookMs, startedAt: null });
 }

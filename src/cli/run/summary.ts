@@ -171,7 +171,7 @@ function nextStep({ runState, end, name, command, isFound }: Ended): string {
   switch (end.kind) {
     case "over":
       if (command === null) return asTyped(`drover plan ${name} --retry tries what is not done.`);
-      return "Run the same command again to try what is not done; what is done is not run again.";
+      return "Run the same command again to try what is not done; the rest is not run again.";
     case "halted":
       return `A task failed, so nothing more was started (--fail-fast). ${command === null ? goesOn(name) : again}`;
     case "stalled":

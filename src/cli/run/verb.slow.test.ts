@@ -212,7 +212,7 @@ describe("a plan in which something fails", () => {
       "  | two",
       "  whole log: .drover/runs/plan/logs/plan.bad/2.log",
       "plan: 3 of 5 done, 1 failed, 1 skipped, in T.",
-      "Run the same command again to try what is not done; what is done is not run again.",
+      "Run the same command again to try what is not done; the rest is not run again.",
     ]);
     const retried = lines.find((line) => line.startsWith("again"));
     assert.equal(retried, "again  bad  exit code 1: two (next in T)");

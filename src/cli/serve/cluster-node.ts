@@ -18,6 +18,8 @@ export type OpenedNode = {
   readonly port: number;
   readonly advertise: string;
   readonly config: NodeConfig;
+  /** What is to be known where its log has no history yet: it may be the wrong one. */
+  readonly begins: string | null;
 };
 
 export async function openServedNode(options: {
@@ -37,8 +39,9 @@ export async function openServedNode(options: {
   const waiting = await listenWhileWaiting(server, () => `${lastNotice}; try again`);
   say(`Listening at ${waiting.url}, not ready before the log at ${place} has answered`);
   let opened: DroverNode | null = null;
+  let begins: string | null = null;
   const config = keepNodeConfig(options.config, () => opened, { complain });
-  const advertise = (cluster.advertise ?? waiting.url).replace(/\/+$/, "");
+  const advertise = new URL(cluster.advertise ?? waiting.url).origin;
   try {
     opened = await openNodeByUrl({
       url: log.url,
@@ -49,12 +52,16 @@ export async function openServedNode(options: {
       config: config.own,
       signal,
       onWarning: complain,
+      onNewHistory: (address, beside) => {
+        begins = newHistory(address, beside);
+        complain(begins);
+      },
       onNotice: (line) => {
         lastNotice = line;
         complain(line);
       },
     });
-    return { node: opened, port: waiting.port, advertise, config };
+    return { node: opened, port: waiting.port, advertise, config, begins };
   } catch (error) {
     config.stop();
     throw error;
@@ -62,6 +69,13 @@ export async function openServedNode(options: {
     await waiting.close();
   }
 }
+
+/** A prefix or a schema that is mistyped is an empty one, and nothing else tells of it. */
+const newHistory = (address: string, beside: readonly string[]): string =>
+  `this node begins a NEW history at ${address}: there was none` +
+  (beside.length === 0
+    ? ""
+    : `. ${beside.join(", ")} ${beside.length === 1 ? "has" : "have"} one: stop this node if that was meant`);
 
 /** An address that names every address of this machine is none that others could come back to. */
 function checkAddress({ server, cluster }: Settings): void {

@@ -3,7 +3,9 @@
  * says what to do, has no password in it, and leaves nothing behind.
  */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { cpSync, existsSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { emptyDirectory } from "../../../test/kits/cli/served.ts";
@@ -11,7 +13,7 @@ import { type TestTerminal, testTerminal } from "../../../test/kits/cli/test-ter
 import { type EtcdCluster, etcdMissing, startEtcd } from "../../../test/kits/etcd.ts";
 import { type PostgresServer, postgresMissing, startPostgres } from "../../../test/kits/postgres.ts";
 import { until, within } from "../../../test/kits/waits.ts";
-import type { ClusterView } from "../../protocol/index.ts";
+import type { ClusterView, SettingsView } from "../../protocol/index.ts";
 import { runCommandLine } from "../command-line.ts";
 import { VERBS } from "../verbs.ts";
 
@@ -45,6 +47,9 @@ async function leaderAt(url: string): Promise<string | undefined> {
   return nodes.filter(({ role }) => role === "leader").map((node) => `${node.id} ${node.url}`)[0];
 }
 
+const warningsAt = async (url: string): Promise<string> =>
+  ((await (await fetch(`${url}/cluster`)).json()) as ClusterView).log.warnings.join();
+
 async function refuses(args: readonly string[], exit: number, says: RegExp, cwd = emptyDirectory()): Promise<void> {
   const { terminal, ended } = begin(cwd, args);
   const code = await within("a refusal", ended);
@@ -64,6 +69,8 @@ describe("without an engine", LIMIT, () => {
     await refuses(["--advertise", "http://h:1"], 2, /--advertise is for a node of a cluster/);
     await refuses(["--log", nodes, "--node", "a b"], 2, /cluster\.node is "a b", and must be a name of 1 to 64/);
     await refuses(["--log", nodes, "--advertise", "h:1"], 2, /cluster\.advertise is "h:1", and must be an http/);
+    for (const more of ["/drover", "//", "/?a=b", "/#a"])
+      await refuses(["--log", nodes, "--advertise", `http://h:1${more}`], 2, /a host and a port alone, without a path/);
     await refuses(["--log", nodes, "--set", "cluster.lease=5s"], 2, /cluster\.lease is "5s", .* from 1000 to 4000 ms/);
     const open = ["--host", "0.0.0.0", "--set", "server.tokens=[{token: 0123456789abcdef, role: admin}]"];
     await refuses(["--log", nodes, ...open], 2, /every address of the machine .*\nhint:.*--advertise http/);
@@ -92,6 +99,25 @@ describe("without an engine", LIMIT, () => {
     assert.equal(await within("its end", ended), 0);
     assert.doesNotMatch(terminal.complained() + terminal.shown(), /hunter2/);
     await assert.rejects(fetch(`${url}/healthz`));
+  });
+});
+
+describe("a log that takes connections and says nothing", LIMIT, () => {
+  test("a second signal ends the start at once, with the exit code of that signal", async () => {
+    const mute = createServer().listen(0, "127.0.0.1");
+    await once(mute, "listening");
+    const { port } = mute.address() as AddressInfo;
+    for (const [signal, exit] of [
+      ["SIGINT", 130],
+      ["SIGTERM", 143],
+    ] as const) {
+      const { terminal, ended } = begin(emptyDirectory(), ["--log", `etcd://127.0.0.1:${port}/p`]);
+      await terminal.saw("Listening at");
+      terminal.signal("SIGTERM");
+      terminal.signal(signal);
+      assert.equal(await within("its end", ended), exit);
+    }
+    mute.close();
   });
 });
 
@@ -155,10 +181,42 @@ describe("over PostgreSQL", { ...LIMIT, skip: postgresMissing }, () => {
       await using node = await served(emptyDirectory(), ["--log", postgres.url({ schema: "lease" }), ...set]);
       let left = 0;
       await until("it to lead", async () => (await leaderAt(node.url)) === `${name} ${advertise}`);
+      await until("a warning of that address", async () => (await warningsAt(node.url)).includes(`at ${advertise}, `));
       if (lease === "4s") await until("a lease above that of the default", async () => (await leftS()) > 3);
       else for (let look = 0; look < 5; look++) left = Math.max(left, await leftS());
       assert.ok(left <= 1, `of a lease of 1 s, ${left} s were left`);
     }
+  });
+
+  test("GET /config of a follower tells what is in force, and what its own config says otherwise", async () => {
+    const node = (id: string, ...sets: string[]) =>
+      served(emptyDirectory(), [
+        ...["--log", postgres.url({ schema: "config" }), "--node", id],
+        ...sets.flatMap((set) => ["--set", set]),
+      ]);
+    await using first = await node("n1", "scheduler.maxInFlight=7", "scheduler.resultTtl=2h", "projects.web.weight=3");
+    await until("it to lead", async () => (await leaderAt(first.url))?.startsWith("n1 ") === true);
+    await using second = await node("n2", "scheduler.maxInFlight=9");
+    const told = async (url: string, path: string): Promise<unknown[]> => {
+      const { settings } = (await (await fetch(`${url}/config`)).json()) as SettingsView;
+      const { value, origin, where, own } = settings.find((setting) => setting.path === path) ?? {};
+      return [value, origin, where, own];
+    };
+    const own = { value: 9, origin: "flag", where: "--set scheduler.maxInFlight" };
+    assert.deepEqual(await told(first.url, "scheduler.maxInFlight"), [7, "flag", own.where, undefined]);
+    const inForce: [path: string, told: unknown[]][] = [
+      ["scheduler.maxInFlight", [7, "leader", "node n1", own]],
+      ["scheduler.resultTtl", ["2h", "leader", "node n1", { value: "5m", origin: "default" }]],
+      ["projects.web.weight", [3, "leader", "node n1", { value: null, origin: "default" }]],
+      ["scheduler.maxQueue", [100_000, "default", undefined, undefined]],
+      ["cluster.node", ["n2", "flag", "--node", undefined]],
+    ];
+    for (const [path, expected] of inForce) assert.deepEqual(await told(second.url, path), expected, path);
+    const patch = { method: "PATCH", headers: { "content-type": "application/json" }, body: '{"maxInFlight":8}' };
+    assert.equal((await fetch(`${first.url}/scheduler/config`, patch)).status, 200);
+    const patched = [8, "patch", "PATCH /scheduler/config", own];
+    await until("the patch", async () => (await told(second.url, "scheduler.maxInFlight"))[0] === 8);
+    assert.deepEqual(await told(second.url, "scheduler.maxInFlight"), patched);
   });
 
   test("a worker beside a node needs a token where callers do; one that cannot be made is refused", async () => {
@@ -172,6 +230,15 @@ describe("over PostgreSQL", { ...LIMIT, skip: postgresMissing }, () => {
       assert.equal(await within("a refusal", ended), 2, terminal.complained());
       assert.match(terminal.complained(), says);
     }
+  });
+
+  test("a schema without a history is told of, with those that may have been meant", async () => {
+    const [, host = ""] = /@([^/]+\/\w+)/.exec(postgres.url({ schema: "begun" })) ?? [];
+    assert.match(String(await newHistoryAt(postgres.url({ schema: "begun" }))), /NEW history at .*schema=begun: there/);
+    const said = String(await newHistoryAt(postgres.url({ schema: "begum" })));
+    assert.ok(said.includes(`postgres://${host}?schema=begun`), said);
+    assert.doesNotMatch(said, /schema=begum.*schema=begum/);
+    assert.equal(await newHistoryAt(postgres.url({ schema: "begun" })), null);
   });
 
   test("a directory is of one node in one cluster, and a name of one node", async () => {
@@ -206,12 +273,45 @@ describe("over PostgreSQL", { ...LIMIT, skip: postgresMissing }, () => {
   });
 });
 
+/** What a node says of a history that it begins, in its log and in its welcome; null if neither has it. */
+async function newHistoryAt(log: string): Promise<string | null> {
+  const cwd = emptyDirectory();
+  await using node = await served(cwd, ["--log", log]);
+  // One may lead for a moment before the first event: until then there still is no history.
+  await until("a first event", async () => {
+    const { log: journal } = (await (await fetch(`${node.url}/cluster`)).json()) as ClusterView;
+    return journal.seq > 0;
+  });
+  const says = /this node begins a NEW history at .*/;
+  const [warned = null] = says.exec(node.terminal.complained()) ?? [];
+  const [welcomed = null] = says.exec(node.terminal.shown()) ?? [];
+  assert.equal(welcomed, warned);
+  return welcomed;
+}
+
 describe("over etcd", { ...LIMIT, skip: etcdMissing }, () => {
   let etcd: EtcdCluster;
   before(async () => {
     etcd = await startEtcd();
   });
   after(() => etcd[Symbol.asyncDispose]());
+
+  test("a prefix without a history is told of, with those that may have been meant", async () => {
+    await etcd.ctl("put", "/above", "1");
+    await etcd.ctl("put", "/other/product/x", "1");
+    const at = (prefix: string): string => etcd.url(prefix);
+    assert.equal(await newHistoryAt(at("drover")), `this node begins a NEW history at ${at("drover")}: there was none`);
+    assert.equal(
+      await newHistoryAt(at("team/drover-2")),
+      `this node begins a NEW history at ${at("team/drover-2")}: there was none. ` +
+        `${at("drover")} has one: stop this node if that was meant`,
+    );
+    assert.match(
+      String(await newHistoryAt(at("drovr"))),
+      new RegExp(`none\\. ${at("drover")}, ${at("team/drover-2")} have one: stop this node`),
+    );
+    assert.equal(await newHistoryAt(at("drover")), null, "where there is one, nothing is said");
+  });
 
   test("keys of another product and of a newer version are refused", async () => {
     await etcd.ctl("put", "/theirs/x", "1");

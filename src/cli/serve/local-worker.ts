@@ -72,6 +72,8 @@ export type LocalWorker = {
   /** Its name while it is there. */
   readonly id: () => string | null;
   readonly describe: () => string;
+  /** False if none comes along: tasks wait for workers of others. */
+  readonly runs: boolean;
   readonly logsOf: (task: string, attempt: number | undefined, size: LogSize) => Promise<LogLines | null>;
   /** Takes nothing more. */
   readonly drain: () => Promise<void>;
@@ -124,6 +126,7 @@ export async function startLocalWorker(options: LocalWorkerOptions): Promise<Loc
   return {
     id: presence.name,
     describe: () => description(flags, presence.slots),
+    runs: true,
     logsOf: async (task, attempt, size) => {
       const tail = await exec.tail(task, attempt, size);
       return tail === null ? null : { attempt: tail.attempt, text: tail.text, truncated: tail.isCut };
@@ -162,6 +165,7 @@ export function logsBeside(log: LogTarget): LocalWorker["logsOf"] {
 export const noWorker = (why: string, logsOf: LocalWorker["logsOf"]): LocalWorker => ({
   id: () => null,
   describe: () => why,
+  runs: false,
   logsOf,
   drain: async () => {},
   stop: async () => {},

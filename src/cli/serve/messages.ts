@@ -92,10 +92,12 @@ type Facts = {
   readonly log: LogTarget;
   readonly config: ServerConfig;
   /** What the local worker does, or why there is none. */
-  readonly worker: string;
+  readonly worker: { readonly describe: () => string; readonly runs: boolean };
   readonly cwd: string;
   /** The node of a cluster that it is, if it is one. */
-  readonly node?: { readonly id: string; readonly role: string; readonly advertise: string } | undefined;
+  readonly node?:
+    | { readonly id: string; readonly role: string; readonly advertise: string; readonly begins?: string }
+    | undefined;
 };
 
 export function welcome({ url, log, config, worker, cwd, node }: Facts, paint: Paint): string {
@@ -103,22 +105,28 @@ export function welcome({ url, log, config, worker, cwd, node }: Facts, paint: P
   const data = log.kind === "memory" ? "in memory: nothing is kept" : shortPath(log.directory, cwd);
   const token = config.settings.server.tokens.length === 0 ? "" : ' \\\n    -H "authorization: Bearer $DROVER_TOKEN"';
   const body = '{"agentId": "me", "action": "exec", "params": {"command": "echo hello"}}';
+  const at = isDefaultUrl(url) ? "" : ` --url ${url}`;
   const files = config.filesRead.map((file) => shortPath(file, cwd));
   const rows: [string, string][] = [
     ...(node === undefined ? [] : [["node", `${node.id}, ${node.role}, at ${node.advertise}`] as [string, string]]),
     ...(log.kind === "journal" ? [["log", withoutCredentials(log.url)] as [string, string]] : []),
+    ...(node?.begins === undefined ? [] : [["", paint("yellow", node.begins)] as [string, string]]),
     ["data", data],
     ["config", files.length === 0 ? "the defaults (no drover.yml here)" : files.join(", ")],
-    ["worker", worker],
+    ["worker", worker.describe()],
+    ["page", `${url}/ui/`],
   ];
   return [
     `${paint("bold", `Drover ${versionText()}`)} is ready at ${paint("cyan", url)}`,
     ...rows.map(([name, text]) => `  ${paint("dim", name.padEnd(7))} ${text}`),
     "",
-    "Try it, in another terminal:",
+    worker.runs
+      ? "Try it, in another terminal:"
+      : "Try it, in two other terminals; what is submitted waits for a worker:",
+    ...(worker.runs ? [] : [`  ${drover} worker --commands${at}`]),
     `  curl ${url}/tasks -H 'content-type: application/json'${token} \\`,
     `    -d '${body}'`,
-    `  ${drover} tasks${isDefaultUrl(url) ? "" : ` --url ${url}`}`,
+    `  ${drover} tasks${at}`,
     "",
     "Ctrl-C stops it.",
     "",

@@ -5,11 +5,12 @@
  * the lead puts its own file in force. Where the files of nodes differ, the rules change with the leader, which nobody
  * wants; so a node that follows says what differs, once for each difference.
  */
-import { isRecord } from "../../core/base/index.ts";
 import { DroverError } from "../../engine/index.ts";
 import type { DroverNode } from "../../engine/node/index.ts";
 import type { Settings } from "../../protocol/index.ts";
+import { shownPath } from "../../protocol/schema/index.ts";
 import { type Clock, realClock, ringEvery } from "../../std/index.ts";
+import { type Differences, differing } from "../config/differences.ts";
 
 type Config = Settings["config"];
 /** As much of a node as its config is about. */
@@ -24,6 +25,8 @@ export type NodeConfig = {
   own(): Config;
   /** Another one from now on. */
   change(config: Config): Promise<void>;
+  /** In what it is not the one in force. */
+  differences(): Differences;
   stop(): void;
 };
 
@@ -40,17 +43,23 @@ export function keepNodeConfig(
   let told = "";
   const cancel = ringEvery(clock, LOOK_MS, look, { keepAlive: false });
 
+  function differences(): Differences {
+    const state = node()?.drover.state ?? null;
+    return state === null
+      ? { leader: null, all: [] }
+      : { leader: state.cluster.leader, all: differing(own, state.base) };
+  }
+
   function look(): void {
-    const present = node();
-    if (present === null || present.life().role === "leader") return;
-    const { base, cluster } = present.drover.state;
-    if (cluster.leader === null) return;
-    const paths = [...differing(own, base, "")];
+    if (node()?.life().role === "leader") return;
+    const { leader, all } = differences();
+    if (leader === null) return;
+    const paths = all.map(({ path }) => shownPath(path));
     const more = paths.length > SHOWN_MAX ? ` and ${paths.length - SHOWN_MAX} more` : "";
     const shown = paths.slice(0, SHOWN_MAX).join(", ") + more;
     if (shown !== told && shown !== "")
       complain(
-        `the config of this node is not the one in force, which is that of ${cluster.leader}, the leader: ` +
+        `the config of this node is not the one in force, which is that of ${leader}, the leader: ` +
           `they differ in ${shown}. Give all nodes the same; this one's would hold when it leads.`,
       );
     told = shown;
@@ -62,20 +71,10 @@ export function keepNodeConfig(
     own = config;
     look();
   }
-  return { own: () => own, change, stop: cancel };
+  return { own: () => own, change, differences, stop: cancel };
 }
 
 /** The lead may be gone in between. Then the config waits for the next time. */
 function unlessFollower(error: unknown): void {
   if (!(error instanceof DroverError) || !["no_leader", "deposed"].includes(error.code)) throw error;
-}
-
-/** The paths at which two configs are not the same. */
-function* differing(one: unknown, other: unknown, path: string): Generator<string> {
-  if (!isRecord(one) || !isRecord(other)) {
-    if (JSON.stringify(one) !== JSON.stringify(other)) yield path;
-    return;
-  }
-  for (const key of new Set([...Object.keys(one), ...Object.keys(other)]))
-    yield* differing(one[key], other[key], path === "" ? key : `${path}.${key}`);
 }

@@ -84,6 +84,7 @@ export async function startNodeWorker(options: {
   return {
     id: () => (isThere ? id : null),
     describe: () => `${id}: ${description(flags, slots)}`,
+    runs: true,
     logsOf,
     drain: () => stopBy("SIGTERM"),
     // Counts as two: what runs is stopped, whether it was told to end before or not.

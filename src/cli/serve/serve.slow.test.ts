@@ -26,6 +26,7 @@ describe("serve", LIMIT, () => {
         "  data    .drover",
         "  config  the defaults (no drover.yml here)",
         "  worker  runs what tasks with action exec bring, as you, N at a time (--no-worker: without it)",
+        `  page    ${url}/ui/`,
         "",
         "Try it, in another terminal:",
         `  curl ${url}/tasks -H 'content-type: application/json' \\`,

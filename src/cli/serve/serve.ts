@@ -12,7 +12,8 @@ import { replicaSource } from "../../engine/node/index.ts";
 import type { Settings } from "../../protocol/index.ts";
 import { shownPath } from "../../protocol/schema/index.ts";
 import { hostRefusal, type Server, StartRefusal, startServer } from "../../server/index.ts";
-import { isLoopback, realClock, restFor } from "../../std/index.ts";
+import { isLoopback, keptBy, realClock, restFor } from "../../std/index.ts";
+import { asInForce } from "../config/differences.ts";
 import type { Setting } from "../config/file.ts";
 import { dataSetting, loadSettings, type ServerConfig } from "../config/load.ts";
 import { checkNothingLost, keepReloading, type Reloading } from "../config/reload.ts";
@@ -57,9 +58,9 @@ export async function serve(call: Call<ServeFlags>): Promise<ExitCode> {
   const stop = listen(terminal);
   try {
     const parts = await unlessStopped(stop, (signal) => start(call, first, log, serverConsole, signal));
-    if (parts === null) return EXIT.ok;
+    if (typeof parts === "number") return parts;
     const { worker, cluster } = parts;
-    const facts = { url: parts.server.url, log, config: first, worker: worker.describe(), cwd: terminal.cwd };
+    const facts = { url: parts.server.url, log, config: first, worker, cwd: terminal.cwd };
     const node = cluster === null ? {} : { node: nodeFacts(cluster) };
     const data = log.kind === "memory" ? null : log.directory;
     return await whileFound(data, parts.server, () => {
@@ -80,18 +81,25 @@ function checkFlags(flags: ServeFlags, log: LogTarget): void {
     throw usageProblem(`--${flag} is for a node of a cluster`, "add --log etcd://… or --log postgres://…");
 }
 
-const nodeFacts = ({ node, advertise }: OpenedNode) => ({ id: node.id, role: node.life().role, advertise });
+const nodeFacts = ({ node, advertise, begins }: OpenedNode) => ({
+  id: node.id,
+  role: node.life().role,
+  advertise,
+  ...(begins === null ? {} : { begins }),
+});
 
-/** Null if the first signal comes before it has begun: then it is given up. */
-async function unlessStopped(stop: Listening, begin: (signal: AbortSignal) => Promise<Parts>): Promise<Parts | null> {
+/** An exit code if a signal comes before it has begun: the first gives it up, the second does not wait for that. */
+async function unlessStopped(
+  stop: Listening,
+  begin: (signal: AbortSignal) => Promise<Parts>,
+): Promise<Parts | ExitCode> {
   const giveUp = new AbortController();
   void stop.first.then(() => giveUp.abort());
-  try {
-    return await begin(giveUp.signal);
-  } catch (error) {
-    if (giveUp.signal.aborted) return null;
+  const begun = begin(giveUp.signal).catch((error: unknown) => {
+    if (giveUp.signal.aborted) return EXIT.ok;
     throw error;
-  }
+  });
+  return Promise.race([begun, stop.second.then(exitOf)]);
 }
 
 /** While it runs, the data directory says where the server is that owns it. */
@@ -215,13 +223,19 @@ async function start(
   let reloading: Reloading<ServerConfig> | null = null;
   try {
     server = await listenOn(drover, settings, {
-      ...(cluster === null ? {} : { node: cluster.node }),
+      ...(cluster === null ? {} : { node: cluster.node, checksAddress: true }),
       logger,
       onReload: () => reloading?.now() ?? Promise.reject(new Error("the server is not ready yet; try again")),
       logsOf: (task, attempt, { tail, ...age }) => worker?.logsOf(task, attempt, { lines: tail, ...age }) ?? null,
-      settingViews: () => settingViews(settingsOf(first, reloading?.inForce() ?? first)),
-      replica:
-        cluster !== null ? cluster.node.shared : log.kind === "sqlite" ? replicaSource(log.directory, realClock) : null,
+      // A node tells of what its leader has in force, by the log they share.
+      settingViews: keptBy(
+        () => [reloading?.inForce() ?? first, cluster?.config.own(), drover.state.base, drover.state.cluster.leader],
+        ([inForce]) => {
+          const own = settingViews(settingsOf(first, inForce));
+          return cluster === null ? own : asInForce(own, cluster.config.differences());
+        },
+      ),
+      replica: cluster !== null ? cluster.node.shared : log.kind === "sqlite" ? replicaSource(log.directory) : null,
       historyFile: log.kind === "memory" ? undefined : join(log.directory, "history.jsonl"),
     });
     worker = await startWorker(call, { drover, cluster, log, url: server.url, settings, complain });
@@ -301,7 +315,10 @@ const engineProblem = ({ message, code, details }: DroverError, log: LogTarget):
   new CliProblem({ message, code, exit: EXIT.broken, hint: afterFailure(details.log, log) });
 
 type ServeOptions = Parameters<typeof startServer>[0];
-type ServerHooks = Pick<ServeOptions, "node" | "replica" | "onReload" | "logsOf" | "historyFile" | "settingViews"> & {
+type ServerHooks = Pick<
+  ServeOptions,
+  "node" | "checksAddress" | "replica" | "onReload" | "logsOf" | "historyFile" | "settingViews"
+> & {
   readonly logger: NonNullable<ServeOptions["logger"]>;
 };
 

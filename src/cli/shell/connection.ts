@@ -10,7 +10,7 @@ import { addressFromEnv, ClientError, createClient } from "../../client/index.ts
 import type { Output } from "./output.ts";
 import { asTyped, CliProblem, EXIT, type ExitCode, type Problem } from "./problem.ts";
 import { fetchFrom, ownServer } from "./server-file.ts";
-import { asWord } from "./text.ts";
+import { asWord, plainLines } from "./text.ts";
 import { type Call, given } from "./verb.ts";
 
 /** Enough to bridge a restart of the server, and little enough to wait for. */
@@ -19,13 +19,18 @@ const ASKED_MAX_S = 1;
 /** For verbs that watch something for long: a restart of the server must not end them. */
 export const RETRIES_WHILE_WATCHING = 12;
 
-export function clientFor({ flags, terminal }: Pick<Call, "flags" | "terminal">): Client {
+/** `isQuiet`: what is shown says by itself that nothing is answered. */
+export function clientFor(
+  { flags, terminal }: Pick<Call, "flags" | "terminal">,
+  { isQuiet = flags.json === true }: { readonly isQuiet?: boolean } = {},
+): Client {
   const { url, token } = addressFromEnv(terminal.env);
   try {
     const own = (flags.url ?? url) === undefined ? ownServer(terminal.cwd) : null;
     const fetch = own === null ? terminal.fetch : fetchFrom(own, terminal.fetch);
     const address = given({ url: flags.url ?? url ?? own?.url, token });
-    return createClient({ ...address, retries: RETRIES, fetch: impatient(fetch) });
+    const told = isQuiet ? fetch : telling(fetch, terminal);
+    return createClient({ ...address, retries: RETRIES, fetch: impatient(told) });
   } catch (error) {
     if (!(error instanceof ClientError)) throw error;
     const hint = "the address comes from --url or DROVER_URL, the token from DROVER_TOKEN";
@@ -62,6 +67,37 @@ function impatient(fetch: Fetch): Fetch {
   };
 }
 
+/** How often it is said why a call is tried again. */
+const TOLD_EVERY_MS = 5000;
+
+/** While no node leads, a call is tried for some seconds: whoever waits for it is told what it waits for. */
+function telling(fetch: Fetch, { err, now }: Call["terminal"]): Fetch {
+  let toldAt = Number.NEGATIVE_INFINITY;
+  const tell = (text: string): string => {
+    const { code, error, retryable } = refusalIn(text);
+    if (code !== NO_LEADER || retryable !== true || now() - toldAt < TOLD_EVERY_MS) return text;
+    toldAt = now();
+    err(`still trying: ${plainLines(String(error))}\n`);
+    return text;
+  };
+  return async (url, request) => {
+    const answer = await fetch(url, request);
+    const { status, headers, body } = answer;
+    return status === 503 ? { status, headers, body, text: async () => tell(await answer.text()) } : answer;
+  };
+}
+const NO_LEADER: ClientErrorCode = "no_leader";
+
+/** What stands between may refuse too, in words that are no JSON. */
+function refusalIn(text: string): { readonly code?: unknown; readonly error?: unknown; readonly retryable?: unknown } {
+  try {
+    return Object(JSON.parse(text)) as object;
+  } catch (error) {
+    if (error instanceof SyntaxError) return {};
+    throw error;
+  }
+}
+
 type Meaning = readonly [exit: ExitCode, hint?: string];
 
 const ELSEWHERE = "another server: --url http://HOST:PORT, or DROVER_URL";
@@ -72,7 +108,7 @@ const MEANINGS: Readonly<Record<ClientErrorCode, Meaning>> = {
   network: [EXIT.unreachable, ELSEWHERE],
   timeout: [EXIT.unreachable, ELSEWHERE],
   closed: [EXIT.unreachable, "it is shutting down; try again when it is back"],
-  deposed: [EXIT.unreachable, "another server has taken over the log; ask that one"],
+  deposed: [EXIT.unreachable, "it leads no more; try again, which asks whoever leads by then"],
   no_leader: [EXIT.unreachable, "no node leads the cluster at the moment; try again in a few seconds"],
   behind: [EXIT.unreachable, "this node of the cluster is behind; try again, or ask another"],
   bad_answer: [EXIT.broken, ELSEWHERE],
@@ -104,10 +140,16 @@ const MEANINGS: Readonly<Record<ClientErrorCode, Meaning>> = {
 };
 
 export function clientProblem({ code, message, retryable, details }: ClientError): Problem {
-  const [exit, hint] = MEANINGS[code];
+  const [exit, hint] = (code === NO_LEADER ? UNLED.get(details?.journal) : undefined) ?? MEANINGS[code];
   const said = code === "network" ? asTyped(message) : message;
   return { message: said, code, exit, hint: nextStep(code, details ?? {}) ?? hint, retryable, details };
 }
+
+/** Why no node leads, where that is known: a journal that is full or away is a person's to mend. */
+const UNLED: ReadonlyMap<unknown, Meaning> = new Map([
+  ["full", [EXIT.noRoom, "make room in the journal, as the message says; reads are answered meanwhile"]],
+  ["away", [EXIT.unreachable, "bring the journal back; nodes go on by themselves. drover cluster status says more"]],
+]);
 
 /** What to do next where the server has said what exactly is missing: in words of this command line. */
 function nextStep(code: ClientErrorCode, details: NonNullable<Problem["details"]>): string | null {

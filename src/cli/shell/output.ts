@@ -81,6 +81,13 @@ export type Column<Row> = {
   readonly stays?: boolean;
 };
 
+type TableSize = {
+  readonly width: number | null;
+  readonly paint: Paint;
+  /** Which columns there are depends on the width alone: a table that is drawn again and again keeps them. */
+  readonly isSteady?: boolean;
+};
+
 const GAP = "  ";
 const SHRUNK_MIN = 8;
 
@@ -95,14 +102,15 @@ const SHRUNK_MIN = 8;
 export function table<Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],
-  { width, paint }: { readonly width: number | null; readonly paint: Paint },
+  { width, paint, isSteady = false }: TableSize,
 ): string {
   const filled = withRoom(
     columns
       .map((column) => ({ column, cells: rows.map((row) => plain(column.of(row))) }))
-      .filter(({ column, cells }) => column.stays === true || cells.some((cell) => cell !== ""))
-      .map(({ column, cells }) => ({ column, cells, wish: wishOf(column, cells) })),
+      .filter(({ column, cells }) => isSteady || column.stays === true || cells.some((cell) => cell !== ""))
+      .map(({ column, cells }) => ({ column, cells, wish: wishOf(column, cells, isSteady) })),
     width,
+    isSteady,
   );
   const wishes = filled.map(({ wish }) => wish);
   const widths = fit(wishes, width);
@@ -125,10 +133,16 @@ export function table<Row>(
 
 type Wish = { readonly wanted: number; readonly least: number; readonly isLast: boolean };
 
-function wishOf<Row>({ title, shrinks = false, least = SHRUNK_MIN }: Column<Row>, cells: readonly string[]): Wish {
+/** Where the table is steady, a column is never narrower than its least: shorter numbers do not move the others. */
+function wishOf<Row>(
+  { title, shrinks = false, least }: Column<Row>,
+  cells: readonly string[],
+  isSteady: boolean,
+): Wish {
+  const narrow = Math.max(widthOf(title), isSteady ? (least ?? 0) : 0);
   // Not spread into Math.max: there may be a hundred thousand rows.
-  const wanted = cells.reduce((widest, cell) => Math.max(widest, widthOf(cell)), widthOf(title));
-  const narrowest = shrinks === false ? Number.POSITIVE_INFINITY : Math.max(widthOf(title), least);
+  const wanted = cells.reduce((widest, cell) => Math.max(widest, widthOf(cell)), narrow);
+  const narrowest = shrinks === false ? Number.POSITIVE_INFINITY : Math.max(widthOf(title), least ?? SHRUNK_MIN);
   return { wanted, least: narrowest, isLast: shrinks === "last" };
 }
 
@@ -136,10 +150,12 @@ function wishOf<Row>({ title, shrinks = false, least = SHRUNK_MIN }: Column<Row>
 function withRoom<Of extends { readonly column: Column<never>; readonly wish: Wish }>(
   columns: readonly Of[],
   width: number | null,
+  isSteady: boolean,
 ): Of[] {
   const kept = [...columns];
-  const narrowest = (): number =>
-    kept.reduce((sum, { wish }) => sum + Math.min(wish.wanted, wish.least) + GAP.length, -GAP.length);
+  const least = ({ column, wish }: Of): number =>
+    isSteady ? Math.max(widthOf(column.title), column.least ?? 0) : Math.min(wish.wanted, wish.least);
+  const narrowest = (): number => kept.reduce((sum, each) => sum + least(each) + GAP.length, -GAP.length);
   while (width !== null && narrowest() > width) {
     const free = kept.filter(({ column }, index) => index > 0 && column.stays !== true);
     const first = free.toReversed().sort((left, right) => (right.column.leaves ?? 0) - (left.column.leaves ?? 0))[0];

@@ -77,7 +77,7 @@ export const gateTable = (gates: readonly GateJson[], output: Output): string =>
       title: "REQUESTS",
       of: ({ requests, requestsUsed, windowMs }) => `${count(requestsUsed)} of ${count(requests)} in ${span(windowMs)}`,
     },
-    { title: "TOKENS", of: shownTokens, shrinks: true },
+    { title: "TOKENS", of: (gate) => shownTokens(gate), shrinks: true },
     { title: "THROTTLES", of: ({ throttles }) => (throttles === 0 ? "" : String(throttles)), align: "right" },
     {
       title: "STATE",
@@ -88,14 +88,17 @@ export const gateTable = (gates: readonly GateJson[], output: Output): string =>
   ]);
 };
 
-/** Calls that went out before the limit sank still run: those are no part of it. */
-const callsOut = ({ running, maxConcurrent }: GateJson): string =>
-  running <= maxConcurrent ? `${running} of ${maxConcurrent}` : `${running}, limit ${maxConcurrent}`;
+/** Of those that may be out now; calls that went out before the limit sank still run, and are no part of it. */
+export const callsOut = ({ running, limit }: GateJson): string =>
+  running <= limit ? `${running} of ${limit}` : `${running}, limit ${limit}`;
 
-export function shownTokens({ tokensUsed: { perMinute, perHour, perDay } }: GateJson): string {
+export function shownTokens(
+  { tokensUsed: { perMinute, perHour, perDay } }: GateJson,
+  shown: (tokens: number) => string = count,
+): string {
   return Object.entries({ "1m": perMinute, "1h": perHour, "1d": perDay })
     .flatMap(([name, window]) =>
-      window === null ? [] : [`${count(window.used)} of ${count(window.limit)} in ${name}`],
+      window === null ? [] : [`${shown(window.used)} of ${shown(window.limit)} in ${name}`],
     )
     .join(", ");
 }
@@ -116,7 +119,7 @@ const ahead = (word: string, instant: string | undefined, now: number): string =
 
 export function gateState({ blockedUntil, held, heldUntil, slowStart, limit }: GateJson, now: number): string {
   if (blockedUntil !== undefined) return `blocked${ahead(", opens", blockedUntil, now)}`;
-  if (held !== null) return `held: ${held}${ahead(", until", heldUntil, now)}`;
+  if (held !== null) return `held: ${held}${ahead(", opens", heldUntil, now)}`;
   return slowStart === null ? "open" : `open, slow start at ${limit}`;
 }
 

@@ -68,6 +68,13 @@ test("calls are shown where there are any, else tasks", () => {
   assert.equal(shown(part(0, 100), part(0, 0)), 100);
 });
 
+test("what failed is counted beside what was completed: the averages are of both", () => {
+  const counts = { inFlight: 0, maxInFlight: 5, queued: 0, completed: 0, failed: 1, rateLimited: 0 };
+  const box = { ...counts, title: "Scheduler", isRateLimited: false, avgWaitMs: 400, avgRunMs: 2300 };
+  const lines = schedulerBox({ ...box, running: [], next: [] }, { width: 80, height: 9, paint: (_, text) => text });
+  assert.match(lines.at(-2) ?? "", /Stats: 0 completed, 1 failed \| 0 rate limited \| avg wait 0.4s, run 2.3s/);
+});
+
 test("the numbers of tasks stand beside those of calls, and the other way round", () => {
   const part = (inFlight: number, maxInFlight: number, queued: number): LinePart => ({
     ...{ inFlight, maxInFlight, queued, completed: 0, avgWaitMs: 0, avgRunMs: 0, running: [], next: [] },
@@ -91,6 +98,15 @@ test("the numbers of tasks stand beside those of calls, and the other way round"
     "Running: 60/100  Queued: 740  Rate Limited: No",
     "These are tasks.  Calls to providers: 0/4 running, 0 queued",
   ]);
+  const gates = [
+    { id: "anthropic/default", inFlight: 9, maxInFlight: 1, queued: 1060 },
+    { id: "openai/team", inFlight: 1, maxInFlight: 4, queued: 0 },
+  ];
+  assert.deepEqual(heads(part(60, 100, 740), { ...part(10, 5, 1060), gates }), [
+    "Running: 10, limit 5  Queued: 1,060  Rate Limited: No",
+    "These are calls to providers.  Tasks: 60/100 running, 740 queued",
+    "Gates: anthropic/default 9, limit 1 +1,060 queued, openai/team 1/4",
+  ]);
   assert.equal(heads(part(1, 50, 2), part(0, 0, 0)).length, 1, "there is no gate");
 });
 
@@ -100,14 +116,15 @@ test("a call is named by its task, unless its own name is one to read", () => {
     ...{ ...entry(id, 1000), project: "web", gate: "anthropic/default" },
     ...(task === undefined ? {} : { task }),
   });
-  const running = [of(made, "build-7"), of("review of build-7", "build-7"), of(made)];
-  const rows = drawn({ running, next: [], inFlight: 3, queued: 0 }, 140, 20).slice(3, 6);
+  const running = [of(made, "build-7"), of("review of build-7", "build-7"), of(made), of("p809", "build-8")];
+  const rows = drawn({ running, next: [], inFlight: 4, queued: 0 }, 140, 20).slice(3, 7);
   assert.deepEqual(
     rows.map((row) => row.slice(2, -2).trim().replaceAll(/ {2,}/g, " | ")),
     [
       "[NORM] build-7 | Running | 1.0s | web | anthropic/default",
       "[NORM] review of build-7 | Running | 1.0s | build-7 | web | anthropic/default",
       "[NORM] permit_2d8a777a-6d…9b7a-000000000001 | Running | 1.0s | web | anthropic/default",
+      "[NORM] build-8 | Running | 1.0s | web | anthropic/default",
     ],
   );
 });
@@ -115,7 +132,7 @@ test("a call is named by its task, unless its own name is one to read", () => {
 test("what does not fit ends in how many more there are, also of those that were not read", () => {
   const lines = drawn({ inFlight: 300, queued: 4000, isRateLimited: true }, 60, 16);
   assert.equal(lines.length, 16);
-  assert.ok(lines[1]?.startsWith("│ Running: 300/10  Queued: 4,000  Rate Limited: Yes "));
+  assert.ok(lines[1]?.startsWith("│ Running: 300, limit 10  Queued: 4,000  Rate Limited: Yes "));
   assert.deepEqual(
     lines.filter((line) => line.includes("more")).map((line) => line.slice(2, -2).trim()),
     ["… 295 more", "… 3,998 more"],

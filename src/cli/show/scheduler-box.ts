@@ -16,21 +16,21 @@
  *
  * Of the two lists as much is shown as there is room for; each ends with how many more there are.
  */
-import type { GateDetail, LineEntry, LinePart, LineView, PriorityName } from "../../protocol/index.ts";
+import type { GateDetail, LineEntry, LineGate, LinePart, LineView, PriorityName } from "../../protocol/index.ts";
 import { clipMiddle, type Paint, padEnd, plain, type Tint, widthOf } from "../shell/text.ts";
 import { type BoxLine, boxOf, cell } from "./box.ts";
 import { gateState, gateTint, isRateLimited, shownTokens } from "./fleet-view.ts";
-import { count, span } from "./time.ts";
+import { span } from "./time.ts";
 
-export type SchedulerBox = Pick<LinePart, "inFlight" | "maxInFlight" | "queued" | "completed"> &
+export type SchedulerBox = Pick<LinePart, "inFlight" | "maxInFlight" | "queued" | "completed" | "failed"> &
   Pick<LinePart, "avgWaitMs" | "avgRunMs" | "running" | "next"> &
   Pick<LineView, "rateLimited" | "isRateLimited"> & {
     readonly title: string;
     readonly paused?: boolean;
     /** What stands below its numbers. */
     readonly notes?: readonly BoxLine[];
-    /** Its lists are only what was looked for: of others it does not say how many there are. */
-    readonly isFiltered?: boolean;
+    /** What its lists were filtered by: of others it does not say how many there are. */
+    readonly filter?: string;
   };
 
 type BoxSize = {
@@ -60,15 +60,26 @@ export function lineBox(line: LineView): SchedulerBox {
   const { rateLimited, isRateLimited, paused, calls, tasks } = line;
   const hasGates = calls.maxInFlight > 0;
   const shown = hasCalls(line)
-    ? { ...calls, notes: [noteOf("calls to providers", "Tasks", tasks)] }
+    ? { ...calls, notes: [noteOf("calls to providers", "Tasks", tasks), ...gateNote(calls)] }
     : { ...tasks, ...(hasGates ? { notes: [noteOf("tasks", "Calls to providers", calls)] } : {}) };
   return { title: "Scheduler", rateLimited, isRateLimited, paused, ...shown };
 }
 
-function noteOf(these: string, others: string, { inFlight, maxInFlight, queued }: LinePart): BoxLine {
-  const counts = `${grouped(inFlight)}/${grouped(maxInFlight)} running, ${grouped(queued)} queued`;
-  return [[`These are ${these}.  `, "dim"], `${others}: ${counts}`];
+function noteOf(these: string, others: string, part: LinePart): BoxLine {
+  return [[`These are ${these}.  `, "dim"], `${others}: ${outOf(part)} running, ${grouped(part.queued)} queued`];
 }
+
+/** Limits of several gates add up to no limit of any: each stands by itself too. */
+function gateNote({ gates = [] }: LinePart): BoxLine[] {
+  if (gates.length < 2) return [];
+  const words = ({ queued, ...gate }: LineGate): string =>
+    `${gate.id} ${outOf(gate)}${queued === 0 ? "" : ` +${grouped(queued)} queued`}`;
+  return [[["Gates: ", "dim"], gates.map(words).join(", ")]];
+}
+
+/** `8/10`. What went out before the limit sank still runs, and is no part of it: `9, limit 1`. */
+const outOf = ({ inFlight, maxInFlight }: Pick<LinePart, "inFlight" | "maxInFlight">): string =>
+  `${grouped(inFlight)}${inFlight <= maxInFlight ? "/" : ", limit "}${grouped(maxInFlight)}`;
 
 /** Where neither calls nor tasks are under way, what was done last of either is all the same: calls. */
 export function hasCalls({ calls, tasks }: LineView): boolean {
@@ -85,7 +96,7 @@ export function wholeHeight(box: SchedulerBox): number {
 
 /** One gate, drawn as the scheduler is, with what holds it and what it has used. */
 export function gateBox(gate: GateDetail, now: number): SchedulerBox {
-  const { id, running, queued, maxConcurrent, stats, calls } = gate;
+  const { id, running, queued, limit, stats, calls } = gate;
   const of = (state: "running" | "queued"): LineEntry[] =>
     calls
       .filter((call) => call.state === state)
@@ -94,7 +105,7 @@ export function gateBox(gate: GateDetail, now: number): SchedulerBox {
   return {
     title: id,
     inFlight: running,
-    maxInFlight: maxConcurrent,
+    maxInFlight: limit,
     queued,
     completed: stats.completed,
     rateLimited: stats.rateLimited,
@@ -109,10 +120,10 @@ export function gateBox(gate: GateDetail, now: number): SchedulerBox {
 
 function gateNotes(gate: GateDetail, now: number): BoxLine[] {
   const { requests, requestsUsed, windowMs, throttles, stats } = gate;
-  const tokens = shownTokens(gate);
-  const used = `Requests: ${count(requestsUsed)} of ${count(requests)} in ${span(windowMs)}`;
-  const strikes = throttles === 0 ? "" : `  Throttles: ${count(throttles)}`;
-  const most = `  At most: ${count(stats.peakRunning)} running, ${count(stats.peakQueued)} queued`;
+  const tokens = shownTokens(gate, grouped);
+  const used = `Requests: ${grouped(requestsUsed)} of ${grouped(requests)} in ${span(windowMs)}`;
+  const strikes = throttles === 0 ? "" : `  Throttles: ${grouped(throttles)}`;
+  const most = `  At most: ${grouped(stats.peakRunning)} running, ${grouped(stats.peakQueued)} queued`;
   return [
     ["State: ", [gateState(gate, now), gateTint(gate)], `${strikes}${most}`],
     [tokens === "" ? used : `${used}  Tokens: ${tokens}`],
@@ -127,23 +138,24 @@ export function schedulerBox(box: SchedulerBox, size: BoxSize): string[] {
   return boxOf(box.title, [[headOf(box), ...(box.notes ?? [])], filled, [statsOf(box)]], { width, paint });
 }
 
-function headOf({ inFlight, maxInFlight, queued, isRateLimited, paused }: SchedulerBox): BoxLine {
+function headOf({ queued, isRateLimited, paused, ...box }: SchedulerBox): BoxLine {
   return [
-    `Running: ${grouped(inFlight)}/${grouped(maxInFlight)}  Queued: ${grouped(queued)}  Rate Limited: `,
+    `Running: ${outOf(box)}  Queued: ${grouped(queued)}  Rate Limited: `,
     isRateLimited ? ["Yes", "red"] : ["No", "green"],
     ...(paused === true ? (["  ", ["Paused", "yellow"]] as const) : []),
   ];
 }
 
-function statsOf({ completed, rateLimited, avgWaitMs, avgRunMs }: SchedulerBox): BoxLine {
-  const counts = `${grouped(completed)} completed | ${grouped(rateLimited)} rate limited`;
-  return [`Stats: ${counts} | avg wait ${seconds(avgWaitMs)}, avg run ${seconds(avgRunMs)}`];
+function statsOf({ completed, failed = 0, rateLimited, avgWaitMs, avgRunMs }: SchedulerBox): BoxLine {
+  const ended = `${grouped(completed)} completed${failed === 0 ? "" : `, ${grouped(failed)} failed`}`;
+  const averages = `avg wait ${seconds(avgWaitMs)}, ${failed === 0 ? "avg " : ""}run ${seconds(avgRunMs)}`;
+  return [`Stats: ${ended} | ${grouped(rateLimited)} rate limited | ${averages}`];
 }
 
 /** Which entries stand in the box, the running ones first. */
 export function shownEntries(box: SchedulerBox, height: number): Shown {
   const room = Math.max(0, height - around(box));
-  const isFiltered = box.isFiltered === true;
+  const isFiltered = (box.filter ?? "") !== "";
   const queued = Math.max(isFiltered ? 0 : box.queued, box.next.length);
   const running = Math.max(isFiltered ? 0 : box.inFlight, box.running.length);
   const rule = queued === 0 || running === 0 ? 0 : 1;
@@ -179,10 +191,12 @@ function rowsOf(box: SchedulerBox, room: number, { width, marked }: BoxSize): Bo
   const more = ({ more: count }: Part): BoxLine[] => (count > 0 ? [[[`… ${grouped(count)} more`, "dim"]]] : []);
   const first = [...running.entries.map((entry) => row(entry, true)), ...more(running)];
   const second = [...queued.entries.map((entry) => row(entry, false)), ...more(queued)];
-  if (first.length + second.length === 0 && room > 0)
-    return [[["Nothing runs, and nothing waits for its turn.", "dim"]]];
+  if (first.length + second.length === 0 && room > 0) return [[[emptyText(box), "dim"]]];
   return first.length === 0 || second.length === 0 ? [...first, ...second] : [...first, "rule", ...second];
 }
+
+const emptyText = ({ filter = "" }: SchedulerBox): string =>
+  filter === "" ? "Nothing runs, and nothing waits for its turn." : `Nothing here has "${filter}".`;
 
 const CLASSES: Readonly<Record<PriorityName, readonly [word: string, tint: Tint | null]>> = {
   critical: ["[CRIT]", "red"],
@@ -191,8 +205,8 @@ const CLASSES: Readonly<Record<PriorityName, readonly [word: string, tint: Tint 
   low: ["[LOW] ", "dim"],
 };
 
-/** The id of a call is often one that a program made up: nobody knows the call by it, but by its task. */
-const MADE_UP = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}|[0-9a-f]{16}/i;
+/** The id of a call is often one that a program or the engine made up: it is known by its task, and not by that. */
+const MADE_UP = /^p\d+$|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}|[0-9a-f]{16}/i;
 const nameOf = ({ id, task }: LineEntry): string => (task !== undefined && MADE_UP.test(id) ? task : id);
 
 function rowOf(

@@ -26,25 +26,29 @@ const ID_LEAST = 28;
 /** Why a task failed is worth more than where it ran. */
 const NOTE_LEAST = 24;
 
-export function taskColumns(now: number): readonly Column<TaskView>[] {
+export function taskColumns(
+  now: number,
+  { ids = ID_LEAST, notes = NOTE_LEAST }: { readonly ids?: number; readonly notes?: number } = {},
+): readonly Column<TaskView>[] {
   return [
-    { title: "ID", of: ({ taskId }) => taskId, stays: true, shrinks: "last", least: ID_LEAST },
-    { title: "STATE", of: ({ state }) => state, tint: ({ state }) => tintOf(state), stays: true },
-    { title: "PROJECT", of: ({ project }) => (project === "default" ? "" : (project ?? "")), shrinks: true, leaves: 5 },
+    { title: "ID", of: ({ taskId }) => taskId, stays: true, shrinks: "last", least: ids },
+    { title: "STATE", of: ({ state }) => state, tint: ({ state }) => tintOf(state), stays: true, least: 9 },
+    { title: "PROJECT", of: ({ project }) => (project === "default" ? "" : (project ?? "")), shrinks: true, leaves: 3 },
     { title: "AGENT", of: ({ agentId }) => agentId ?? "", shrinks: true, leaves: 7 },
     { title: "ACTION", of: ({ action }) => action ?? "", shrinks: true, leaves: 1 },
-    { title: "TRY", of: ({ attempt }) => (attempt > 1 ? String(attempt) : ""), align: "right", leaves: 2 },
+    { title: "TRY", of: ({ attempt }) => (attempt > 1 ? String(attempt) : ""), align: "right", leaves: 5 },
     { title: "WORKER", of: ({ worker }) => worker ?? "", shrinks: true, leaves: 9 },
-    { title: "AGE", of: ({ createdAt }) => lasted(createdAt, undefined, now), align: "right", leaves: 3 },
+    { title: "AGE", of: ({ createdAt }) => lasted(createdAt, undefined, now), align: "right", least: 6, leaves: 2 },
     {
       title: "TOOK",
       of: ({ startedAt, completedAt }) => lasted(startedAt, completedAt, now),
       align: "right",
+      least: 6,
       leaves: 6,
     },
     { title: "TOKENS", of: ({ usage }) => tokensOf(usage), align: "right", leaves: 4 },
     { title: "COST", of: ({ usage }) => shownCost(usage?.cost), align: "right", leaves: 8 },
-    { title: "NOTE", of: noteOf, shrinks: true, least: NOTE_LEAST },
+    { title: "NOTE", of: noteOf, shrinks: true, least: notes },
   ];
 }
 
@@ -52,7 +56,7 @@ export function taskColumns(now: number): readonly Column<TaskView>[] {
 function noteOf({ error, position, progress, state, approval }: TaskView): string {
   if (error !== undefined) return error;
   if (state === "parked") return approval?.question === undefined ? "" : `asks: ${approval.question}`;
-  if (position !== undefined) return `number ${position} in its queue`;
+  if (position !== undefined) return `number ${position} in line`;
   return typeof progress === "string" ? progress : "";
 }
 

@@ -13,6 +13,7 @@ import { painter, widthOf } from "../shell/text.ts";
 import { frameOf, markable } from "./frame.ts";
 import { type Key, press } from "./keys.ts";
 import { FIRST_VIEW, type Picture, TABS, type View } from "./picture.ts";
+import { NO_WORD } from "./trouble.ts";
 
 const NOW = Date.parse("2026-03-01T12:00:00Z");
 const FRAMES = join(import.meta.dirname, "../../../test/frames");
@@ -90,7 +91,7 @@ function pictureWith(name = "", calls = false): Picture {
       ...{ seq, at: iso(-1000 + seq), kind: "task-done", task: `build-${seq}${name}`, attempt: 1 },
       payload: { kind: "task-done", resultSize: 12 },
     })) as unknown as Picture["events"],
-    ...{ tasksFilter: "", eventsRefused: null, lost: null },
+    ...{ tasksFilter: "", hasMoreTasks: false, eventsRefused: null, lost: null, node: NO_WORD },
   };
 }
 
@@ -99,11 +100,13 @@ type Frame = {
   readonly view?: Partial<View>;
   readonly columns: number;
   readonly rows: number;
+  readonly url?: string;
 };
-const frame = ({ picture = pictureWith(), view = {}, columns, rows }: Frame, isPainted = false): string[] =>
+const ONE = "http://127.0.0.1:4747";
+const frame = ({ picture = pictureWith(), view = {}, columns, rows, url = ONE }: Frame, isPainted = false): string[] =>
   frameOf({
     ...{ picture, view: { ...FIRST_VIEW, ...view }, size: { columns, rows }, now: NOW },
-    ...{ url: "http://127.0.0.1:4747", paint: painter(isPainted) },
+    ...{ url, paint: painter(isPainted) },
   });
 
 for (const [columns, rows] of [
@@ -111,12 +114,17 @@ for (const [columns, rows] of [
   [160, 50],
 ] as const)
   test(`the frames at ${columns}×${rows} are those that were looked at`, () => {
+    const node = {
+      isNode: true,
+      trouble: "The journal is out of reach for 12s: nothing is taken, this may be as old.",
+    };
     const lost = { since: NOW - 4000, why: "cannot reach http://127.0.0.1:4747 (connection refused)" };
     const shown = [
       ...TABS.map((tab) => [tab, frame({ columns, rows, view: { tab } })] as const),
       ["calls", frame({ columns, rows, picture: pictureWith("", true), view: { marked: "call-build-1" } })] as const,
       ["a filter", frame({ columns, rows, view: { filter: "mac-1", isTyping: true } })] as const,
       ["a server that is gone", frame({ columns, rows, picture: { ...pictureWith(), lost } })] as const,
+      ["a journal that is away", frame({ columns, rows, picture: { ...pictureWith(), node } })] as const,
     ];
     const text = shown
       .map(([name, lines]) => `${name}\n${lines.map((line) => line.trimEnd()).join("\n")}\n`)
@@ -151,6 +159,45 @@ test("whatever a name has in it, a frame has the size of the screen, with and wi
         }
 });
 
+test("which columns there are depends on the width, and on nothing that is in them", () => {
+  const empty = pictureWith();
+  const bare = {
+    ...empty,
+    tasks: (empty.tasks ?? []).map(({ taskId, state }) => ({ taskId, state, attempt: 1, depth: 0 })),
+    workers: (empty.workers ?? []).map((worker) => ({ ...worker, capabilities: [] })),
+    projects: (empty.projects ?? []).map((project) => ({ ...project, status: "active" })),
+  } as unknown as Picture;
+  for (const columns of [80, 120, 160])
+    for (const tab of ["tasks", "projects", "workers", "gates"] as const) {
+      const titles = (picture: Picture): string[] =>
+        (frame({ picture, columns, rows: 24, view: { tab } })[2] ?? "").split(/ {2,}/);
+      assert.deepEqual(titles(bare), titles(pictureWith()), `${tab} at ${columns}`);
+    }
+});
+
+test("of several addresses all are named where there is room, else the first and how many more", () => {
+  const url = "http://node-a:4747,http://node-b:4747,http://node-c:4747";
+  assert.match(frame({ url, columns: 160, rows: 24 })[0] ?? "", / node-a:4747, node-b:4747, node-c:4747 ?$/);
+  assert.match(frame({ url, columns: 90, rows: 24 })[0] ?? "", / node-a:4747 and 2 more ?$/);
+});
+
+test("where more tasks are than were read, it does not say how many", () => {
+  const picture = { ...pictureWith(), hasMoreTasks: true };
+  const lines = (one: Picture): string =>
+    frame({ picture: one, columns: 80, rows: 12, view: { tab: "tasks" } }).join("\n");
+  assert.match(lines(picture), /… over 6 more/);
+  assert.match(lines(pictureWith()), /… 6 more/);
+});
+
+test("a filter that nothing matches is said to be one, and a message is read to its end", () => {
+  const at = (view: Partial<View>): string => frame({ columns: 80, rows: 24, view }).join("\n");
+  assert.match(at({ filter: "nobody" }), /Nothing here has "nobody"\./);
+  const text = `the task ${"x".repeat(60)} has ended, and cannot be cancelled`;
+  const shown = at({ said: { text, isBad: true } });
+  assert.match(shown, /cannot be cancelled *$/);
+  assert.equal(shown.split("\n").length, 24);
+});
+
 const seen = { picture: pictureWith(), size: { columns: 80, rows: 24 }, now: NOW };
 const key = (text: string): Key => (text.length > 1 ? { text: "", name: text as Key["name"] } : { text, name: null });
 const pressed = (keys: readonly string[], view: View = FIRST_VIEW) =>
@@ -164,6 +211,27 @@ test("rows are chosen in their order on the screen, and the choice stays on the 
   assert.equal(pressed(["up"]).view.marked, markable({ ...seen, view: FIRST_VIEW }).at(-1)?.id);
   const tasks = pressed(["tab", "down", "pageDown", "pageDown"]).view;
   assert.deepEqual([tasks.tab, tasks.marked], ["tasks", "build-11"]);
+});
+
+test("a row that is gone leaves its place to the one that is there now", () => {
+  const { view } = pressed(["2", "down", "down", "down", "down"]);
+  assert.equal(view.marked, "build-3");
+  const picture = { ...seen.picture, tasks: (seen.picture.tasks ?? []).filter(({ taskId }) => taskId !== "build-3") };
+  for (const step of ["up", "down"])
+    assert.equal(press(view, key(step), { ...seen, picture }).view.marked, "build-4", step);
+});
+
+test("Esc takes back what came last: a message, then the filter, then the choice of a row", () => {
+  const view = { ...FIRST_VIEW, filter: "mac", marked: "build-1", said: { text: "no", isBad: true } };
+  const steps = [1, 2, 3].map((times) => pressed(Array(times).fill("escape"), view).view);
+  assert.deepEqual(
+    steps.map(({ said, filter, marked }) => [said, filter, marked]),
+    [
+      [null, "mac", "build-1"],
+      [null, "", "build-1"],
+      [null, "", null],
+    ],
+  );
 });
 
 test("letters that are typed into the filter do nothing else", () => {
@@ -191,12 +259,13 @@ test("of a call the keys mean the task that makes it; of one without a task, and
   const [first, ...others] = picture.line.calls.running as [LineEntry, ...LineEntry[]];
   const { task: _, ...alone } = first;
   const line = { ...picture.line, calls: { ...picture.line.calls, running: [alone, ...others] } };
-  assert.equal(on("call-build-0", { ...picture, line }).view.said?.text, "call-build-0 is of no task.");
+  assert.equal(on("call-build-0", { ...picture, line }).view.said?.text, "call-build-0 is a call of no task.");
   assert.match(on("gone").view.said?.text ?? "", /^Choose a task first/);
+  assert.match(pressed(["3", "down", "w"]).view.said?.text ?? "", /^This key is for tasks/);
 });
 
 test("a text that is longer than the screen is scrolled to its end and no further", () => {
-  const panel = { title: "Log", lines: Array.from({ length: 50 }, (_, at) => `line ${at}`), top: 0 };
+  const panel = { title: "Log", lines: Array.from({ length: 50 }, (_, at) => `line ${at}`), top: 0, of: null };
   const { view } = pressed([...Array(10).fill("pageDown")], { ...FIRST_VIEW, panel });
   assert.equal(view.panel?.top, 30);
   assert.equal(pressed(["escape"], view).view.panel, null);

@@ -4,7 +4,7 @@
  * It reads no clock and asks no server, so that a stored frame says whether it still looks as it did.
  */
 import type { LineEntry } from "../../protocol/index.ts";
-import { clip, type Paint, plain, widthOf } from "../shell/text.ts";
+import { clip, type Paint, plain, widthOf, wrapLine } from "../shell/text.ts";
 import { type BoxLine, barOf, boxOf, cell, fitted } from "../show/box.ts";
 import { gateState, gateTint, percent } from "../show/fleet-view.ts";
 import {
@@ -30,10 +30,10 @@ export type FrameParts = {
   readonly paint: Paint;
 };
 
-/** The bar at the top, and the line of keys. */
-const AROUND = 2;
+/** A message that is longer than a line goes on, so far. */
+const FOOT_MAX = 3;
 /** From here on there is room beside the box. */
-const WIDE = 120;
+export const WIDE = 120;
 /** From here on there is room for calls and tasks. */
 const HIGH = 36;
 const SIDE_MIN = 44;
@@ -51,11 +51,20 @@ const NAMES: Readonly<Record<Tab, string>> = {
 
 export function frameOf(parts: FrameParts): string[] {
   const { size } = parts;
-  const height = Math.max(1, size.rows - AROUND);
+  const height = bodyHeight(parts);
   const body = bodyOf(parts, height).slice(0, height);
   const filled = [...body, ...Array.from({ length: Math.max(0, height - body.length) }, () => "")];
-  return [barLine(parts), ...filled, footLine(parts)].slice(0, size.rows);
+  return [barLine(parts), ...troubleLines(parts), ...filled, ...footLines(parts)].slice(0, size.rows);
 }
+
+/** What the bar at the top, what is wrong, and the foot leave. */
+function bodyHeight(parts: Seen): number {
+  const above = parts.picture.node.trouble === null ? 1 : 2;
+  return Math.max(1, parts.size.rows - above - footRows(parts).length);
+}
+
+/** How much of a text over the tab is seen at once. */
+export const panelRows = (parts: Seen): number => Math.max(1, bodyHeight(parts) - 2);
 
 function bodyOf(parts: FrameParts, height: number): string[] {
   const { view, picture, size, paint } = parts;
@@ -102,9 +111,9 @@ function shownBox(box: SchedulerBox, { picture, view, now }: Seen): SchedulerBox
       ...entry,
       ms: entry.ms + passed,
     }));
-  return { ...box, running: shown(box.running), next: shown(box.next), isFiltered: view.filter !== "" };
+  return { ...box, running: shown(box.running), next: shown(box.next), filter: view.filter };
 }
-type Seen = Pick<FrameParts, "picture" | "view" | "now" | "size">;
+export type Seen = Pick<FrameParts, "picture" | "view" | "now" | "size">;
 type Placed = { readonly box: SchedulerBox; readonly height: number };
 
 /** The scheduler; on a high screen where it shows calls, below it the tasks. */
@@ -199,35 +208,60 @@ function barLine({ view, size, url, paint, picture }: FrameParts): string {
     tab === view.tab ? ([`[${NAMES[tab]}]`, "bold"] as const) : ([` ${NAMES[tab]} `, "dim"] as const),
   ]);
   const left = TABS.reduce((sum, tab) => sum + NAMES[tab].length + 3, 0);
-  const where = clip(plain(url.replace(/^https?:\/\//, "")), Math.max(0, size.columns - left - 2));
+  const where = whereOf(url, Math.max(0, size.columns - left - 2));
   const gap = Math.max(1, size.columns - left - widthOf(where) - 1);
   return fitted([...tabs, " ".repeat(gap), [where, picture.lost === null ? "dim" : "red"]], size.columns, paint);
 }
 
+/** Of several addresses all, or the first and how many more there are. */
+function whereOf(url: string, room: number): string {
+  const [first = "", ...others] = url.split(",").map((one) => plain(one.replace(/^https?:\/\//, "")));
+  const all = [first, ...others].join(", ");
+  return clip(others.length === 0 || widthOf(all) <= room ? all : `${first} and ${others.length} more`, room);
+}
+
+/** What is shown is not as it seems: that stands above all of it, and nothing does where all is well. */
+function troubleLines({ picture, size, paint }: FrameParts): string[] {
+  const { trouble } = picture.node;
+  return trouble === null ? [] : [fitted([[` ${clip(plain(trouble), size.columns - 2)}`, "red"]], size.columns, paint)];
+}
+
 const KEYS = "q quit  Tab next  / filter  w why  l log  c cancel  r retry  p pause  ? help";
 
-function footLine({ view, size, picture, now, paint }: FrameParts): string {
-  const line = (text: string, tint: "red" | "yellow" | "dim" | "green" | null): string =>
-    fitted([[` ${text}`, tint]], size.columns, paint);
-  if (view.asked !== null) return line(`${view.asked.question} y/n`, "yellow");
-  if (view.isTyping) return line(`/${view.filter}▏  Enter keeps it, Esc clears it`, null);
+type Foot = { readonly text: string; readonly tint: "red" | "yellow" | "dim" | "green" | null };
+
+function footOf({ view, picture, now }: Seen): Foot {
+  if (view.asked !== null) return { text: `${view.asked.question} y/n`, tint: "yellow" };
+  if (view.isTyping) return { text: `/${view.filter}▏  Enter keeps it, Esc clears it`, tint: null };
   if (picture.lost !== null) {
-    const since = Math.max(0, now - picture.lost.since);
-    return line(`The server is gone for ${span(since)}, trying again: ${picture.lost.why}`, "red");
+    const since = span(Math.max(0, now - picture.lost.since));
+    return { text: `The server is gone for ${since}, trying again: ${picture.lost.why}`, tint: "red" };
   }
-  if (view.said !== null) return line(view.said.text, view.said.isBad ? "red" : "green");
-  if (view.panel !== null) return line("Esc back  ↑↓ scroll  q quit", "dim");
-  return line(view.filter === "" ? KEYS : `filter: ${view.filter}  (/ changes it, Esc clears it)`, "dim");
+  if (view.said !== null) return { text: view.said.text, tint: view.said.isBad ? "red" : "green" };
+  if (view.panel !== null) return { text: "Esc back  ↑↓ scroll  q quit", tint: "dim" };
+  const text = view.filter === "" ? KEYS : `filter: ${view.filter}  (/ changes it, Esc clears it)`;
+  return { text, tint: "dim" };
+}
+
+/** What was said is read to its end; the keys are known after a while. */
+function footRows(parts: Seen): readonly string[] {
+  const { text, tint } = footOf(parts);
+  return tint === "dim" ? [text] : wrapLine(plain(text), Math.max(1, parts.size.columns - 2)).slice(0, FOOT_MAX);
+}
+
+function footLines(parts: FrameParts): string[] {
+  const { tint } = footOf(parts);
+  return footRows(parts).map((row) => fitted([[` ${row}`, tint]], parts.size.columns, parts.paint));
 }
 
 // ------------------------------------------------------------------ what can be marked
 
 /** The ids on the screen, in their order, and the task behind each, if there is one. */
 export function markable(parts: Seen): readonly Marked[] {
-  const { picture, view, size } = parts;
+  const { picture, view } = parts;
   if (view.tab === "events") return [];
   if (view.tab === "scheduler") {
-    const entries = boxesIn(parts, size.rows - AROUND).flatMap(({ box, height }) => {
+    const entries = boxesIn(parts, bodyHeight(parts)).flatMap(({ box, height }) => {
       const { running, queued } = shownEntries(box, height);
       return [...running.entries, ...queued.entries];
     });

@@ -4,7 +4,7 @@
  * What ends a task or stops the fleet is asked for first; a letter that was meant for the filter cancels nothing.
  */
 
-import { type Marked, markable } from "./frame.ts";
+import { type Marked, markable, panelRows } from "./frame.ts";
 import type { Action, Picture, Size, View } from "./picture.ts";
 import { TABS } from "./picture.ts";
 
@@ -33,7 +33,7 @@ export const HELP: readonly string[] = [
   "",
   "The scheduler shows the calls of the gates where there are any, else",
   "tasks. Of a call, w, l, c and r mean the task that makes it.",
-  "What is shown is at most a few seconds old.",
+  "What is shown is at most a few seconds old, what w and l show too.",
 ];
 
 export function press(view: View, key: Key, seen: Seen): Pressed {
@@ -42,7 +42,7 @@ export function press(view: View, key: Key, seen: Seen): Pressed {
   if (view.isTyping) return only(typed(fresh, key));
   if (key.text === "q") return { view: fresh, action: null, isOver: true };
   if (view.panel !== null) return only(scrolled(fresh, key, seen));
-  return chosen(fresh, key, seen);
+  return chosen(fresh, key, seen, view);
 }
 
 const only = (view: View): Pressed => ({ view, action: null, isOver: false });
@@ -62,10 +62,10 @@ function typed(view: View, { text, name }: Key): View {
   return name === null ? { ...view, filter: (view.filter + text).slice(0, FILTER_MAX), marked: null } : view;
 }
 
-function scrolled(view: View, { text, name }: Key, { size }: Seen): View {
+function scrolled(view: View, { text, name }: Key, seen: Seen): View {
   const { panel } = view;
   if (panel === null || name === "escape" || text === "?") return { ...view, panel: null };
-  const page = Math.max(1, size.rows - 4);
+  const page = panelRows({ ...seen, view });
   const steps = { up: -1, down: 1, pageUp: -page, pageDown: page };
   const step = name === null ? { j: 1, k: -1, " ": page }[text] : steps[name as keyof typeof steps];
   if (step === undefined) return view;
@@ -73,16 +73,22 @@ function scrolled(view: View, { text, name }: Key, { size }: Seen): View {
   return { ...view, panel: { ...panel, top: Math.max(0, Math.min(last, panel.top + step)) } };
 }
 
-function chosen(view: View, { text, name }: Key, seen: Seen): Pressed {
+/** What came last goes first: a message, the filter, the choice of a row. */
+function left({ said, filter }: View, view: View): View {
+  if (said !== null) return view;
+  return filter === "" ? { ...view, marked: null } : { ...view, filter: "" };
+}
+
+function chosen(view: View, { text, name }: Key, seen: Seen, before: View): Pressed {
   if (name === "tab" || name === "backTab") return only(inTab(view, name === "tab" ? 1 : -1));
-  if (name === "escape") return only({ ...view, filter: "", marked: null });
+  if (name === "escape") return only(left(before, view));
   const step = { up: -1, down: 1, pageUp: -10, pageDown: 10, j: 1, k: -1 }[name ?? text];
   if (step !== undefined) return only(moved(view, step, seen));
   switch (text) {
     case "/":
       return only({ ...view, isTyping: true });
     case "?":
-      return only({ ...view, panel: { title: "Keys", lines: HELP, top: 0 } });
+      return only({ ...view, panel: { title: "Keys", lines: HELP, top: 0, of: null } });
     case "p":
       return only(pausing(view, seen));
     case "w":
@@ -111,8 +117,11 @@ function moved(view: View, step: number, seen: Seen): View {
   const all = markable({ ...seen, view });
   if (all.length === 0) return { ...view, marked: null };
   const at = all.findIndex(({ id }) => id === view.marked);
-  const next = at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.max(0, Math.min(all.length - 1, at + step));
-  return { ...view, marked: all[next]?.id ?? null };
+  const first = step > 0 ? 0 : all.length - 1;
+  // A row that is gone leaves its place to the one that is there now.
+  const wanted = at >= 0 ? at + step : view.marked === null ? first : view.markedAt;
+  const next = Math.max(0, Math.min(all.length - 1, wanted));
+  return { ...view, marked: all[next]?.id ?? null, markedAt: next };
 }
 
 const markedIn = (view: View, seen: Seen): Marked | undefined =>
@@ -121,7 +130,9 @@ const markedIn = (view: View, seen: Seen): Marked | undefined =>
 function withTask(view: View, seen: Seen, then: (task: string) => Pressed): Pressed {
   const marked = markedIn(view, seen);
   if (marked === undefined) return say(view, "Choose a task first: ↑ ↓, in the tabs Scheduler and Tasks.");
-  return marked.task === null ? say(view, `${marked.id} is of no task.`) : then(marked.task);
+  if (marked.task !== null) return then(marked.task);
+  const isCall = view.tab === "scheduler";
+  return say(view, isCall ? `${marked.id} is a call of no task.` : "This key is for tasks: see Scheduler and Tasks.");
 }
 
 /** The project that is chosen, else the fleet; what is paused goes on. */

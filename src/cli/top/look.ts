@@ -8,8 +8,10 @@
  * seen last stays.
  */
 import { type Client, ClientError } from "../../client/index.ts";
-import type { GateJson, ProjectView, TaskView, WorkerView } from "../../protocol/index.ts";
+import type { GateJson, ProjectView, TaskState, TasksQuery, TaskView, WorkerView } from "../../protocol/index.ts";
+import { TASK_STATES } from "../../protocol/wire/index.ts";
 import type { Picture, Tab } from "./picture.ts";
+import { nodeWord } from "./trouble.ts";
 
 export type LookParts = {
   readonly client: Client;
@@ -23,7 +25,7 @@ export type LookParts = {
 };
 export type Wanted = { readonly tab: Tab; readonly rows: number; readonly isWide: boolean; readonly filter: string };
 
-const LOOK_MS = 1000;
+export const LOOK_MS = 1000;
 /** What may change without an event, such as a window that slides. */
 const IDLE_MS = 5000;
 /** Lists that cost the server more than the first few of a line. */
@@ -31,17 +33,28 @@ const LISTS_MS = 3000;
 const EVENTS_A_LOOK = 50;
 const TASKS_SHOWN = 200;
 
-type Lists = Pick<Picture, "tasks" | "tasksFilter" | "projects" | "workers" | "gates">;
-const NOTHING: Lists = { tasks: null, tasksFilter: "", projects: null, workers: null, gates: null };
+type Lists = Pick<Picture, "tasks" | "tasksFilter" | "hasMoreTasks" | "projects" | "workers" | "gates">;
+const NOTHING: Lists = {
+  tasks: null,
+  tasksFilter: "",
+  hasMoreTasks: false,
+  projects: null,
+  workers: null,
+  gates: null,
+};
 
 /** One look, with what this tab shows. */
 export async function lookOnce(client: Client, wanted: Wanted, now: () => number): Promise<Picture> {
-  const [line, lists] = await Promise.all([lineOf(client, wanted, {}), listsOf(client, wanted, {})]);
-  return { ...NOTHING, ...lists, at: now(), line, events: null, eventsRefused: null, lost: null };
+  const [line, lists, node] = await Promise.all([
+    lineOf(client, wanted, {}),
+    listsOf(client, wanted, {}),
+    nodeWord(client),
+  ]);
+  return { ...NOTHING, ...lists, at: now(), line, events: null, eventsRefused: null, lost: null, node };
 }
 
 /** Each look is a try of its own. */
-type Until = { readonly signal?: AbortSignal };
+type Until = { readonly signal?: AbortSignal; readonly maxAgeMs?: number };
 const lineOf = (client: Client, { rows }: Wanted, until: Until): ReturnType<Client["line"]> =>
   client.line({ limit: Math.max(1, Math.min(1000, rows)) }, { retries: 0, ...until });
 
@@ -57,18 +70,25 @@ async function listsOf(client: Client, { tab, isWide, filter }: Wanted, until: U
   ]);
   return {
     ...(tasks === null ? {} : { tasks: tasks.tasks as readonly TaskView[], tasksFilter: filter }),
+    ...(tasks === null ? {} : { hasMoreTasks: tasks.nextCursor !== undefined }),
     ...(projects === null ? {} : { projects: projects.projects as readonly ProjectView[] }),
     ...(workers === null ? {} : { workers: workers.workers as readonly WorkerView[] }),
     ...(gates === null ? {} : { gates: gates.gates as readonly GateJson[] }),
   };
 }
 
-/** The server finds them among all tasks, not among the newest. */
-const searched = (filter: string): { readonly q?: string } => (filter.trim() === "" ? {} : { q: filter.trim() });
+/** The server finds them among all tasks, not among the newest. A word that is a state means those in it. */
+function searched(filter: string): Pick<TasksQuery, "q" | "state"> {
+  const words = filter.split(/\s+/).filter((word) => word !== "");
+  const state = words.map((word) => word.toLowerCase()).filter(isTaskState);
+  const q = words.filter((word) => !isTaskState(word.toLowerCase())).join(" ");
+  return { ...(q === "" ? {} : { q }), ...(state.length === 0 ? {} : { state }) };
+}
+const isTaskState = (word: string): word is TaskState => (TASK_STATES as readonly string[]).includes(word);
 
 export type Looking = {
-  /** Looks at once: another tab, or something was done. */
-  readonly poke: () => void;
+  /** Looks at once, at the lists too: another tab, or something was done. Resolves when it has looked. */
+  readonly poke: () => Promise<void>;
   readonly ended: Promise<void>;
 };
 
@@ -78,19 +98,27 @@ export function keepLooking(first: Picture, parts: LookParts): Looking {
   const listsAt = { tab: wanted().tab, filter: wanted().filter, at: Number.NEGATIVE_INFINITY };
   let picture = first;
   let pokes = new AbortController();
+  let looked = Promise.withResolvers<void>();
 
   async function look(): Promise<void> {
     const asked = wanted();
     const isOther = asked.tab !== listsAt.tab || (asked.tab === "tasks" && asked.filter !== listsAt.filter);
     const areDue = isOther || now() - listsAt.at >= LISTS_MS;
+    // Others look at the same. What this one has done itself it sees in any case.
+    const among = { signal, maxAgeMs: LOOK_MS };
     try {
-      const line = await lineOf(client, asked, { signal });
-      const [lists, events] = await Promise.all([
-        areDue ? listsOf(client, asked, { signal }) : {},
+      const line = await lineOf(client, asked, among);
+      // Whoever answers after a loss may be another than before.
+      const asksNode = areDue && (picture.node.isNode !== false || picture.lost !== null);
+      const [lists, node, events] = await Promise.all([
+        areDue ? listsOf(client, asked, among) : {},
+        asksNode ? nodeWord(client, { signal }) : picture.node,
         asked.tab === "events" ? eventsUpTo(client, line.seq, signal) : {},
       ]);
       if (areDue) Object.assign(listsAt, { tab: asked.tab, filter: asked.filter, at: now() });
-      picture = { ...picture, ...lists, ...events, at: now(), line, lost: null };
+      // What was read for another tab would be old by the time it is seen again.
+      const before = areDue ? NOTHING : {};
+      picture = { ...picture, ...before, events: null, ...lists, ...events, at: now(), line, lost: null, node };
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof ClientError)) throw error;
@@ -101,9 +129,12 @@ export function keepLooking(first: Picture, parts: LookParts): Looking {
   async function run(): Promise<void> {
     while (!signal.aborted) {
       const before = picture.line.seq;
+      const { resolve } = looked;
+      looked = Promise.withResolvers();
       await look();
       if (signal.aborted) return;
       onPicture(picture);
+      resolve();
       const poked = AbortSignal.any([signal, pokes.signal]);
       // Whatever happens, no sooner than this; only a key may ask for it.
       await rest(LOOK_MS, poked);
@@ -112,7 +143,12 @@ export function keepLooking(first: Picture, parts: LookParts): Looking {
       if (pokes.signal.aborted) pokes = new AbortController();
     }
   }
-  return { poke: () => pokes.abort(), ended: run() };
+  function poke(): Promise<void> {
+    listsAt.at = Number.NEGATIVE_INFINITY;
+    pokes.abort();
+    return looked.promise;
+  }
+  return { poke, ended: run() };
 }
 
 /** Resolves with the first event behind this one, or when the rest is over. */

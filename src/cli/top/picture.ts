@@ -2,6 +2,7 @@
  * What `drover top` knows at a moment, and what a person has chosen to look at. The frame is made of these two.
  */
 import type { EventJson, GateJson, LineView, ProjectView, TaskView, WorkerView } from "../../protocol/index.ts";
+import type { NodeWord } from "./trouble.ts";
 
 export const TABS = ["scheduler", "tasks", "projects", "workers", "gates", "events"] as const;
 export type Tab = (typeof TABS)[number];
@@ -14,6 +15,8 @@ export type Picture = {
   readonly tasks: readonly TaskView[] | null;
   /** The filter that they were searched by; they are the newest of those that match. */
   readonly tasksFilter: string;
+  /** There are more of them than were read. */
+  readonly hasMoreTasks: boolean;
   readonly projects: readonly ProjectView[] | null;
   readonly workers: readonly WorkerView[] | null;
   readonly gates: readonly GateJson[] | null;
@@ -23,13 +26,22 @@ export type Picture = {
   readonly eventsRefused: string | null;
   /** What is wrong with the connection; null: nothing. */
   readonly lost: { readonly since: number; readonly why: string } | null;
+  readonly node: NodeWord;
 };
 
 /** A text over the tab: why, a log, the help. */
-export type Panel = { readonly title: string; readonly lines: readonly string[]; readonly top: number };
+export type Panel = {
+  readonly title: string;
+  readonly lines: readonly string[];
+  readonly top: number;
+  /** What it answers: it is asked again, since that changes. Null for what stays. */
+  readonly of: Question | null;
+};
+export type Question = { readonly kind: "why" | "log"; readonly task: string };
 /** What is done once it is answered with y. */
 export type Action =
-  | { readonly kind: "cancel" | "retry" | "why" | "log"; readonly task: string }
+  | Question
+  | { readonly kind: "cancel" | "retry"; readonly task: string }
   | { readonly kind: "pause" | "resume"; readonly project: string | null };
 
 export type View = {
@@ -39,6 +51,8 @@ export type View = {
   readonly isTyping: boolean;
   /** The row that is marked, by its id; null: none yet. */
   readonly marked: string | null;
+  /** Where it stood when it was marked. */
+  readonly markedAt: number;
   readonly panel: Panel | null;
   readonly asked: { readonly question: string; readonly action: Action } | null;
   /** What came of the last key, in a line. */
@@ -50,6 +64,7 @@ export const FIRST_VIEW: View = {
   filter: "",
   isTyping: false,
   marked: null,
+  markedAt: 0,
   panel: null,
   asked: null,
   said: null,

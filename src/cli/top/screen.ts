@@ -77,10 +77,24 @@ const NAMED: readonly (readonly [flag: keyof InkKey, name: NonNullable<Key["name
   ["delete", "erase"],
 ];
 
-/** Over a slow line several letters may come as one. */
+/** Of several keys that come as one. */
+const IN_CHUNK: Readonly<Record<string, Key["name"]>> = {
+  "\r": "enter",
+  "\n": "enter",
+  "\t": "tab",
+  "\u007f": "erase",
+  "\b": "erase",
+};
+
+/** Over a slow line, and when a text is pasted, several keys come as one. */
 function keysOf(input: string, key: InkKey): Key[] {
   if (key.tab) return [{ text: "", name: key.shift ? "backTab" : "tab" }];
   const named = NAMED.find(([flag]) => key[flag] === true);
   if (named !== undefined) return [{ text: "", name: named[1] }];
-  return key.ctrl || key.meta ? [] : [...input].map((text) => ({ text, name: null }));
+  if (key.ctrl || key.meta) return [];
+  return [...input.replaceAll("\r\n", "\r")].flatMap((text): Key[] => {
+    const name = IN_CHUNK[text];
+    if (name !== undefined) return [{ text: "", name }];
+    return /\p{Cc}/u.test(text) ? [] : [{ text, name: null }];
+  });
 }

@@ -5,10 +5,11 @@
  */
 import { stripVTControlCharacters } from "node:util";
 import type { GateJson, ProjectView, WorkerView } from "../../protocol/index.ts";
+import { USED_UP } from "../../protocol/wire/index.ts";
 import { type Column, table } from "../shell/output.ts";
 import { clip, type Paint, plain, widthOf } from "../shell/text.ts";
 import { barOf } from "../show/box.ts";
-import { gateState, gateTint, percent, shownBudget, shownTokens, WORKER_TINTS } from "../show/fleet-view.ts";
+import { callsOut, gateState, gateTint, percent, shownBudget, shownTokens, WORKER_TINTS } from "../show/fleet-view.ts";
 import { taskColumns } from "../show/task-view.ts";
 import { count, span } from "../show/time.ts";
 import type { Picture, Tab } from "./picture.ts";
@@ -22,37 +23,48 @@ export type TableSize = {
 };
 
 const BAR = 10;
+const BUDGET_BAR = 5;
+/** Of the tasks at 80 columns: so there is room for what each is of, what it does and how old it is. */
+const NARROW = { ids: 16, notes: 16 };
 const used = (part: number, whole: number): number => (whole === 0 ? 0 : part / whole);
 
+const BUDGET = { least: BUDGET_BAR + 5, leaves: 3 } as const;
 const projectColumns: readonly Column<ProjectView>[] = [
   { title: "PROJECT", of: ({ id }) => id, stays: true, shrinks: "last", least: 12 },
   { title: "STATUS", of: ({ status }) => (status === "active" ? "" : status), tint: () => "yellow" },
-  { title: "WEIGHT", of: ({ weight }) => String(weight), align: "right", leaves: 3 },
-  { title: "SHARE", of: ({ share }) => barOf(share, BAR), tint: () => "cyan", leaves: 2 },
-  { title: "", of: ({ share }) => percent(share), align: "right", leaves: 2 },
+  { title: "WEIGHT", of: ({ weight }) => String(weight), align: "right", leaves: 4 },
+  { title: "SHARE", of: shareBar, tint: () => "cyan", least: 13, leaves: 2 },
   { title: "TARGET", of: ({ target }) => percent(target), align: "right", leaves: 5 },
   { title: "QUEUED", of: ({ queued }) => count(queued), align: "right" },
   { title: "RUNNING", of: ({ inFlight }) => count(inFlight), align: "right" },
-  { title: "BUDGET USED", of: burntBar, tint: (project) => (burnt(project) >= 0.95 ? "red" : "yellow"), leaves: 4 },
-  { title: "TOKENS", of: shownBudget, shrinks: true, leaves: 6 },
+  { title: "BUDGET", of: burntBar, tint: (project) => (burnt(project) >= USED_UP ? "red" : "yellow"), ...BUDGET },
+  { title: "TOKENS", of: shownBudget, shrinks: true, least: 20, leaves: 6 },
 ];
+function shareBar({ share }: ProjectView): string {
+  return `${barOf(share, BAR - 2)}${percent(share).padStart(5)}`;
+}
 const burnt = ({ budget, spent, reserved }: ProjectView): number =>
   budget.limit === null ? 0 : used(spent + reserved, budget.limit);
 function burntBar(project: ProjectView): string {
-  return project.budget.limit === null ? "" : `${barOf(burnt(project), 8)} ${percent(burnt(project)).padStart(4)}`;
+  return project.budget.limit === null
+    ? ""
+    : `${barOf(burnt(project), BUDGET_BAR)}${percent(burnt(project)).padStart(5)}`;
 }
 
 const workerColumns: readonly Column<WorkerView>[] = [
   { title: "WORKER", of: ({ id }) => id, stays: true, shrinks: "last", least: 12 },
-  { title: "STATUS", of: ({ status }) => status, tint: ({ status }) => WORKER_TINTS[status], stays: true },
+  { title: "STATUS", of: ({ status }) => status, tint: ({ status }) => WORKER_TINTS[status], stays: true, least: 11 },
   { title: "SLOTS", of: ({ inFlight, slots }) => barOf(used(inFlight, slots), BAR), tint: () => "cyan", leaves: 3 },
-  { title: "BUSY", of: ({ inFlight, slots }) => `${inFlight} of ${slots}`, align: "right" },
-  { title: "KIND", of: ({ kind }) => kind, leaves: 5 },
-  { title: "ZONE", of: ({ zone }) => zone ?? "", leaves: 6 },
-  { title: "HELD FOR", of: ({ heldFor }) => heldFor ?? "", shrinks: true, leaves: 4 },
-  { title: "CAPABILITIES", of: ({ capabilities }) => capabilities.join(", "), shrinks: true, leaves: 7 },
-  { title: "NOTE", of: ({ note }) => note ?? "", shrinks: true, leaves: 2 },
+  { title: "BUSY", of: ({ inFlight, slots }) => `${inFlight} of ${slots}`, align: "right", least: 6 },
+  { title: "KIND", of: ({ kind }) => kind, least: 5, leaves: 7 },
+  { title: "ZONE", of: ({ zone }) => zone ?? "", shrinks: true, least: 6, leaves: 8 },
+  { title: "CAPABILITIES", of: ({ capabilities }) => capabilities.join(", "), shrinks: true, leaves: 4 },
+  { title: "NOTE", of: workerNote, shrinks: true, least: 11, leaves: 2 },
 ];
+/** Why it takes nothing, or what it is kept free for. */
+function workerNote({ note, heldFor }: WorkerView): string {
+  return note ?? (heldFor === undefined ? "" : `held for ${heldFor}`);
+}
 
 const gateColumns = (now: number): readonly Column<GateJson>[] => [
   { title: "GATE", of: ({ id }) => id, stays: true, shrinks: "last", least: 17 },
@@ -62,9 +74,9 @@ const gateColumns = (now: number): readonly Column<GateJson>[] => [
     tint: gateTint,
     stays: true,
     shrinks: true,
-    least: 26,
+    least: 25,
   },
-  { title: "OUT", of: ({ running, maxConcurrent }) => `${running} of ${maxConcurrent}`, align: "right" },
+  { title: "OUT", of: callsOut, align: "right", least: 6 },
   { title: "WAITING", of: ({ queued }) => count(queued), align: "right" },
   {
     title: "WINDOW",
@@ -75,10 +87,11 @@ const gateColumns = (now: number): readonly Column<GateJson>[] => [
   {
     title: "REQUESTS",
     of: ({ requests, requestsUsed, windowMs }) => `${count(requestsUsed)} of ${count(requests)} in ${span(windowMs)}`,
+    least: 16,
     leaves: 4,
   },
-  { title: "STRIKES", of: ({ throttles }) => (throttles === 0 ? "" : String(throttles)), align: "right", leaves: 3 },
-  { title: "TOKENS", of: shownTokens, shrinks: true, leaves: 5 },
+  { title: "THROTTLES", of: ({ throttles }) => (throttles === 0 ? "" : String(throttles)), align: "right", leaves: 3 },
+  { title: "TOKENS", of: (gate) => shownTokens(gate), shrinks: true, least: 20, leaves: 5 },
 ];
 
 /** The rows of a tab that the filter lets through. */
@@ -138,10 +151,11 @@ export function tableLines(
   if (picture[tab] === null) return ["…"];
   const all = rowsIn(tab, picture, filter);
   if (all.length === 0) return [filter === "" ? EMPTY[tab] : `Nothing here has "${plain(filter)}".`];
-  const needsMore = all.length > height - 1;
+  const isCutOff = tab === "tasks" && picture.hasMoreTasks;
+  const needsMore = isCutOff || all.length > height - 1;
   const shown = windowOf(all, marked, needsMore ? height - 2 : height - 1);
   const columns = {
-    tasks: taskColumns(now),
+    tasks: taskColumns(now, NARROW),
     projects: projectColumns,
     workers: workerColumns,
     gates: gateColumns(now),
@@ -149,13 +163,14 @@ export function tableLines(
   const text = table(shown.rows, columns[tab] as unknown as readonly Column<{ readonly id: string }>[], {
     width: width - 2,
     paint,
+    isSteady: true,
   });
   const [head = "", ...lines] = text.trimEnd().split("\n");
   const left = all.length - shown.rows.length;
   return [
     `  ${head}`,
     ...lines.map((line, at) => (shown.rows[at]?.id === marked ? `${paint("bold", "▸")} ${line}` : `  ${line}`)),
-    ...(needsMore ? [paint("dim", `  … ${count(left)} more`)] : []),
+    ...(needsMore ? [paint("dim", `  … ${isCutOff ? "over " : ""}${count(left)} more`)] : []),
   ];
 }
 

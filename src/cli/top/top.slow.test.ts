@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { type Served, served } from "../../../test/kits/cli/served.ts";
@@ -21,18 +22,39 @@ describe("drover top", { concurrency: false }, () => {
     server = await served(["--no-worker"]);
     for (const id of ["first", "second"]) await server.drover(["submit", "build", "--id", id, "--agent", "ann"]);
   });
-  after(() => server[Symbol.asyncDispose]());
+  // One that a test has left open would keep the process.
+  const screens: TestScreen[] = [];
+  after(() => {
+    for (const screen of screens) screen.press("\u0003");
+    return server[Symbol.asyncDispose]();
+  });
 
-  type Watched = { readonly screen: TestScreen; readonly ended: Promise<number>; readonly cut: { isOn: boolean } };
+  type Watched = {
+    readonly screen: TestScreen;
+    readonly ended: Promise<number>;
+    readonly cut: { isOn: boolean };
+    readonly asked: string[];
+    /** What it says at /readyz instead of its own answer. */
+    readonly node: { word: object | null };
+  };
   function watch(columns = 80, rows = 24): Watched {
     const screen = testScreen(columns, rows);
+    screens.push(screen);
     const cut = { isOn: false };
-    const terminal = testTerminal({
-      ...{ screen, width: columns, hasColours: true, cwd: server.directory, env: { DROVER_URL: server.url } },
+    const asked: string[] = [];
+    const node: Watched["node"] = { word: null };
+    const fetch: typeof verbFetch = async (url, request) => {
+      const { pathname } = new URL(String(url));
+      asked.push(pathname);
       // A server that cannot be reached, and can again.
-      fetch: (url, request) => (cut.isOn ? Promise.reject(new Error("no way there")) : verbFetch(url, request)),
+      if (cut.isOn) throw new Error("no way there");
+      const isReplaced = pathname === "/readyz" && node.word !== null;
+      return isReplaced ? Response.json(node.word) : verbFetch(url, request);
+    };
+    const terminal = testTerminal({
+      ...{ screen, width: columns, hasColours: true, cwd: server.directory, env: { DROVER_URL: server.url }, fetch },
     });
-    return { screen, cut, ended: runCommandLine(["top"], terminal, VERBS) };
+    return { screen, cut, asked, node, ended: runCommandLine(["top"], terminal, VERBS) };
   }
 
   test("shows the box, goes through the tabs, and q gives the terminal back", async () => {
@@ -105,6 +127,54 @@ describe("drover top", { concurrency: false }, () => {
     assert.equal(await ended, 130);
   });
 
+  test("what w shows follows the task, and what is asked ends with it", async () => {
+    await server.drover(["submit", "build", "--id", "followed"]);
+    const { screen, ended, asked } = watch();
+    await screen.shows(/followed +Queued/);
+    screen.press("/");
+    screen.press("followed\r");
+    await screen.shows(/filter: followed/);
+    screen.press("\u001b[B");
+    await screen.shows(/▸followed/);
+    screen.press("w");
+    await screen.shows(/─ Why followed ─[\s\S]*followed is queued/);
+    await server.drover(["cancel", "followed"]);
+    await screen.shows(/─ Why followed ─[\s\S]*followed is cancelled/);
+    screen.press("\u001b");
+    await screen.shows(/\[Scheduler\][\s\S]*Nothing here has "followed"/);
+    const whys = (): number => asked.filter((path) => path.endsWith("/why")).length;
+    const before = whys();
+    await server.drover(["submit", "build", "--id", "followed-too"]);
+    await screen.shows(/followed-too +Queued/);
+    assert.equal(whys(), before);
+    await server.drover(["cancel", "followed-too"]);
+    screen.press("q");
+    assert.equal(await ended, 0);
+  });
+
+  test("a node that is in trouble has a line for it in the head; a server alone is asked once", async () => {
+    const { screen, ended, asked, node, cut } = watch();
+    await screen.shows(/first +Queued/);
+    screen.press("3");
+    await screen.shows(/default +1 /);
+    screen.press("2");
+    await screen.shows(/first +queued/);
+    assert.equal(asked.filter((path) => path === "/readyz").length, 1);
+    const well = { status: "ready", seq: 9, serverId: "s1", logTimeAheadMs: 0, role: "leader", epoch: 1, lagMs: 0 };
+    // It comes back as a node of a cluster.
+    cut.isOn = true;
+    await screen.shows(/The server is gone/);
+    node.word = { ...well, readOnly: "the journal is full." };
+    cut.isOn = false;
+    await screen.shows(/^[^\n]*\[Tasks\][^\n]*\n The cluster is read-only: the journal is full\. *\n┌─ Tasks/);
+    assert.equal(screen.lines().length, 24);
+    node.word = well;
+    screen.press("1");
+    await screen.shows(/^[^\n]*\[Scheduler\][^\n]*\n┌─ Scheduler/);
+    screen.press("q");
+    assert.equal(await ended, 0);
+  });
+
   test("the filter of the tasks is a search of the server: what it shows is not what it has at hand", async () => {
     await server.drover(["submit", "build", "--id", "labelled", "--label", "team=herring"]);
     const { screen, ended } = watch();
@@ -116,11 +186,43 @@ describe("drover top", { concurrency: false }, () => {
     screen.press("HERRING");
     const text = await screen.shows(/labelled +queued(?![\s\S]*first +queued)/);
     assert.doesNotMatch(text, /Nothing here has/);
-    screen.press("\r");
+    screen.press("\u001b");
+    await screen.shows(/first +queued/);
+    // Over a slow line keys come together.
+    screen.press("/");
+    await screen.shows(/Enter keeps it/);
+    screen.press("HERX\u007fRING\r");
     await screen.shows(/filter: HERRING/);
+    screen.press("\u001b");
+    await screen.shows(/first +queued/);
+    await server.drover(["cancel", "labelled"]);
+    screen.press("/");
+    await screen.shows(/Enter keeps it/);
+    screen.press("cancelled herring\r");
+    await screen.shows(/labelled +cancelled(?![\s\S]*first +queued)/);
     screen.press("q");
     assert.equal(await ended, 0);
-    await server.drover(["cancel", "labelled"]);
+  });
+
+  test("what was done is seen at once, in the lists too", async () => {
+    const { screen, ended } = watch();
+    await screen.shows(/first +Queued/);
+    screen.press("3");
+    await screen.shows(/default +1 /);
+    screen.press("j");
+    for (const [question, answer] of [
+      ["Pause", "is paused"],
+      ["Go on with", "goes on"],
+      ["Pause", "is paused"],
+      ["Go on with", "goes on"],
+    ]) {
+      screen.press("p");
+      await screen.shows(new RegExp(`${question} project default\\?`));
+      screen.press("y");
+      await screen.shows(new RegExp(`Project default ${answer}`));
+    }
+    screen.press("q");
+    assert.equal(await ended, 0);
   });
 
   test("follows the size of the terminal", async () => {
@@ -142,10 +244,13 @@ describe("drover top", { concurrency: false }, () => {
     cut.isOn = true;
     await screen.shows(/The server is gone.*trying again: cannot reach/);
     assert.match(screen.lines().join("\n"), /first +Queued/);
+    screen.press("p");
+    await screen.shows(/Pause the whole fleet\?/);
+    screen.press("y");
     assert.equal((await server.drover(["submit", "build", "--id", "third"])).code, 0);
     cut.isOn = false;
-    const text = await screen.shows(/third +Queued/);
-    assert.doesNotMatch(text, /The server is gone/);
+    const text = await screen.shows(/third +Queued[\s\S]*The server is back\./);
+    assert.doesNotMatch(text, /The server is gone|cannot reach/);
     screen.press("q");
     assert.equal(await ended, 0);
   });
@@ -190,22 +295,42 @@ describe("drover top", { concurrency: false }, () => {
 /** It gives a command a terminal of its own, and is on every Debian. */
 const skip = isMissing("script", "bsdutils");
 
-test("in a real terminal it draws, hears a key, and leaves with its exit code", { skip }, async () => {
-  await using server = await served(["--no-worker"]);
-  await server.drover(["submit", "build", "--id", "first", "--agent", "ann"]);
-  const words = [process.execPath, join(import.meta.dirname, "../main.ts"), "top", "--url", server.url];
-  const child = spawn("script", ["-qfec", `stty rows 24 cols 80; exec ${words.join(" ")}`, "/dev/null"]);
+/** A `top` in a terminal of its own, until it has drawn a frame that is `whole`; answers that frame. */
+async function framesOf(url: string, rows: number, columns: number, whole: RegExp): Promise<readonly string[]> {
+  const words = [process.execPath, join(import.meta.dirname, "../main.ts"), "top", "--url", url];
+  const child = spawn("script", ["-qfec", `stty rows ${rows} cols ${columns}; exec ${words.join(" ")}`, "/dev/null"]);
   const seen = createSeen();
   let isLeaving = false;
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
     if (!isLeaving) seen.write(text);
-    if (isLeaving || !seen.lines().some((line) => line.includes("first     Queued"))) return;
+    if (isLeaving || !whole.test(seen.lines().join("\n"))) return;
     isLeaving = true;
     child.stdin.write("q");
   });
   const [code] = (await once(child, "exit")) as [number];
   assert.equal(code, 0);
-  assert.equal(seen.lines()[1], `┌─ Scheduler ${"─".repeat(66)}┐`);
-  assert.match(seen.lines()[4] ?? "", /^│ \[NORM\] first {5}Queued {4}waiting \d+\.\ds {2,}ann +│$/);
-  assert.match(seen.lines()[23] ?? "", /\? help/);
+  return seen.lines();
+}
+
+test("in a real terminal it draws, hears a key, and leaves with its exit code", { skip }, async () => {
+  await using server = await served(["--no-worker"]);
+  await server.drover(["submit", "build", "--id", "first", "--agent", "ann"]);
+  const small = await framesOf(server.url, 24, 80, /first {5}Queued[\s\S]*\? help/);
+  assert.equal(small[1], `┌─ Scheduler ${"─".repeat(66)}┐`);
+  assert.match(small[4] ?? "", /^│ \[NORM\] first {5}Queued {4}waiting \d+\.\ds {2,}ann +│$/);
+  assert.match(small[23] ?? "", /\? help/);
+
+  // Its lists come with the second look: until then the boxes beside hold a mark.
+  const large = await framesOf(server.url, 50, 160, /first {5}Queued[\s\S]*none is here +│[\s\S]*\? help/);
+  const text = large
+    .map((line) =>
+      line
+        .replace(/waiting \d+\.\ds */, "waiting 0.0s     ")
+        .replace(/ *127\.0\.0\.1:\d+/, " HOST")
+        .trimEnd(),
+    )
+    .join("\n");
+  const path = join(import.meta.dirname, "../../../test/frames/terminal-160x50.txt");
+  if (process.env.DROVER_FRAMES === "write") writeFileSync(path, `${text}\n`);
+  assert.equal(`${text}\n`, readFileSync(path, "utf8"));
 });

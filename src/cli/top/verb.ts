@@ -6,6 +6,7 @@ import { setTimeout as elapse } from "node:timers/promises";
 import { clientFor } from "../shell/connection.ts";
 import { EXIT } from "../shell/problem.ts";
 import { interruptible } from "../shell/terminal.ts";
+import { clip, plain } from "../shell/text.ts";
 import type { Call, VerbBody } from "../shell/verb.ts";
 import { boxHeight, lineBox, schedulerBox } from "../show/scheduler-box.ts";
 import { lookOnce } from "./look.ts";
@@ -42,9 +43,11 @@ export const topVerb: VerbBody<Flags> = {
 async function once({ terminal, output, flags }: Call<Flags>): Promise<typeof EXIT.ok> {
   const rows = output.height ?? ROWS;
   const wanted = { tab: "scheduler", rows, isWide: false, filter: "" } as const;
-  const { line } = await lookOnce(clientFor({ flags, terminal }), wanted, terminal.now);
+  const { line, node } = await lookOnce(clientFor({ flags, terminal }), wanted, terminal.now);
   const width = Math.max(COLUMNS / 2, output.width ?? COLUMNS);
-  const size = { width, height: boxHeight(rows), paint: output.paint };
-  output.answer(line, () => `${schedulerBox(lineBox(line), size).join("\n")}\n`);
+  const { paint } = output;
+  const wrong = node.trouble === null ? [] : [paint("red", clip(plain(node.trouble), width))];
+  const size = { width, height: boxHeight(rows - wrong.length), paint };
+  output.answer(line, () => `${[...wrong, ...schedulerBox(lineBox(line), size)].join("\n")}\n`);
   return EXIT.ok;
 }

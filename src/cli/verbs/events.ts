@@ -179,7 +179,7 @@ export function eventLine(event: EventJson, { paint, width }: Pick<Output, "pain
   ].filter((part) => part !== "");
   const at = isNarrow ? event.at.slice(11, 19) : event.at.replace("T", " ").replace("Z", "");
   const head = `${padEnd(`#${event.seq}`, 8)} ${at}`;
-  const line = `${head}  ${padEnd(event.kind, 18)} ${plain(what.join("  "))}`.trimEnd();
+  const line = `${head}  ${padEnd(event.kind, 19)} ${plain(what.join("  "))}`.trimEnd();
   const shown = width === null ? line : clip(line, width);
   const rest = shown.slice(head.length);
   const tint = tintOf(event.kind);

@@ -58,6 +58,38 @@ describe("why", () => {
       ),
     );
   });
+  test("names tasks as their plan does, also where an id was given; what an earlier run left has its id", async () => {
+    const [ship, lint] = ["web.ship.4d2443ff1420.90df7d04", "web.lint[a,b].625213cb5a13.cd53c244"];
+    const old = "web.1.lint.625213cb5a13.cd53c244";
+    const numbers = { dependency: lint, unmet: 1 };
+    const answer = {
+      ...{ task: ship, state: "waiting", ahead: { count: 0, next: [{ task: lint, agent: "ann", reason: "first" }] } },
+      summary: `It waits because its need ${lint} is running.`,
+      conditions: [{ code: "dependency", ok: false, detail: `its needs ${lint}, ${old} are running`, numbers }],
+    };
+    const tasks = [
+      { name: "ship", taskId: ship },
+      { name: "lint[a,b]", taskId: lint },
+    ];
+    const answers = {
+      [`GET /tasks/${ship}/why`]: answer,
+      [`GET /tasks/${ship}`]: { taskId: ship, state: "waiting", attempt: 0, depth: 0, group: "plan:web" },
+      "GET /plans/web": { id: "web", groupId: "plan:web", tasks },
+    };
+    const { out } = await drover(["why", ship], answers);
+    assert.match(out, /^web\/ship is waiting\. It waits because its need web\/lint\[a,b\] is running\.\n/);
+    assert.match(out, /its needs web\/lint\[a,b\], web\.1\.lint\.625213cb5a13\.cd53c244 are running\n/);
+    assert.match(out, /dependency web\/lint\[a,b\], unmet 1\n/);
+    assert.match(out, /Before it:\n {2}web\/lint\[a,b\] of ann/);
+    const json = await drover(["why", ship, "--json"], answers);
+    assert.deepEqual(JSON.parse(json.out), answer);
+    assert.equal(json.asked.length, 1);
+    const { out: alone } = await drover(["why", ship], {
+      ...answers,
+      "GET /plans/web": new Refusal(403, "forbidden", "no"),
+    });
+    assert.match(alone, /^web\.ship\.4d2443ff1420\.90df7d04 is waiting/);
+  });
   test("wraps in a narrow terminal, and knows when it could start", async () => {
     const answer = {
       ...why,
@@ -76,8 +108,7 @@ describe("why", () => {
         "  ✘ backing-off  it is backing off until",
         "                 2026-01-31T12:00:30.000Z (in 30s) after 1",
         "                 failures and 0 losses",
-        "                 failures 1, losses 0, until in 30s, waitMs",
-        "                 30 000",
+        "                 failures 1, until in 30s, waitMs 30 000",
         "",
         "Earliest start: 2026-01-31T12:00:30Z (in 30s)",
       ),
@@ -298,8 +329,22 @@ describe("gates", () => {
     const probing = { ...open, running: 9, limit: 1, slowStart: 1, tokensUsed: none };
     const lowered = { ...open, running: 9, limit: 1, maxConcurrent: 1, tokensUsed: none };
     const { out } = await drover(["gates"], { "GET /gates": { gates: [probing, lowered], count: 2 } });
-    assert.match(out, /9 of 10 .* open, slow start at 1\n/);
+    assert.match(out, /9, limit 1 .* open, slow start at 1\n/);
     assert.match(out, /9, limit 1 /);
+  });
+  test("one that recovers has as many places as may be out now", async () => {
+    const stats = {
+      scheduled: 0,
+      completed: 0,
+      rateLimited: 1,
+      waitMs: 0,
+      serviceMs: 0,
+      peakQueued: 0,
+      peakRunning: 0,
+    };
+    const gate = { ...open, running: 0, limit: 1, slowStart: 1, stats, calls: [] };
+    const { out } = await drover(["gates", "show", open.id], { "GET /gates/anthropic%2Fdefault": gate });
+    assert.match(out, /Running: 0\/1 .*\n.*State: open, slow start at 1 /);
   });
   test("one is shown with its totals and its calls", async () => {
     const stats = { scheduled: 1200, completed: 1197, rateLimited: 4, waitMs: 60_000, serviceMs: 2_394_000 };
@@ -316,9 +361,9 @@ describe("gates", () => {
         "┌─ anthropic/default ──────────────────────────────────────────────────────────┐",
         "│ Running: 3/10  Queued: 7  Rate Limited: No                                   │",
         "│ State: open  Throttles: 2  At most: 10 running, 9 queued                     │",
-        "│ Requests: 12 of 50 in 1m  Tokens: 1 200 of 40 000 in 1m                      │",
+        "│ Requests: 12 of 50 in 1m  Tokens: 1,200 of 40,000 in 1m                      │",
         "├──────────────────────────────────────────────────────────────────────────────┤",
-        "│ [HIGH] p7        Running   12.4s            tsk_1  web                       │",
+        "│ [HIGH] tsk_1     Running   12.4s            web                              │",
         "│ … 2 more                                                                     │",
         "│ ─────────────────────────────────────────────────────────────────────────────│",
         "│ [NORM] call-9    Queued    waiting 1m 1s    docs                             │",
@@ -462,7 +507,7 @@ describe("events", () => {
     const { out } = await drover(["events"], { "GET /events": { events: [assigned] } });
     assert.equal(
       out,
-      "#7       2026-01-31 12:00:00.123  task-assigned      tsk_1  attempt 1  worker=ada " +
+      "#7       2026-01-31 12:00:00.123  task-assigned       tsk_1  attempt 1  worker=ada " +
         'reason={"type":"least-loaded","queueDepth":0} error=a␊b\n',
     );
   });

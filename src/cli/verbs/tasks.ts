@@ -9,9 +9,13 @@ import type { NamedTask } from "../run/past-run.ts";
 import { clientFor } from "../shell/connection.ts";
 import { EXIT } from "../shell/problem.ts";
 import { type Call, type FlagSpec, given, label, several, type VerbBody } from "../shell/verb.ts";
+import { namesFor, type TaskNames, taskByName } from "../show/plan-names.ts";
 import { taskTable, taskTree } from "../show/task-view.ts";
 import { PAGE_FLAGS, type PageFlags, readPages, type SinceFlags, sinceFlag, sinceFrom } from "./pages.ts";
 
+/** As the API names them: desc is newest, asc is oldest. */
+const ORDERS = ["newest", "oldest", "desc", "asc"] as const;
+type Order = (typeof ORDERS)[number];
 type Flags = PageFlags &
   SinceFlags & {
     readonly project?: string;
@@ -22,7 +26,7 @@ type Flags = PageFlags &
     readonly group?: string;
     readonly parent?: string;
     readonly tree?: string | true;
-    readonly order?: "newest" | "oldest";
+    readonly order?: Order;
   };
 
 const FILTER_FLAGS: readonly FlagSpec[] = [
@@ -37,7 +41,11 @@ const FILTER_FLAGS: readonly FlagSpec[] = [
   },
   { flags: "--label <key=value>", about: "only with this label; given again, with all of them", read: label },
   sinceFlag("was submitted or has ended"),
-  { flags: "--order <order>", about: "which come first (default: newest)", choices: ["newest", "oldest"] },
+  {
+    flags: "--order <order>",
+    about: "which come first (default: newest); desc is newest, asc is oldest",
+    choices: ORDERS,
+  },
   { flags: "--group <id>", about: "only of this group: the tasks of one batch" },
   { flags: "--parent <id>", about: "only tasks that name this one as parent; its id, or PLAN/TASK" },
   { flags: "--tree [id]", about: "each task under its parent; with an id or PLAN/TASK, that task and all below it" },
@@ -57,8 +65,8 @@ export const tasksVerb: VerbBody<Flags> = {
     ["drover tasks --state failed --all --json", "every failed task, for a program"],
   ],
   run: async (call) => {
-    const page = await readTasks(call);
-    call.output.answer(page, () => shown(page, call));
+    const { page, names } = await readTasks(call);
+    call.output.answer(page, () => shown({ ...page, tasks: page.tasks.map((task) => taskByName(task, names)) }, call));
     return EXIT.ok;
   },
 };
@@ -71,16 +79,15 @@ function shown({ count, tasks, nextCursor }: TaskPage, { flags, output }: Call<F
 }
 
 /** A tree is read from its root: whole, and children in the order in which they came. */
-const orderOf = ({ order, tree }: Flags): "newest" | "oldest" =>
-  order ?? (typeof tree === "string" ? "oldest" : "newest");
+const orderOf = ({ order, tree }: Flags): Order => order ?? (typeof tree === "string" ? "oldest" : "newest");
 const inOrder = (tasks: TaskPage["tasks"], flags: Flags): TaskPage["tasks"] =>
-  orderOf(flags) === "oldest" ? tasks : tasks.toReversed();
+  ["oldest", "asc"].includes(orderOf(flags)) ? tasks : tasks.toReversed();
 
 const found = async (call: Call<Flags>, word: string): Promise<NamedTask> =>
   (await import("./named.ts")).named(call, word);
 
 /** Where the task is that a filter names, there are those it names. */
-async function readTasks(call: Call<Flags>): Promise<TaskPage> {
+async function readTasks(call: Call<Flags>): Promise<{ readonly page: TaskPage; readonly names: TaskNames }> {
   const { flags, terminal } = call;
   const { project, agent, type, state, label: labels, group } = flags;
   const tree = typeof flags.tree === "string" ? flags.tree : undefined;
@@ -112,5 +119,7 @@ async function readTasks(call: Call<Flags>): Promise<TaskPage> {
   const id = root ?? parent;
   // One that is not there has nothing below it either, and its name may be wrong: this says so.
   if (items.length === 0 && id !== undefined) await calls.task(id);
-  return { tasks: items, count: items.length, ...more };
+  const known = top?.names ?? above?.names ?? (call.output.isJson ? new Map() : undefined);
+  const names = known ?? (await namesFor(clientFor(call), items));
+  return { page: { tasks: items, count: items.length, ...more }, names };
 }

@@ -6,11 +6,12 @@
  * how far away it is.
  */
 import type { WhyAnswer, WhyCondition } from "../../protocol/index.ts";
-import { idOf } from "../shell/connection.ts";
+import { clientFor, idOf } from "../shell/connection.ts";
 import type { Output } from "../shell/output.ts";
 import { asTyped, EXIT } from "../shell/problem.ts";
 import { asWord, padEnd, plain, widthOf, wrapLine } from "../shell/text.ts";
 import { given, type VerbBody, wholeNumber } from "../shell/verb.ts";
+import { namesAround, whyByName } from "../show/plan-names.ts";
 import { age, count } from "../show/time.ts";
 import { named, TASK_ARGUMENT } from "./named.ts";
 
@@ -20,7 +21,7 @@ export const whyVerb: VerbBody<Flags> = {
   takes: [{ name: "<id>", about: TASK_ARGUMENT }],
   flags: [
     { flags: "--at <seq>", about: "as of this event (drover events shows their numbers)", read: wholeNumber(1) },
-    { flags: "--all", about: "every condition, also those that are met" },
+    { flags: "--all", about: "every condition, also those that are met, and counters that are zero" },
   ],
   examples: [
     ["drover why tsk_12", "what it waits for, who is ahead, when it could start"],
@@ -29,13 +30,15 @@ export const whyVerb: VerbBody<Flags> = {
   ],
   run: async (call) => {
     const word = idOf(call);
-    const { calls, id } = await named(call, word);
+    const { calls, id, ...known } = await named(call, word);
     const answer = await calls.why(id, given({ at: call.flags.at }));
+    const { isJson } = call.output;
+    const names = known.names ?? (isJson ? new Map() : await namesAround(clientFor(call), id));
     // Its id alone does not say which run has it: to approve it, it is named as here.
     const asNamed = (text: string): string =>
-      asTyped(text.replaceAll(`drover approve ${id}`, () => `drover approve ${asWord(word)}`));
+      asTyped(text.replaceAll(`drover approve ${id}`, () => `drover approve ${asWord(names.get(id) ?? word)}`));
     const conditions = answer.conditions.map((one) => ({ ...one, detail: asNamed(one.detail) }));
-    const shown = { ...answer, summary: asNamed(answer.summary), conditions };
+    const shown = whyByName({ ...answer, summary: asNamed(answer.summary), conditions }, names);
     call.output.answer(answer, () => whyPicture(shown, call.output, call.flags.all === true ? "all" : "; see --all"));
     return EXIT.ok;
   },
@@ -55,7 +58,7 @@ export function whyPicture(why: WhyAnswer, output: Output, met: string): string 
   const open = why.conditions.filter((condition) => condition.ok);
   const width = Math.max(0, ...(all ? why.conditions : shut).map(({ code }) => widthOf(code)));
   const block = (conditions: readonly WhyCondition[]): string =>
-    conditions.map((condition) => conditionLines(condition, width, output)).join("");
+    conditions.map((condition) => conditionLines(condition, width, output, all)).join("");
   return [
     headLines(why, output),
     shut.length === 0 ? "" : `\n${block(shut)}`,
@@ -83,17 +86,17 @@ function headLines({ task, state, summary }: WhyAnswer, { paint, width, now }: O
   return `${[head, ...rest].join("\n")}\n`;
 }
 
-function conditionLines(condition: WhyCondition, width: number, output: Output): string {
+function conditionLines(condition: WhyCondition, width: number, output: Output, all: boolean): string {
   const { paint } = output;
   const now = output.now();
   const mark = condition.ok ? paint("green", OPEN) : paint("red", SHUT);
   const indent = " ".repeat(width + 6);
-  const all = output.width ?? Number.POSITIVE_INFINITY;
+  const columns = output.width ?? Number.POSITIVE_INFINITY;
   // On a narrow screen the text goes below the name of the condition, and not beside it.
-  const isNarrow = all - indent.length < TEXT_MIN;
-  const room = all - (isNarrow ? BELOW.length : indent.length);
+  const isNarrow = columns - indent.length < TEXT_MIN;
+  const room = columns - (isNarrow ? BELOW.length : indent.length);
   const text = wrapLine(plain(inTime(condition.detail, now)), room);
-  const numbers = numbersOf(condition, now);
+  const numbers = numbersOf(condition, now, all);
   const dim = numbers === "" || condition.ok ? [] : wrapLine(numbers, room).map((line) => paint("dim", line));
   if (isNarrow) return [`  ${mark} ${condition.code}`, ...[...text, ...dim].map((line) => BELOW + line), ""].join("\n");
   const [first = "", ...rest] = text;
@@ -101,9 +104,10 @@ function conditionLines(condition: WhyCondition, width: number, output: Output):
   return [`  ${mark} ${padEnd(condition.code, width)}  ${first}`, ...lines, ""].join("\n");
 }
 
-function numbersOf({ numbers }: WhyCondition, now: number): string {
+/** What is zero says nothing that the sentence does not. */
+function numbersOf({ numbers }: WhyCondition, now: number, all: boolean): string {
   return Object.entries(numbers)
-    .filter(([, value]) => value !== null && !isNever(value, now))
+    .filter(([, value]) => value !== null && (all || value !== 0) && !isNever(value, now))
     .map(([key, value]) => `${key} ${typeof value === "number" ? count(value) : shownText(value ?? "", now)}`)
     .join(", ");
 }

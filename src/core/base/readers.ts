@@ -147,6 +147,9 @@ export function name(lengthMax: number = 256): Reader<string> {
 export const isText = (value: unknown, lengthMin: number, lengthMax: number): value is string =>
   typeof value === "string" && value.length >= lengthMin && value.length <= lengthMax && value.isWellFormed();
 
+/** A whole number from 0 on, which a double holds exactly. */
+export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+
 /** A SHA-256 as 64 hex digits in lower case. */
 export const SHA256_PATTERN = "^[0-9a-f]{64}$";
 const SHA256 = new RegExp(SHA256_PATTERN);

@@ -129,6 +129,7 @@ type RefusalFields = {
     queued: number;
   };
   "worker-unknown": Of<"worker">;
+  "worker-local": Of<"worker">;
   "worker-exists": Of<"worker">;
   "attempt-stale": Of<"task"> & {
     /** The number of the attempt that was named. */
@@ -278,6 +279,7 @@ const SENTENCES: { readonly [Type in Refusal["type"]]: (refusal: RefusalOf<Type>
   "project-unknown": ({ project }) => `no project is called ${project}; register it, or name it in the config`,
   "too-many": aboutTooMany,
   "worker-unknown": ({ worker }) => `no worker is called ${worker}`,
+  "worker-local": ({ worker }) => `worker ${worker} is part of the server, and leaves with it: stop the server`,
   "worker-exists": ({ worker }) => `a worker called ${worker} is here already`,
   "attempt-stale": ({ task, attempt, current }) =>
     current === null

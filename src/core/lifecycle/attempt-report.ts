@@ -47,7 +47,7 @@ export function decideAttempt(state: ReadonlyState, command: AttemptCommand, now
         ),
       });
     case "lose-attempt":
-      return ok({ events: [giveUpAttempt(state, attempt, "worker-lost", now)] });
+      return ok({ events: [giveUpAttempt(state, attempt, { cause: "worker-lost", reason: command.reason }, now)] });
     case "return-attempt": {
       const isStopping = attempt.state === "stopping";
       return ok({ events: [isStopping ? endOfStop(state, attempt, 0, now) : returnAttempt(attempt, now)] });

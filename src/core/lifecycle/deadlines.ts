@@ -131,23 +131,23 @@ function expiredTombstones(state: ReadonlyState, now: Instant): number {
 
 /** The next instant at which anything can change by itself; null if nothing ever will. */
 export function nextInstant(state: ReadonlyState, now: Instant): Instant | null {
-  return nextChange(state, now).next;
+  const { move, expiry } = nextChanges(state, now);
+  return move === null || expiry === null ? (move ?? expiry) : (Math.min(move, expiry) as Instant);
 }
 
-/** The same, and whether all that time will ever bring about by itself is that old results are let go. */
-export function nextChange(state: ReadonlyState, now: Instant): { next: Instant | null; isOnlyExpiry: boolean } {
+/** When time will next move something, and when old results are let go; null if it never does. */
+export function nextChanges(state: ReadonlyState, now: Instant): { move: Instant | null; expiry: Instant | null } {
   const move = Math.min(
     first(state.timers)?.at ?? Number.POSITIVE_INFINITY,
     nextInstantAtGates(state, now),
     nextRoomInBudgets(state, now),
     nextOverdue(state, now),
   );
-  const next = Math.min(move, nextExpiry(state));
-  return {
-    next: next === Number.POSITIVE_INFINITY ? null : (Math.max(next, now) as Instant),
-    isOnlyExpiry: move === Number.POSITIVE_INFINITY,
-  };
+  return { move: notBefore(move, now), expiry: notBefore(nextExpiry(state), now) };
 }
+
+const notBefore = (at: number, now: Instant): Instant | null =>
+  at === Number.POSITIVE_INFINITY ? null : (Math.max(at, now) as Instant);
 
 function nextExpiry(state: ReadonlyState): number {
   let next = Number.POSITIVE_INFINITY;

@@ -1,7 +1,7 @@
 /** What other layers may use of this room. */
 
 export { isThrottling, policyOf, refusalForMaking } from "./admission.ts";
-export { nextChange } from "./deadlines.ts";
+export { nextChanges } from "./deadlines.ts";
 export { batchOrder } from "./dependency.ts";
 export { isConfigured } from "./gates.ts";
 export { missingIn } from "./groups.ts";

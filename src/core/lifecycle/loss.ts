@@ -29,7 +29,12 @@ const REASON_SHOWN_MAX = 200;
 /** A worker that leaves in good order costs its tasks nothing, however often it does. */
 export const countsAsLoss = (cause: LossCause): boolean => cause === "worker-lost" || cause === "budget";
 
-export type Loss = { readonly cause: "worker-lost" | "worker-left" | "budget"; readonly tokens: number | null };
+export type Loss = {
+  readonly cause: "worker-lost" | "worker-left" | "budget";
+  readonly tokens: number | null;
+  /** How that came, where more is known. */
+  readonly reason?: string;
+};
 type GivenBack = Pick<AttemptReport, "tokens" | "retryAfterMs"> & { readonly reason: string | null };
 
 /** Whether its outcome is unknown and its task must not run again to see: one that never began did nothing. */
@@ -37,21 +42,22 @@ const isOutcomeUnknown = ({ task, startedAt }: ReadonlyAttempt): boolean =>
   task.requirements.onLoss === "fail" && startedAt >= 0;
 
 export function loseAttempt(state: ReadonlyState, attempt: ReadonlyAttempt, loss: Loss, now: Instant): Event {
-  const { cause, tokens } = loss;
+  const { cause, tokens, reason = null } = loss;
+  const how = reason === null ? cause : `${cause}: ${shorten(reason)}`;
   const { task, number } = attempt;
   if (isOutcomeUnknown(attempt)) {
-    const lost = `attempt ${number} had begun and was lost (${cause}), and onLoss is fail`;
+    const lost = `attempt ${number} had begun and was lost (${how}), and onLoss is fail`;
     return failed(attempt, tokens, `its outcome is unknown: ${lost}`, now);
   }
   const losses = task.losses + (countsAsLoss(cause) ? 1 : 0);
   if (countsAsLoss(cause) && losses >= state.config.scheduler.retry.maxLosses) {
     const which = cause === "budget" ? "stopped-by-its-budget" : "lost-too-often";
-    return failed(attempt, tokens, `${which} (lost ${losses === 1 ? "once" : `${losses} times`}, last: ${cause})`, now);
+    return failed(attempt, tokens, `${which} (lost ${losses === 1 ? "once" : `${losses} times`}, last: ${how})`, now);
   }
   const used = Math.max(usedBy(attempt), tokens ?? 0);
   const restMs = cause === "budget" ? restOf(state, attempt, losses) : 0;
   const estimate = cause === "budget" ? Math.max(task.estimate, used) : task.estimate;
-  return { ...lost(attempt, { cause, tokens, reason: null }, after(now, restMs), now), estimate };
+  return { ...lost(attempt, { cause, tokens, reason }, after(now, restMs), now), estimate };
 }
 
 /** It did nothing and cost nothing, and may start again at once. */

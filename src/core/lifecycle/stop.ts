@@ -58,12 +58,12 @@ export function failAttempt(
 export const giveUpAttempt = (
   state: ReadonlyState,
   attempt: ReadonlyAttempt,
-  cause: Loss["cause"],
+  loss: Omit<Loss, "tokens">,
   now: Instant,
 ): Event =>
   attempt.state === "stopping"
     ? endOfStop(state, attempt, null, now)
-    : loseAttempt(state, attempt, { cause, tokens: null }, now);
+    : loseAttempt(state, attempt, { ...loss, tokens: null }, now);
 
 /**
  * A worker need not say that it runs something: then no timer counts, and its time is counted from its assignment. A

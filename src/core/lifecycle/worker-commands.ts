@@ -96,7 +96,7 @@ export function decideLeave(state: ReadonlyState, command: CommandOf<"leave-work
 function leave(state: ReadonlyState, worker: ReadonlyWorker, lost: boolean, now: Instant): Event[] {
   const cause = lost ? "worker-lost" : "worker-left";
   return [
-    ...worker.attempts.inOrder().map((attempt) => giveUpAttempt(state, attempt, cause, now)),
+    ...worker.attempts.inOrder().map((attempt) => giveUpAttempt(state, attempt, { cause }, now)),
     { kind: "worker-left", at: now, worker: worker.id, lost },
   ];
 }

@@ -164,7 +164,10 @@ type CommandFields = {
     report: AttemptReport;
   };
   /** Its worker no longer has it. */
-  "lose-attempt": Of<"task" | "attempt">;
+  "lose-attempt": Of<"task" | "attempt"> & {
+    /** How that came, for people. */
+    reason: string;
+  };
   /** It never reached who was to run it, whatever was said of it before. */
   "return-attempt": Of<"task" | "attempt">;
   "ask-permit": {

@@ -334,7 +334,7 @@ export type EventFields = {
     cause: LossCause;
     /** The task's estimate of tokens from here on. */
     estimate: number;
-    /** In the words of the worker that gave it back; null if it gave none. */
+    /** In the words of the worker that gave it back, or why one that is there no longer has it; null: none. */
     reason: string | null;
   };
   "task-done": Of<"task" | "attempt" | "tokens"> & {

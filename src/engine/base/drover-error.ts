@@ -36,6 +36,7 @@ const CODE: Readonly<Record<Refusal["type"], DroverErrorCode>> = {
   "project-unknown": "not_found",
   "too-many": "limit",
   "worker-unknown": "not_found",
+  "worker-local": "conflict",
   "worker-exists": "conflict",
   "attempt-stale": "stale_attempt",
   "session-lost": "session_lost",

@@ -2,3 +2,4 @@
 
 export { canonical } from "./canonical-json.ts";
 export { badInput, DroverError, type DroverErrorCode, isStop, refused } from "./drover-error.ts";
+export { identityIn } from "./node-identity.ts";

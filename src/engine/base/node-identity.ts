@@ -19,12 +19,14 @@ const NAME_MAX = 48;
 /** The name of a node, and of its cluster once it has been part of one. */
 export type Identity = { readonly id: string; readonly cluster: string | null };
 
-/** What the directory says, if it is one of a node. */
+/** What the directory says, if it is one of a node. Refuses what is not as it was written. */
 export function identityIn(directory: string): Identity | null {
   const path = join(directory, FILE);
   if (!existsSync(path)) return null;
-  const { id, cluster } = recordIn(readFileSync(path, "utf8"));
-  if (typeof id === "string" && typeof cluster === "string") return { id, cluster };
+  const { id, cluster, check, ...unknown } = recordIn(readFileSync(path, "utf8"));
+  const isWhole = typeof id === "string" && typeof cluster === "string" && Object.keys(unknown).length === 0;
+  // Without a check it is of an older version.
+  if (isWhole && (check === undefined || check === checkOf(id, cluster))) return { id, cluster };
   throw new LogFailure("corrupt", `${path} makes no sense. Put it back from a backup, or move it away.`);
 }
 
@@ -56,9 +58,15 @@ export function keepIdentity(directory: string, { id, cluster: before }: Identit
   if (before === cluster) return;
   mkdirSync(directory, { recursive: true });
   const path = join(directory, FILE);
-  writeFileSync(`${path}.new`, `${JSON.stringify({ id, cluster })}\n`, { mode: OWN_FILE_MODE });
+  writeFileSync(`${path}.new`, `${JSON.stringify({ id, cluster, check: checkOf(id, cluster) })}\n`, {
+    mode: OWN_FILE_MODE,
+  });
   renameSync(`${path}.new`, path);
 }
+
+/** A name with one letter changed is a name too: by this it is found. */
+const checkOf = (id: string, cluster: string): string =>
+  hash("sha256", `${cluster} ${id}`, "hex").slice(0, CLUSTER_DIGITS);
 
 /** The name of a cluster. It follows from the secret of its nodes, and says nothing about it. */
 export const clusterOf = (secret: string): string =>

@@ -4,11 +4,15 @@
  * What lies in the medium is counted here, so that a limit never asks the disk. A content stays while a task lists it,
  * while an attempt runs that it was put for, and for an hour after it came; then it goes. Which attempts those are is
  * known to the process alone, so what was there before it may be of any attempt that ran when it began.
+ *
+ * To count what was there takes longer the more it is, and nobody decides later for it: until it is done the medium is
+ * asked for the one content that somebody wants to know of, and nothing is removed.
  */
 import type { TaskId } from "../../core/base/index.ts";
 import type { State } from "../../core/model/index.ts";
 import { type Clock, nextTurn } from "../../std/index.ts";
-import type { FileMedium } from "./medium.ts";
+import { DroverError } from "../base/drover-error.ts";
+import type { FileMedium, KeptContent } from "./medium.ts";
 
 /** The attempt that leaves a file. */
 export type ForAttempt = {
@@ -34,14 +38,17 @@ type Kept = {
 };
 export type Parts = {
   readonly medium: FileMedium;
-  readonly state: State;
   readonly clock: Clock;
-  /** Resolves when what has happened is durable. */
-  readonly settled: () => Promise<void>;
   readonly onWarning: (message: string) => void;
 };
+/** What a life says of tasks: contents outlive it. */
+export type OfLife = {
+  readonly state: State;
+  /** Resolves when what has happened is durable. */
+  readonly settled: () => Promise<void>;
+};
 type Contents = {
-  /** To be called first: what there is. Half of a content is removed. */
+  /** To be called first, and once: counts what there is. Half of a content is removed. */
   load(): Promise<void>;
   find(hash: string): Kept | undefined;
   /** It is there, or was put again, for one attempt more. */
@@ -66,35 +73,53 @@ const LOOKED_AT_ONCE = 1000;
 const COUNTED_MIN = 1024;
 export const countedSize = (size: number): number => Math.max(COUNTED_MIN, size);
 
-export function createContents({ medium, state, clock, settled, onWarning }: Parts): Contents {
+export function createContents({ medium, clock, onWarning }: Parts, life: () => OfLife): Contents {
   const kept = new Map<string, Kept>();
   /** One that comes again while it is being removed waits for that. */
   const removing = new Map<string, Promise<void>>();
   let bytes = 0;
   let counted = 0;
   const countedOf = new Map<string, number>();
-  let isStopped = false;
+  /** What ran at the beginning, until all that was there then is counted. */
+  let first: ForAttempt[] | null = null;
+  const ending = new AbortController();
   let cancel: (() => void) | null = null;
+  let loading: Promise<void> = Promise.resolve();
   let pruning: Promise<void> = Promise.resolve();
 
-  async function load(): Promise<void> {
+  async function countAll(): Promise<void> {
+    const by = running(life().state);
+    first = by;
     await medium.sweep();
-    const by = running(state);
-    for (const { hash, size, at } of await medium.list()) {
-      const [lister] = state.files.get(hash) ?? [];
-      keep(hash, { size, at, by, project: lister?.project.id ?? null });
+    let seen = 0;
+    for (const found of await medium.list(ending.signal)) {
+      if (ending.signal.aborted) return;
+      keepFound(found, by);
+      if (++seen % LOOKED_AT_ONCE === 0) await nextTurn();
     }
+    first = null;
     if (kept.size > 0) again(0);
   }
 
+  function keepFound({ hash, size, at }: KeptContent, by: ForAttempt[]): void {
+    const [lister] = life().state.files.get(hash) ?? [];
+    keep(hash, { size, at, by, project: lister?.project.id ?? null });
+  }
+
+  function find(hash: string): Kept | undefined {
+    const seen = first === null || kept.has(hash) ? null : medium.look(hash);
+    if (seen !== null) keepFound(seen, first ?? []);
+    return kept.get(hash);
+  }
+
   const isLive = ({ task, attempt }: ForAttempt): boolean =>
-    state.tasks.get(task as TaskId)?.attempt?.number === attempt;
+    life().state.tasks.get(task as TaskId)?.attempt?.number === attempt;
 
   function note(hash: string, size: number, by: ForAttempt | null): void {
     const isOther = (one: ForAttempt): boolean => one.task !== by?.task || one.attempt !== by.attempt;
     const known = kept.get(hash);
     const others = known?.by.filter((one) => isLive(one) && isOther(one)) ?? [];
-    const project = known?.project ?? projectOf(state, by);
+    const project = known?.project ?? projectOf(life().state, by);
     keep(hash, { size, at: clock.now(), by: by === null ? others : [...others, by], project });
   }
 
@@ -129,18 +154,19 @@ export function createContents({ medium, state, clock, settled, onWarning }: Par
   }
 
   function isNeeded(hash: string, { at, by }: Kept): boolean {
-    if (state.files.has(hash) || at > clock.now() - GRACE_MS) return true;
+    if (life().state.files.has(hash) || at > clock.now() - GRACE_MS) return true;
     for (let last = by.at(-1); last !== undefined && !isLive(last); last = by.at(-1)) by.pop();
     return by.length > 0;
   }
 
-  /** One at a time. */
+  /** One at a time, and of what is counted. */
   function prune(): Promise<void> {
-    pruning = pruning.catch(() => {}).then(pruneNow);
+    pruning = Promise.allSettled([loading, pruning]).then(pruneNow);
     return pruning;
   }
 
   async function pruneNow(): Promise<void> {
+    const { state, settled } = life();
     const idle: string[] = [];
     let looked = 0;
     for (const [hash, entry] of kept) {
@@ -152,7 +178,8 @@ export function createContents({ medium, state, clock, settled, onWarning }: Par
     await settled();
     for (const hash of idle) {
       const entry = kept.get(hash);
-      if (isStopped) return;
+      // Of what another state says, nothing was made durable for this.
+      if (ending.signal.aborted || life().state !== state) return;
       if (entry !== undefined && !isNeeded(hash, entry)) await drop(hash);
     }
   }
@@ -161,8 +188,11 @@ export function createContents({ medium, state, clock, settled, onWarning }: Par
   function again(afterMs: number): void {
     cancel?.();
     cancel = null;
-    if (isStopped || kept.size === 0) return;
-    const warn = (error: unknown): void => onWarning(`files that no task lists stay: ${String(error)}`);
+    if (ending.signal.aborted || kept.size === 0) return;
+    const warn = (error: unknown): void => {
+      // A life that ends says why itself, and the next one looks again.
+      if (!(error instanceof DroverError)) onWarning(`files that no task lists stay: ${String(error)}`);
+    };
     const ring = (): void =>
       void prune()
         .catch(warn)
@@ -171,8 +201,11 @@ export function createContents({ medium, state, clock, settled, onWarning }: Par
   }
 
   return {
-    load,
-    find: (hash) => kept.get(hash),
+    load() {
+      loading = countAll();
+      return loading;
+    },
+    find,
     note,
     drop,
     removed: async (hash) => removing.get(hash),
@@ -181,9 +214,9 @@ export function createContents({ medium, state, clock, settled, onWarning }: Par
     counted: () => counted,
     countedOf: (project) => countedOf.get(project) ?? 0,
     async stop() {
-      isStopped = true;
+      ending.abort();
       cancel?.();
-      await pruning.catch(() => {});
+      await Promise.allSettled([loading, pruning]);
     },
   };
 }

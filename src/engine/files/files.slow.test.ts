@@ -8,14 +8,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text as readText } from "node:stream/consumers";
 import { type TestContext, test } from "node:test";
+import { isPending } from "../../../test/kits/waits.ts";
 import { emptyState } from "../../core/index.ts";
 import { createHandClock } from "../../std/index.ts";
 import { createTestDrover } from "../../testing/index.ts";
 import { openDrover } from "../drover.ts";
 import { openSqliteLog } from "../index.ts";
+import { recover } from "../writer/recovery.ts";
 import { createContents, GRACE_MS } from "./contents.ts";
 import { createFiles, verifyFiles } from "./files.ts";
-import { type FileMedium, memoryMedium } from "./medium.ts";
+import { directoryMedium, type FileMedium, memoryMedium } from "./medium.ts";
 
 const hashOf = (text: string): string => hash("sha256", text, "hex");
 const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });
@@ -203,8 +205,8 @@ test("a content that was put for an attempt stays while that runs, also after a 
 test("an attempt that puts a content again and again is known for it once", () => {
   const tasks = new Map([["t", { attempt: { number: 1 }, project: { id: "p" } }]]);
   const state = Object.assign(emptyState(), { tasks });
-  const parts = { state: state as never, clock: createHandClock({ at: 0 }), settled: async () => undefined };
-  const contents = createContents({ ...parts, medium: memoryMedium(), onWarning: assert.fail });
+  const parts = { clock: createHandClock({ at: 0 }), medium: memoryMedium(), onWarning: assert.fail };
+  const contents = createContents(parts, () => ({ state: state as never, settled: async () => undefined }));
   for (let count = 0; count < 3; count++) contents.note("h", 1, { task: "t", attempt: 1 });
   contents.note("h", 1, { task: "t", attempt: 2 });
   const attempts = contents.find("h")?.by.map(({ attempt }) => attempt);
@@ -222,8 +224,8 @@ test("a content that is put again while it would go stays", async () => {
     };
     return { ...(await memory.receive()), drop };
   };
-  const parts = { state: emptyState(), clock, settled: async () => undefined, onWarning: assert.fail };
-  const files = createFiles({ ...parts, medium: { ...memory, receive } });
+  const files = createFiles({ clock, medium: { ...memory, receive }, onWarning: assert.fail });
+  files.serve({ state: emptyState(), settled: async () => undefined });
   await files.put("x");
   clock.setWall(GRACE_MS * 2);
   const again = files.put("x");
@@ -333,9 +335,75 @@ test("contents outlive the process, are for their owner only, and what was half 
   mkdirSync(join(data, "files", "tmp"), { recursive: true });
   writeFileSync(join(data, "files", "tmp", "half"), "ke");
   await using again = await openDrover({ data });
+  await again.files.counted();
   assert.deepEqual(readdirSync(join(data, "files")), [prefix]);
   assert.equal(String(await again.files.get(hashOf("kept"))), "kept");
   assert.deepEqual(await verifyFiles(data, null), { count: 1, damaged: [], missing: [] });
+});
+
+test("many files keep nobody from deciding: what is not counted yet is looked for by its name", async (t) => {
+  const data = directory(t);
+  const first = await openDrover({ data, config: { workers: { lease: "1h" } } });
+  const { session } = await first.remote.join({ id: "w", slots: 1 });
+  await first.submit(task("t"));
+  const { hash: one } = await first.files.put("left before", { task: "t", attempt: 1 });
+  await first.close();
+  const medium = directoryMedium(join(data, "files"));
+  const gate = Promise.withResolvers<void>();
+  const list: FileMedium["list"] = async () => {
+    await gate.promise;
+    return medium.list();
+  };
+  await using again = await openDrover({ data, fileMedium: { ...medium, list } });
+  await using _ = { [Symbol.asyncDispose]: async () => gate.resolve() };
+  assert.equal(again.files.has(one), true);
+  assert.equal(again.files.has(hashOf("never")), false);
+  assert.equal(String(await again.files.get(one)), "left before");
+  await again.submit(task("u"));
+  const files = [{ path: "f", hash: one, size: 11 }];
+  const results = [{ taskId: "t", attempt: 1, outcome: "done", files }] as const;
+  const { results: answers } = await again.remote.sync("w", { session, results });
+  assert.deepEqual(answers, [{ taskId: "t", attempt: 1, accepted: true }]);
+  // How much room there is, is not known yet.
+  const put = again.files.put("more");
+  assert.ok(await isPending(put));
+  gate.resolve();
+  await put;
+  await again.files.counted();
+  assert.deepEqual(again.files.totals(), { count: 2, bytes: 15 });
+});
+
+test("an attempt whose file is gone, or that its worker forgot, says so and not that the worker was lost", async () => {
+  const kit = await createTestDrover({ config: { workers: { lease: "1h" } } });
+  const { drover } = kit;
+  const { session } = await drover.remote.join({ id: "w", slots: 2 });
+  for (const id of ["t", "u"]) await drover.submit(task(id));
+  const running = ["t", "u"].map((taskId) => ({ taskId, attempt: 1 }));
+  await drover.remote.sync("w", { session, running });
+  const files = [{ path: "f", hash: hashOf("gone"), size: 4 }];
+  const results = [{ taskId: "t", attempt: 1, outcome: "done", files }] as const;
+  const { results: answers } = await drover.remote.sync("w", { session, results, running: [] });
+  assert.equal(answers?.[0]?.code, "files_missing");
+  const told: string[] = [];
+  for await (const { payload } of drover.events())
+    if (payload.kind === "attempt-lost") told.push(`${payload.task} ${payload.cause}: ${payload.reason}`);
+  assert.deepEqual(told, [
+    "t worker-lost: its file f was not put, or is gone with the node that had it",
+    "u worker-lost: worker w is there and no longer has it",
+  ]);
+  await drover.close();
+});
+
+test("files that cannot be counted are said, and none is taken in", async () => {
+  const warnings: string[] = [];
+  const list: FileMedium["list"] = () => Promise.reject(new Error("EIO"));
+  const onWarning = (text: string): void => void warnings.push(text);
+  await using drover = await openDrover({ fileMedium: { ...memoryMedium(), list }, onWarning });
+  await assert.rejects(drover.files.put("x"), /EIO/);
+  await drover.submit(task("t"));
+  assert.deepEqual(warnings, [
+    "the files of tasks could not be counted; until the next start none is taken in: Error: EIO",
+  ]);
 });
 
 test("a content changed on the disk is not handed out, is named by verify, and may be put again", async (t) => {
@@ -364,7 +432,8 @@ test("verify names what a task lists and is not there, and nothing of tasks that
   for (const id of ["old", "kept", "lost"]) await kit.drover.wait(id);
   const missing = async () => {
     await using log = await openSqliteLog({ directory: data, readOnly: true });
-    return (await verifyFiles(data, log)).missing;
+    const { state } = await recover(log);
+    return (await verifyFiles(data, { log, state })).missing;
   };
   const remove = (text: string) => rmSync(join(data, "files", hashOf(text).slice(0, 2), hashOf(text).slice(2)));
   assert.deepEqual(await missing(), []);

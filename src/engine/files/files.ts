@@ -12,15 +12,23 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
-import { isKeptForOthers, isSha256, sizeText } from "../../core/base/index.ts";
+import { invariant, isKeptForOthers, isSha256, sizeText } from "../../core/base/index.ts";
 import type { FileRules } from "../../core/config/index.ts";
-import type { FileRef } from "../../core/model/index.ts";
+import type { FileRef, State } from "../../core/model/index.ts";
 import type { Log } from "../../log/index.ts";
 import type { FileContent, StoredFile } from "../../protocol/index.ts";
 import { isSafePath } from "../../std/index.ts";
 import { badInput, DroverError } from "../base/drover-error.ts";
 import { recover } from "../writer/recovery.ts";
-import { countedSize, createContents, type FileTotals, type ForAttempt, type Parts, projectOf } from "./contents.ts";
+import {
+  countedSize,
+  createContents,
+  type FileTotals,
+  type ForAttempt,
+  type OfLife,
+  type Parts,
+  projectOf,
+} from "./contents.ts";
 import { directoryMedium, type FileMedium } from "./medium.ts";
 
 /** What may be kept, also as it comes, once. */
@@ -51,16 +59,18 @@ export type Files = {
   open(hash: string, options?: OpenFileOptions): Promise<OpenFile>;
   /** Whether the content with this hash is here. */
   has(hash: string): boolean;
-  /** How much is kept. */
+  /** How much is kept; of what was there at the start, as much as is counted. */
   totals(): FileTotals;
+  /** Resolves when all that was there at the start is counted. */
+  counted(): Promise<void>;
 };
 /** What is wrong with the files of a report: another attempt may mend that a content is missing, and nothing else. */
 export type FilesFault = { readonly isMissing: boolean; readonly why: string };
 export type FileRoom = Omit<Files, "open"> & {
   open(hash: string): Promise<OpenFile>;
   faultOf(files: readonly FileRef[]): FilesFault | null;
-  /** Resolves when it is known what there is. */
-  readonly ready: Promise<void>;
+  /** Goes by the state of this life from now on. The first time it begins to count what there is. */
+  serve(life: OfLife): void;
   stop(): Promise<void>;
 };
 
@@ -68,22 +78,35 @@ export type FileRoom = Omit<Files, "open"> & {
 export const FILES_DIRECTORY = "files";
 
 export function createFiles(parts: Parts): FileRoom {
-  const { medium, state, clock, onWarning } = parts;
-  const contents = createContents(parts);
-  const rules = (): FileRules => state.config.files;
+  const { medium, clock, onWarning } = parts;
+  let life: OfLife | null = null;
+  function present(): OfLife {
+    invariant(life !== null, "files serve a life");
+    return life;
+  }
+  const contents = createContents(parts, present);
+  const rules = (): FileRules => present().state.config.files;
   /** What is on its way in and has room: of all, and of each project. */
   let arriving = 0;
   const arrivingOf = new Map<string | null, number>();
-  const ready = contents.load();
-  // Who opens Drover hears of it.
-  ready.catch(() => {});
+  const ready = Promise.withResolvers<void>();
+  ready.promise.catch((error: unknown) =>
+    onWarning(`the files of tasks could not be counted; until the next start none is taken in: ${String(error)}`),
+  );
+
+  function serve(next: OfLife): void {
+    const isFirst = life === null;
+    life = next;
+    if (isFirst) contents.load().then(ready.resolve, ready.reject);
+  }
 
   async function put(content: Given, options: { hash?: string } & Partial<ForAttempt> = {}): Promise<StoredFile> {
     const { hash: wanted, task, attempt } = options;
     if (wanted !== undefined) checkHash(wanted);
     const by = task === undefined || attempt === undefined ? null : { task, attempt };
-    const project = projectOf(state, by);
-    await ready;
+    const project = projectOf(present().state, by);
+    // How much there may still be is known when all is counted.
+    await ready.promise;
     const sink = await medium.receive();
     const digest = createHash("sha256");
     let size = 0;
@@ -149,15 +172,15 @@ export function createFiles(parts: Parts): FileRoom {
 
   async function open(hash: string): Promise<OpenFile> {
     checkHash(hash);
-    await ready;
     const entry = contents.find(hash);
     if (entry === undefined) {
-      if (state.files.has(hash)) throw damaged(hash, "is not there");
+      if (present().state.files.has(hash)) throw damaged(hash, "is not there");
       throw unknownFile(hash);
     }
     const { size } = entry;
     if (await isSound(medium, hash)) return { size, bytes: medium.read(hash) };
     onWarning(`the file ${hash} is not what was stored; it is dropped`);
+    await ready.promise;
     await contents.drop(hash);
     throw damaged(hash, "is not what was stored");
   }
@@ -181,7 +204,8 @@ export function createFiles(parts: Parts): FileRoom {
   }
 
   const has = (hash: string): boolean => contents.find(hash) !== undefined;
-  return { ready, put, get, open, has, totals: contents.totals, faultOf, stop: contents.stop };
+  const counted = (): Promise<void> => ready.promise;
+  return { serve, put, get, open, has, totals: contents.totals, counted, faultOf, stop: contents.stop };
 }
 
 /** A content as it lies in a data directory, checked. Nothing there is touched. */
@@ -209,35 +233,43 @@ export type FilesReport = {
   /** The hashes of those that are not what was stored. */
   readonly damaged: readonly string[];
   /** Those that a task lists and that are not there. */
-  readonly missing: readonly { readonly hash: string; readonly task: string; readonly path: string }[];
+  readonly missing: readonly MissingFile[];
 };
+export type MissingFile = { readonly hash: string; readonly task: string; readonly path: string };
+type Listed = { readonly task: string; readonly path: string; readonly size: number };
 
-/** Looks at every content of a data directory, and at what tasks list; touches none. A server may run meanwhile. */
-export async function verifyFiles(data: string, log: Log | null): Promise<FilesReport> {
+/**
+ * Looks at every content of a data directory, and at what tasks list in this state of its log; touches none. Without a
+ * log there are no tasks. A server may run meanwhile.
+ */
+export async function verifyFiles(
+  data: string,
+  read: { readonly log: Log; readonly state: State } | null,
+): Promise<FilesReport> {
   const medium = directoryMedium(join(data, FILES_DIRECTORY));
   const damaged: string[] = [];
-  const listed = await listedIn(log);
+  const listed = read === null ? new Map<string, Listed>() : listedBy(read.state);
   const all = await medium.list();
   for (const { hash } of all) if (!(await isSound(medium, hash))) damaged.push(hash);
   // One that was removed meanwhile is none, and one that no task lists any more may be gone.
   const left = new Set((await medium.list()).map(({ hash }) => hash));
   const absent = [...listed].filter(([hash]) => !left.has(hash));
-  const still = absent.length === 0 ? listed : await listedIn(log);
+  const still = absent.length === 0 || read === null ? listed : await listedIn(read.log);
   return {
     count: all.length,
     damaged: damaged.filter((hash) => left.has(hash)),
-    missing: absent.filter(([hash]) => still.has(hash)).map(([hash, by]) => ({ hash, ...by })),
+    missing: absent.filter(([hash]) => still.has(hash)).map(([hash, { task, path }]) => ({ hash, task, path })),
   };
 }
 
-/** Every content that a task lists, with one of these tasks and its name there. */
-async function listedIn(log: Log | null): Promise<Map<string, { readonly task: string; readonly path: string }>> {
-  const listed = new Map<string, { task: string; path: string }>();
-  if (log === null) return listed;
-  const { state } = await recover(log);
+/** Every content that a task lists, with one of these tasks, its name there and its size. */
+export const listedIn = async (log: Log): Promise<Map<string, Listed>> => listedBy((await recover(log)).state);
+
+function listedBy(state: State): Map<string, Listed> {
+  const listed = new Map<string, Listed>();
   for (const [hash, [task]] of state.files) {
-    const path = task?.extra?.files?.find((file) => file.hash === hash)?.path;
-    if (task !== undefined && path !== undefined) listed.set(hash, { task: task.id, path });
+    const file = task?.extra?.files?.find((one) => one.hash === hash);
+    if (task !== undefined && file !== undefined) listed.set(hash, { task: task.id, path: file.path, size: file.size });
   }
   return listed;
 }

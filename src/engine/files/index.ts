@@ -1,3 +1,4 @@
 /** What other layers may use of this room. */
 
-export { type FilesReport, verifyFiles } from "./files.ts";
+export { copyFiles, type FilesCopied } from "./copy-files.ts";
+export { type FilesReport, readContent, verifyFiles } from "./files.ts";

@@ -6,6 +6,7 @@
  * `tmp` and goes at the next start. Only its owner may read any of it.
  */
 import { randomUUID } from "node:crypto";
+import { type Stats, statSync } from "node:fs";
 import { mkdir, open, readdir, rename, rm, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { OWN_FILE_MODE } from "../../std/index.ts";
@@ -32,8 +33,10 @@ export type ArrivingContent = {
 export type FileMedium = {
   /** Removes what was half written. */
   sweep(): Promise<void>;
-  /** All there is. */
-  list(): Promise<KeptContent[]>;
+  /** All there is; less, if the signal fires meanwhile. */
+  list(signal?: AbortSignal): Promise<KeptContent[]>;
+  /** One of them, at once; null if it is not there. */
+  look(hash: string): KeptContent | null;
   /** Takes a content in. */
   receive(): Promise<ArrivingContent>;
   /** The bytes of a content; fails with ENOENT if it is not there. */
@@ -57,8 +60,8 @@ export function directoryMedium(root: string): FileMedium {
     const names = (await readdir(join(root, prefix))).filter((name) => REST.test(name));
     const found = await Promise.all(
       names.map(async (name): Promise<KeptContent[]> => {
-        const seen = await stat(join(root, prefix, name));
-        return seen.isFile() ? [{ hash: prefix + name, size: seen.size, at: seen.mtimeMs }] : [];
+        const found = keptAs(prefix + name, await stat(join(root, prefix, name)).catch(orGone));
+        return found === null ? [] : [found];
       }),
     );
     return found.flat();
@@ -66,10 +69,11 @@ export function directoryMedium(root: string): FileMedium {
 
   return {
     sweep: () => rm(temp, { recursive: true, force: true }),
-    async list() {
+    look: (hash) => keptAs(hash, statSync(pathOf(hash), { throwIfNoEntry: false })),
+    async list(signal) {
       const prefixes = (await orNone(readdir(root))).filter((name) => PREFIX.test(name));
       const all: KeptContent[] = [];
-      for (const prefix of prefixes) all.push(...(await listPart(prefix)));
+      for (const prefix of prefixes) if (signal?.aborted !== true) all.push(...(await listPart(prefix)));
       return all;
     },
     async receive() {
@@ -110,6 +114,14 @@ export function directoryMedium(root: string): FileMedium {
   };
 }
 
+const keptAs = (hash: string, seen: Stats | undefined): KeptContent | null =>
+  seen?.isFile() === true ? { hash, size: seen.size, at: seen.mtimeMs } : null;
+
+/** It may go while all are looked at. */
+function orGone(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== "ENOENT") throw error;
+}
+
 async function orNone(reading: Promise<string[]>): Promise<string[]> {
   try {
     return await reading;
@@ -131,6 +143,7 @@ export function memoryMedium(): FileMedium {
   return {
     sweep: async () => {},
     list: async () => [],
+    look: () => null,
     async receive() {
       const chunks: Uint8Array[] = [];
       return {

@@ -8,9 +8,10 @@ import { join } from "node:path";
 import type { Seq, TaskId } from "../../core/base/index.ts";
 import { awaitedParent } from "../../core/fleet/index.ts";
 import type { State, Task } from "../../core/model/index.ts";
+import { withSteadyDate } from "../../std/index.ts";
 import { type BodyStore, DamagedBody } from "../tasks/body-store.ts";
 import { damagedResult } from "../tasks/read-tasks.ts";
-import type { Parts } from "./contents.ts";
+import type { OfLife, Parts } from "./contents.ts";
 import {
   createFiles,
   FILES_DIRECTORY,
@@ -24,13 +25,19 @@ import { directoryMedium, type FileMedium, memoryMedium } from "./medium.ts";
 
 /** The files of a Drover: in its data directory, or in memory where there is none. */
 export function openFiles(
-  { data, fileMedium }: { readonly data?: string; readonly fileMedium?: FileMedium },
-  { bodies, ...parts }: Omit<Parts, "medium"> & { readonly bodies: BodyStore },
-): Omit<FileRoom, "open"> & Pick<Files, "open"> {
+  options: Pick<Parts, "clock" | "onWarning"> & { readonly data?: string; readonly fileMedium?: FileMedium },
+): FileRoom {
+  const { data, fileMedium, clock, onWarning } = options;
   const inMemory = data === undefined ? memoryMedium : null;
   const medium = fileMedium ?? inMemory?.() ?? directoryMedium(join(data ?? "", FILES_DIRECTORY));
-  const files = createFiles({ ...parts, medium });
-  return { ...files, open: createOpenFile({ state: parts.state, bodies, files }) };
+  return createFiles({ medium, clock: withSteadyDate(clock), onWarning });
+}
+
+/** The same files as a life of it has them. */
+export type LifeFiles = Omit<FileRoom, "open"> & Pick<Files, "open">;
+export function filesOf(files: FileRoom, life: OfLife & { readonly bodies: BodyStore }): LifeFiles {
+  files.serve(life);
+  return { ...files, open: createOpenFile({ ...life, files }) };
 }
 
 function createOpenFile(parts: {

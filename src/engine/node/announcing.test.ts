@@ -7,9 +7,11 @@ import { createCluster, LEASE_MS, type TestNode } from "../../../test/kits/clust
 import { seq } from "../../core/base/index.ts";
 import { restore } from "../../core/snapshot/restore.ts";
 import { snapshotLines } from "../../core/snapshot/snapshot.ts";
+import { LogFailure } from "../../log/index.ts";
 import { createMemoryJournal } from "../../log/journal/memory-journal.ts";
 import { openMemorySharedLog } from "../../log/journal/memory-shared-log.ts";
 import { startAnnouncing } from "./announcing.ts";
+import { createOwnWarnings } from "./own-warnings.ts";
 import { createReadOnly } from "./read-only.ts";
 
 const task = (id: string) => ({ id, agentId: "ann", action: "build" });
@@ -18,12 +20,11 @@ test("every node with its address and its key is a fact of the log, and so is wh
   const { nodes, clock, leader } = await createCluster(context, ["a", "b", "c"]);
   const [a, , c] = nodes as [TestNode, TestNode, TestNode];
   await clock.advance(2000);
-  const key = (id: string): string => Buffer.from(id).toString("base64");
   for (const node of nodes) {
     const { state } = node.life().drover;
     assert.deepEqual(
       [...state.cluster.nodes].sort(),
-      ["a", "b", "c"].map((id) => [id, { url: `http://${id}.test`, key: key(id) }]),
+      nodes.map(({ id, key }) => [id, { url: `http://${id}.test`, key: key.publicKey }]),
     );
     assert.equal(state.cluster.leader, "a");
     assert.equal(node.leaderUrl(), "http://a.test");
@@ -63,6 +64,133 @@ test("the view of a cluster says who leads, who is behind and who is down", asyn
   assert.equal(await shown(), "a leader false, b follower false, c follower false");
 });
 
+test("while the journal is away a node shows what it knows, and says since when it is away", async (context) => {
+  const { nodes, clock, settle } = await createCluster(context, ["a", "b", "c"]);
+  const [a, b] = nodes as [TestNode, TestNode, TestNode];
+  await a.life().drover.submit(task("t"));
+  await clock.advance(2000);
+  const before = await b.cluster();
+  assert.equal(b.journalAway(), null);
+  for (const { journal } of nodes) journal.fault({ cut: "both" });
+  await clock.advance(12_000);
+  const { nodes: seen, log } = await b.cluster();
+  const [first, self, third] = before.nodes;
+  const known = [
+    { ...first, ageMs: 12_000 },
+    { ...self, lagMs: 12_000 },
+    { ...third, ageMs: 12_000 },
+  ];
+  assert.deepEqual(seen, known, "others as they were; of itself it knows for how long it is sure of nothing");
+  assert.deepEqual([log.head, log.kind, log.awayMs, log.ageMs], [before.log.head, "memory", 10_000, 12_000]);
+  assert.equal(log.warnings.length, 1);
+  assert.match(
+    log.warnings[0] ?? "",
+    /^the journal has been out of reach for 10 s: .* The log and the other nodes are shown as they were 12 s ago\.$/,
+  );
+  assert.equal((await a.cluster()).nodes.find(({ id }) => id === "a")?.role, "follower", "of itself it knows better");
+  for (const { journal } of nodes) journal.fault({ cut: "none" });
+  await clock.advance(4000);
+  await settle();
+  assert.deepEqual([b.journalAway(), (await b.cluster()).log.awayMs], [null, undefined]);
+});
+
+test("where the journal has no room for what nodes tell, their silence is not that they are down", async (context) => {
+  const { nodes, clock } = await createCluster(context, ["a", "b", "c", "d"]);
+  const [, b, , d] = nodes as [TestNode, TestNode, TestNode, TestNode];
+  await clock.advance(2000);
+  d.journal.fault({ cut: "both" });
+  await clock.advance(8000);
+  const shown = async (): Promise<string[]> =>
+    (await b.cluster()).nodes.map(({ id, role, ageMs }) => `${id} ${role}${ageMs === undefined ? "" : " once"}`);
+  assert.deepEqual(await shown(), ["a leader", "b follower", "c follower", "d down"]);
+  const full = (): Promise<void> => Promise.reject(new LogFailure("journal-full", "it has no room left."));
+  const { announce } = b.journal;
+  for (const { journal } of nodes) Object.assign(journal, { announce: full });
+  await clock.advance(12_000);
+  assert.deepEqual(await shown(), ["a leader", "b follower", "c follower once", "d down once"]);
+  assert.equal((await b.cluster()).log.readOnly, "it has no room left.");
+  for (const { journal } of nodes) Object.assign(journal, { announce });
+  await clock.advance(14_000);
+  assert.equal((await b.cluster()).log.readOnly, undefined);
+});
+
+test("when the journal goes away, what is known of it is as new as what is known of the nodes", async (context) => {
+  const { nodes, clock, settle, leader } = await createCluster(context, ["a", "b", "c"]);
+  const [a, ...others] = nodes as [TestNode, TestNode, TestNode];
+  await clock.advance(2000);
+  const { epoch } = (await a.cluster()).log.head;
+  // Nobody asks for a view from here on. A member of the journal goes, and another node takes the lead.
+  const warnings = ["a member is gone"];
+  for (const { journal } of others) {
+    const { describe } = journal;
+    Object.assign(journal, { describe: async () => ({ ...(await describe()), warnings }) });
+  }
+  a.journal.fault({ cut: "both" });
+  await clock.advance(LEASE_MS + 4000);
+  await settle();
+  const next = leader();
+  const watcher = others.find((node) => node !== next) as TestNode;
+  for (const { journal } of nodes) journal.fault({ cut: "both" });
+  await clock.advance(8000);
+  const { nodes: seen, log } = await watcher.cluster();
+  assert.ok(log.ageMs !== undefined && log.ageMs >= 8000 && log.ageMs <= 10_000, String(log.ageMs));
+  assert.deepEqual(log.warnings.slice(1), warnings);
+  assert.equal(log.head.epoch, epoch + 1);
+  assert.deepEqual(
+    seen.filter(({ role }) => role === "leader").map(({ id, seq: at }) => [id, at]),
+    [[next.id, log.head.seq]],
+  );
+});
+
+test("a journal that answers nothing at all is waited for a little, by one question", async (context) => {
+  const { nodes, clock } = await createCluster(context, ["a", "b"]);
+  const [, b] = nodes as [TestNode, TestNode];
+  await clock.advance(2000);
+  let asked = 0;
+  const silent = Promise.withResolvers<never>();
+  const { journal } = b;
+  const nodesOf = journal.nodes;
+  context.after(() => silent.reject(new Error("over")));
+  Object.assign(journal, {
+    nodes: () => {
+      asked++;
+      return silent.promise;
+    },
+  });
+  const views = [b.cluster(), b.cluster()];
+  await clock.advance(2000);
+  for (const { log } of await Promise.all(views)) assert.equal(log.awayMs, 0);
+  // The node itself asks as well, when it tells of itself.
+  assert.equal(asked, 2);
+  Object.assign(journal, { nodes: nodesOf });
+});
+
+test("a leader that is gone is down as soon as its lead is; while it leads it has all there is", async (context) => {
+  const { nodes, clock } = await createCluster(context, ["a", "b", "c"]);
+  const [a, b, c] = nodes as [TestNode, TestNode, TestNode];
+  await clock.advance(2000);
+  for (const id of ["t", "u", "v"]) {
+    await a.life().drover.submit(task(id));
+    await clock.advance(500);
+  }
+  const { nodes: seen, log } = await b.cluster();
+  const last = log.head.seq;
+  assert.deepEqual(
+    seen.map(({ id, role, seq: at, lagMs }) => [id, role, at === last, lagMs]),
+    // Of the other it has a word that is older; all that was written since need not be missing there.
+    [
+      ["a", "leader", true, 0],
+      ["b", "follower", true, 0],
+      ["c", "follower", false, 0],
+    ],
+  );
+  a.journal.fault({ cut: "both" });
+  await clock.advance(LEASE_MS + 500);
+  const roles = async (node: TestNode): Promise<string[]> => (await node.cluster()).nodes.map(({ role }) => role);
+  assert.equal((await roles(b))[0], "down");
+  assert.ok(b.life().leads() || c.life().leads());
+});
+
 test("a node that tells another hash of an event than this one has is marked", async (context) => {
   const { nodes, clock } = await createCluster(context, ["a", "b"]);
   const [a, b] = nodes as [TestNode, TestNode];
@@ -88,12 +216,13 @@ test("a node that catches up is as old as the last moment whose journal it has i
     log: await openMemorySharedLog({ journal }),
     clock,
     openedAt,
-    start: "1",
+    process: "1",
     self: () => ({ id: "c", url: "http://c.test", key: "" }),
     applied: () => ({ seq: reached, hash: a.applied().hash, epoch: 1 }),
     onSeen: () => {},
     leads: () => false,
     readOnly: createReadOnly(clock, () => {}),
+    warnings: createOwnWarnings(() => {}),
   });
   context.after(async () => {
     announcing.stop();
@@ -141,6 +270,32 @@ test("the leader drops of the journal what the nodes have, and waits for one tha
   assert.equal(await begins(), reached, "it is near, and was heard of within the hour");
   await clock.advance(3_600_000);
   assert.equal(await begins(), store.head.seq, "one that is silent for longer does not count");
+});
+
+test("a node whose clock is another is a warning of those that hear of it, until it agrees again", async (context) => {
+  const { nodes, clock, store } = await createCluster(context, ["a", "b"]);
+  const [a, b] = nodes as [TestNode, TestNode];
+  const { seq: at, hash, epoch } = a.applied();
+  const odd = createMemoryJournal({ store });
+  context.after(() => odd.close());
+  const tell = (aheadMs: number): Promise<void> =>
+    odd.announce({ node: "c", url: "x", seq: at, hash, epoch, stored: at, now: clock.now() + aheadMs });
+  const shown = async (): Promise<string[]> => (await b.cluster()).log.warnings.filter((text) => /CLOCKS/.test(text));
+  await tell(4000);
+  await clock.advance(6000);
+  assert.deepEqual(await shown(), [], "a few seconds are none");
+  for (let words = 0; words < 3; words++) {
+    await tell(3_600_000);
+    await clock.advance(2000);
+  }
+  const said = "THE CLOCKS of the nodes differ: that of c is 3600 s ahead of this one's. Log time follows";
+  const [ofA, ofB, ...more] = await shown();
+  assert.ok(ofA?.startsWith(`node a: ${said}`) && ofB?.startsWith(`node b: ${said}`), `${ofA} ${ofB}`);
+  assert.deepEqual(more, []);
+  assert.equal(a.warnings.filter((line) => line.startsWith(`node a: ${said}`)).length, 1, "once in its log");
+  await tell(0);
+  await clock.advance(4000);
+  assert.deepEqual(await shown(), []);
 });
 
 test("two nodes that announce one address say so, once, and again when it comes back", async (context) => {

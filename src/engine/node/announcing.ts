@@ -3,39 +3,22 @@
  * keeps that for an hour. The leader takes down in the log who there is, and with which key each signs, and drops of
  * the journal what they have.
  */
-import { seq } from "../../core/base/index.ts";
-import type { JournalHealth, NodeSeen } from "../../log/journal/index.ts";
-import type { SharedLog } from "../../log/shared/index.ts";
+import { type Seq, seq } from "../../core/base/index.ts";
+import { type NodeSeen, type NodesSeen, vouchFor } from "../../log/journal/index.ts";
+import type { SharedLog, Signer } from "../../log/shared/index.ts";
 import { type Clock, ringAfter } from "../../std/index.ts";
 import { DroverError } from "../base/drover-error.ts";
-import { hashAt } from "../snapshots/snapshotter.ts";
+import { createClockCheck } from "./clock-check.ts";
+import { ANNOUNCE_MS, type ClusterView, createClusterView, DOWN_MS } from "./cluster-view.ts";
+import { createJournalReach, type JournalReach } from "./journal-reach.ts";
 import type { AppliedHead, NodeFacts } from "./lives.ts";
+import type { OwnWarnings } from "./own-warnings.ts";
 import type { ReadOnly } from "./read-only.ts";
 
-export const ANNOUNCE_MS = 2000;
 /** Of a node that is further behind, only the oldest count. */
 const MARKS_MAX = 30;
 /** How often a leader drops of the journal what the nodes have. */
 const PRUNE_MS = 60_000;
-/** A node that was silent for so long is down, as far as others can tell. */
-export const DOWN_MS = 7000;
-
-/** A node as this one sees it. */
-export type ClusterNode = {
-  readonly id: string;
-  readonly url: string;
-  readonly role: "leader" | "follower" | "down";
-  readonly epoch: number;
-  /** The last event it has applied, and the chain's hash there. */
-  readonly seq: number;
-  readonly hash: string;
-  /** For how long it has been behind the journal, as far as is known. */
-  readonly lagMs: number;
-  /** At that event this node has another hash: their histories differ. */
-  readonly differs?: true;
-};
-/** All nodes, and the health of their journal. */
-export type ClusterView = { readonly nodes: readonly ClusterNode[]; readonly log: JournalHealth };
 
 /** A node, and where it is reached. */
 export type NodePlace = { readonly id: string; readonly url: string };
@@ -48,6 +31,8 @@ export type Announcing = {
   peers(): readonly NodePlace[];
   /** How long ago this node had all that the journal had, for sure. */
   ageMs(): number;
+  /** Whether the journal answers; whoever else asks it says so when it does not. */
+  readonly reach: Pick<JournalReach, "away" | "failed">;
   /** Resolves when another process, begun earlier, is this node too: this one must end. */
   readonly twin: Promise<DroverError>;
   /** Something was applied. */
@@ -60,8 +45,8 @@ export function startAnnouncing(deps: {
   readonly clock: Clock;
   /** When the log began to be opened: what the journal had then, this node has. */
   readonly openedAt: number;
-  /** Which start of the node this is: of two, the later is the greater as text. */
-  readonly start: string;
+  /** What no other process has: it tells apart two that are the same node. */
+  readonly process: string;
   readonly self: () => NodeFacts;
   readonly applied: () => AppliedHead;
   /** What nodes tell of themselves, for a leader to take down. */
@@ -69,15 +54,31 @@ export function startAnnouncing(deps: {
   /** Whether this node leads for sure: then it also prunes the journal. */
   readonly leads: () => boolean;
   readonly readOnly: ReadOnly;
+  /** What this node finds wrong with itself. */
+  readonly warnings: OwnWarnings;
+  /** Signs how far this node is; absent where it has no key of its own. */
+  readonly signer?: Pick<Signer, "sign"> | undefined;
 }): Announcing {
-  const { log, clock, start, self, applied, readOnly } = deps;
+  const { log, clock, self, applied, readOnly, warnings, signer } = deps;
   const { journal } = log;
-  const twins = createTwinWatch(self, start);
+  const twins = createTwinWatch(self, deps.process);
+  const reach = createJournalReach(clock);
+  const own = (): NodeSeen => {
+    const { id: node, url } = self();
+    const words = warnings.all();
+    const told = { node, url, ...applied(), stored: log.stored(), behindMs: behindNow(), now: clock.now(), ageMs: 0 };
+    return words.length === 0 ? told : { ...told, warnings: words };
+  };
+  const compareClocks = createClockCheck(clock, (text, sign) => warnings.set("clocks", text, sign));
+  const ageNow = (): number => Math.max(0, clock.elapsed() - upToDateAt);
+  const { view, learn } = createClusterView({ log, clock, reach, readOnly, own, leads: deps.leads, ageMs: ageNow });
   let upToDateAt = deps.openedAt;
   /** Where the journal was when it was asked, as far as that is not applied here. The newest is the last. */
   const marks: { readonly at: number; readonly seq: number }[] = [];
   /** What others told, and when, by `clock.elapsed`. */
   let heard: readonly (NodePlace & { readonly at: number })[] = [];
+  /** How far it said that it was when it signed that last. */
+  let word = { seq: seq(0), hash: "", signature: "" };
   let pruneAt = clock.elapsed() + PRUNE_MS;
   let isStopped = false;
   let cancel = ringAfter(clock, ANNOUNCE_MS, goOn, { keepAlive: false });
@@ -87,11 +88,18 @@ export function startAnnouncing(deps: {
     if (!isStopped) cancel = ringAfter(clock, ANNOUNCE_MS, goOn, { keepAlive: false });
   }
 
+  /** Signed once for each event that this node was found at. */
+  function vouched(told: { readonly node: string; readonly seq: Seq; readonly hash: string }): Partial<NodeSeen> {
+    if (signer === undefined) return {};
+    if (word.seq !== told.seq || word.hash !== told.hash) word = { ...told, signature: vouchFor(signer, told) };
+    return { signature: word.signature };
+  }
+
   /** A journal that has no room for it can still be read. */
-  async function announce(head: { readonly seq: number }): Promise<void> {
-    const { id: node, url, key } = self();
+  async function announce(head: { readonly seq: number }, start: string): Promise<void> {
+    const { ageMs: _, ...told } = own();
     try {
-      await journal.announce({ node, url, key, ...applied(), stored: log.stored(), behindMs: behindNow(head), start });
+      await journal.announce({ ...told, key: self().key, start, ...vouched(told) });
       twins.told();
       readOnly.heard();
     } catch (error) {
@@ -105,9 +113,13 @@ export function startAnnouncing(deps: {
       const head = await journal.head();
       if (marks.length < MARKS_MAX) marks.push({ at: askedAt, seq: head.seq });
       passMarks();
-      const { nodes } = await journal.nodes();
-      twins.look(nodes);
-      await announce(head);
+      const seen = await journal.nodes();
+      const { nodes } = seen;
+      reach.answered();
+      learn(seen);
+      const start = twins.look(seen);
+      compareClocks(nodes.filter(({ node }) => node !== self().id));
+      await announce(head, start);
       const now = clock.elapsed();
       heard = nodes.map(({ node: id, url, ageMs }) => ({ id, url, at: now - ageMs }));
       deps.onSeen(nodes);
@@ -116,8 +128,9 @@ export function startAnnouncing(deps: {
         pruneAt = askedAt + PRUNE_MS;
         await log.pruneJournal(self().id);
       }
-    } catch {
+    } catch (error) {
       // Out of reach: others see for how long this node has said nothing, and what waits for the journal says so.
+      reach.failed(error);
     }
   }
 
@@ -130,49 +143,21 @@ export function startAnnouncing(deps: {
     }
   }
 
-  async function view(): Promise<ClusterView> {
-    const [{ lead, nodes }, health] = await Promise.all([journal.nodes(), journal.describe()]);
-    const { id, url } = self();
-    const behindMs = behindNow(health.head);
-    const own: NodeSeen = { node: id, url, ...applied(), stored: log.stored(), behindMs, ageMs: 0 };
-    const all = [...nodes.filter(({ node }) => node !== id), own].sort((a, b) => (a.node < b.node ? -1 : 1));
-    const shown = all.map(async (seen): Promise<ClusterNode> => {
-      const { node, seq: at, hash, epoch, behindMs = 0, ageMs } = seen;
-      const role = lead?.node === node ? "leader" : ageMs > DOWN_MS ? "down" : "follower";
-      const lagMs = at >= health.head.seq ? 0 : behindMs + ageMs;
-      const differs = await isOther(at, hash);
-      return { id: node, url: seen.url, role, epoch, seq: at, hash, lagMs, ...(differs ? { differs } : {}) };
-    });
-    return { nodes: await Promise.all(shown), log: { ...health, warnings: [...health.warnings, ...silence()] } };
-  }
-
-  /** What a journal without room does to this view. */
-  function silence(): string[] {
-    const reason = readOnly.reason();
-    return reason === null ? [] : [`READ-ONLY: ${reason} Meanwhile nodes cannot say that they are up.`];
-  }
-
-  /** Whether this node has another hash there; what it does not have it cannot compare. */
-  async function isOther(at: number, hash: string): Promise<boolean> {
-    if (at === 0 || at > applied().seq) return false;
-    const own = await hashAt(log, seq(at)).catch(() => hash);
-    return own !== hash;
-  }
-
   function stop(): void {
     isStopped = true;
     cancel();
   }
   void twins.found.then(stop);
 
-  const ageNow = (): number => Math.max(0, clock.elapsed() - upToDateAt);
-  const behindNow = (head: { readonly seq: number }): number => (applied().seq >= head.seq ? 0 : Math.ceil(ageNow()));
+  /** Of what it knows that the journal has; others may write all the time. */
+  const behindNow = (): number => (marks.length === 0 ? 0 : Math.ceil(ageNow()));
 
   return {
     tell,
     view,
     peers: () => heard.filter(({ id, at }) => id !== self().id && clock.elapsed() - at <= DOWN_MS),
     ageMs: ageNow,
+    reach,
     twin: twins.found,
     onApplied: () => {
       passMarks();
@@ -184,13 +169,17 @@ export function startAnnouncing(deps: {
 
 /** What is told late by a process that has ended comes once. */
 const TWIN_SEEN = 2;
+/** As many digits as a whole number may have, so that text sorts as numbers do. */
+const COUNT_DIGITS = 16;
 
 /**
  * Two processes that are one node (a data directory that was copied) would take the lead from each other for ever. Each
- * tells of itself in the same place, so what stands there of another start, after this one has told, is of a twin.
+ * tells of itself in the same place, so what stands there of another start, after this one has told, is of a twin. The
+ * one that looked into the journal first stays. Its clock says nothing: a copy may run where that is behind.
  */
-function createTwinWatch(self: () => NodeFacts, start: string) {
+function createTwinWatch(self: () => NodeFacts, process: string) {
   const found = Promise.withResolvers<DroverError>();
+  let start: string | null = null;
   let hasTold = false;
   let seen = 0;
   return {
@@ -198,11 +187,14 @@ function createTwinWatch(self: () => NodeFacts, start: string) {
     told(): void {
       hasTold = true;
     },
-    look(nodes: readonly NodeSeen[]): void {
+    /** Answers which start of the node this is. */
+    look({ nodes, count }: NodesSeen): string {
+      start ??= `${String(count).padStart(COUNT_DIGITS, "0")} ${process}`;
       const { id } = self();
       const there = nodes.find(({ node }) => node === id);
-      if (!hasTold || there?.start === undefined || there.start >= start) return;
-      if (++seen === TWIN_SEEN) found.resolve(isTwin(id, there.url));
+      if (hasTold && there?.start !== undefined && there.start < start && ++seen === TWIN_SEEN)
+        found.resolve(isTwin(id, there.url));
+      return start;
     },
   };
 }

@@ -11,7 +11,10 @@ import type { Head, Lead } from "../../log/index.ts";
 import type { SharedLog } from "../../log/shared/index.ts";
 import type { DroverError } from "../base/drover-error.ts";
 import { apiOf, type Drover } from "../drover-api.ts";
+import { openFiles } from "../files/open-file.ts";
 import { dropLife, type Life, type LifeOptions, type Role, startLife } from "../life.ts";
+import { createClockWatch, type SayApart } from "../writer/clock-watch.ts";
+import { type LogClock, logClockOver } from "../writer/log-clock.ts";
 import { recover } from "../writer/recovery.ts";
 import { notify } from "../writer/writer.ts";
 
@@ -34,11 +37,14 @@ export type NodeFacts = {
   /** The public key of what it signs: ed25519, SPKI in base64. */
   readonly key: string;
 };
-export type LivesOptions = Omit<LifeOptions, "log" | "state" | "snapshotSeq" | "role" | "onCommit"> & {
+type OfOneLife = "log" | "logClock" | "files" | "state" | "snapshotSeq" | "role" | "onCommit";
+export type LivesOptions = Omit<LifeOptions, OfOneLife> & {
   readonly log: SharedLog;
   readonly self: () => NodeFacts;
   /** Called when something was applied. */
   readonly onApplied: () => void;
+  /** Hears that log time and the clock are apart. */
+  readonly onApart: SayApart;
   /** The config that a leader puts in force; null: what the log has. */
   readonly config: () => Config | null;
 };
@@ -58,6 +64,8 @@ export type Lives = {
   drop(error: DroverError): Promise<void>;
   /** A leader takes down a node that it knows nothing of, or other things. */
   takeDown(node: NodeFacts): void;
+  /** Ends the present life, and all that outlives one. */
+  close(error: DroverError): Promise<void>;
   /** Where this node is. */
   applied(): AppliedHead;
   /** Resolves when this node is there; rejects when the signal fires. */
@@ -66,11 +74,16 @@ export type Lives = {
 
 export function createLives(options: LivesOptions, takesTheLead: () => DroverError): Lives {
   const { log } = options;
+  /** Counted once: who takes the lead knows what there is. */
+  const files = openFiles(options);
   const listeners = new Set<(life: NodeLife) => void>();
   const waiters = new Set<Waiter>();
   let present: Present | null = null;
   /** Null if it must be built anew. */
   let good: MutableState | null = null;
+  let current: MutableState | null = null;
+  /** One for all lives: when this node takes the lead, it has a past to compare its wall clock with. */
+  let logClock: LogClock | null = null;
   let applied: AppliedHead = { seq: seq(0), hash: "", epoch: 0 };
 
   function moveTo({ seq: at, hash, epoch }: AppliedHead): void {
@@ -91,7 +104,10 @@ export function createLives(options: LivesOptions, takesTheLead: () => DroverErr
       moveTo(head);
       options.onApplied();
     };
-    const life = await startLife({ ...options, state, snapshotSeq, role, onCommit });
+    current = state;
+    logClock ??= logClockOver(options.clock, () => current ?? state, createClockWatch(options.onApart));
+    if (role.type === "leader") logClock.begin();
+    const life = await startLife({ ...options, files, logClock, state, snapshotSeq, role, onCommit });
     const ending = new AbortController();
     present = { role: role.type, drover: apiOf(life), leads, signal: ending.signal, life, ending };
     for (const listener of [...listeners]) listener(present);
@@ -153,6 +169,10 @@ export function createLives(options: LivesOptions, takesTheLead: () => DroverErr
     follow,
     lead,
     drop,
+    async close(error) {
+      await drop(error);
+      await files.stop();
+    },
     takeDown({ id, url, key }) {
       if (present !== null) notify(present.life.writer, { type: "join-node", node: id, url, key, leads: false });
     },

@@ -2,11 +2,12 @@
  * Nodes of a cluster: one leads, the lead goes over, nothing acknowledged is lost, and who was told nothing asks again.
  */
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { createCluster, LEASE_MS, type TestNode } from "../../../test/kits/cluster.ts";
 import { isPending } from "../../../test/kits/waits.ts";
 import { expireLead } from "../../log/journal/memory-journal.ts";
 import { DroverError } from "../base/drover-error.ts";
+import { type FileMedium, memoryMedium } from "../files/medium.ts";
 
 const task = (id: string, more: object = {}) => ({ id, agentId: "ann", action: "build", ...more });
 const roles = (nodes: readonly TestNode[]): string => nodes.map(({ life }) => life().role).join(" ");
@@ -48,6 +49,43 @@ test("C18 a leader whose lead was taken loses at its next append, and answers no
   assert.equal(new Set(states()).size, 1);
   await clock.advance(LEASE_MS * 2);
   assert.equal(roles(nodes), "follower leader", "it stays so");
+});
+
+test("a node that takes the lead doubts a clock that was set far ahead while it followed", async (context) => {
+  const { nodes, store, settle, clock } = await createCluster(context, ["a", "b"]);
+  const [a, b] = nodes as [TestNode, TestNode];
+  await drover(a).submit(task("t", { deadline: clock.now() + 3_600_000 }));
+  await settle();
+  const before = clock.now();
+  clock.setWall(before + 86_400_000);
+  expireLead(store);
+  await clock.advance(1000);
+  await drover(b).submit(task("u"));
+  assert.ok(drover(b).state.at <= before + 1000, "no more time has passed");
+  assert.equal((await drover(b).task("t")).state, "queued");
+  clock.setWall(before + 1000);
+  await clock.advance(1000);
+  await drover(b).submit(task("v"));
+  assert.equal(drover(b).state.at, before + 2000);
+});
+
+test("a clock that was wrong while a node followed, and is right when it leads, has done no harm", async (context) => {
+  const { nodes, store, settle, clock, open } = await createCluster(context, ["a"]);
+  const [a] = nodes as [TestNode];
+  await drover(a).submit(task("t", { deadline: clock.now() + 3_600_000 }));
+  await settle();
+  const before = clock.now();
+  clock.setWall(before + 86_400_000);
+  const b = await open("b");
+  clock.setWall(before);
+  await clock.advance(1_800_000);
+  a.journal.fault({ cut: "both" });
+  expireLead(store);
+  await clock.advance(10_000);
+  await settle();
+  await drover(b).submit(task("u"));
+  assert.ok(drover(b).state.at <= clock.now(), "no more time has passed");
+  assert.equal((await drover(b).task("t")).state, "queued");
 });
 
 test("the lead is taken in the middle of a batch: what it held is gone, or comes back once", async (context) => {
@@ -105,6 +143,17 @@ test("a leader that is cut off ends its lead before another begins, and follows 
   await settle();
   assert.equal((await drover(a).task("u")).state, "queued");
   assert.equal(new Set(states()).size, 1);
+});
+
+test("a node whose lead was not renewed knows that the journal is away, whatever else it asks", async (context) => {
+  const { nodes, clock } = await createCluster(context, ["a", "b"]);
+  const [a] = nodes as [TestNode];
+  // What is asked otherwise hangs, as at a member that has lost the others.
+  Object.assign(a.journal, { head: () => new Promise(() => {}) });
+  a.journal.fault({ cut: "both" });
+  await clock.advance(LEASE_MS);
+  assert.equal(a.life().role, "follower");
+  assert.match(a.journalAway()?.why ?? "", /^the lead of epoch 1 was not renewed in \d+ ms/);
 });
 
 test("the lead is given up in a second, also out of reach of the journal and after a failed life", async (context) => {
@@ -328,12 +377,19 @@ test("a batch that comes while a node begins is known to be there, and the node 
   assert.equal(roles(nodes), "follower leader");
 });
 
-test("of two processes that are one node the later ends, and the lead stays with the other", async (context) => {
-  const { nodes, clock, open } = await createCluster(context, ["a", "b"]);
+for (const aheadMs of [0, -3_600_000, 3_600_000])
+  test(`of two processes that are one node the later ends, its clock ${aheadMs} ms ahead`, async (context) => {
+    await endsTheLater(context, aheadMs);
+  });
+
+async function endsTheLater(context: TestContext, aheadMs: number): Promise<void> {
+  const { nodes, clock, open, aheadMs: dates } = await createCluster(context, ["a", "b"]);
   const [a, b] = nodes as [TestNode, TestNode];
   await clock.advance(2000);
+  dates.set("a", aheadMs);
   const twin = await open("a");
   await clock.advance(6000);
+  assert.deepEqual([await isPending(twin.failed), await isPending(a.failed)], [false, true]);
   const { code, message } = await twin.failed;
   assert.equal(code, "log_failed");
   assert.match(
@@ -345,7 +401,7 @@ test("of two processes that are one node the later ends, and the lead stays with
   await clock.advance(LEASE_MS * 10);
   assert.equal(b.applied().epoch, epoch, "nobody takes the lead from another any more");
   assert.ok(await isPending(a.failed));
-});
+}
 
 test("a follower says when it has come to an event, and gives up with the signal", async (context) => {
   const { nodes, settle } = await createCluster(context, ["a", "b"]);
@@ -373,4 +429,31 @@ test("a journal that is full ends the lead for a while, and the node comes back 
   await clock.advance(LEASE_MS * 3);
   assert.equal(roles(nodes), "leader");
   assert.equal((await drover(a).submit(task("t"))).taskId, "t");
+});
+
+test("who takes the lead decides before its files are counted, and each node counts them once", async (context) => {
+  const [counting, lists] = [Promise.withResolvers<void>(), [] as string[]];
+  const medium = (id: string): FileMedium => ({
+    ...memoryMedium(),
+    async list() {
+      lists.push(id);
+      await counting.promise;
+      return [];
+    },
+  });
+  const { nodes, clock } = await createCluster(context, ["a", "b"], {}, medium);
+  context.after(() => counting.resolve());
+  const [a, b] = nodes as [TestNode, TestNode];
+  a.journal.fault({ cut: "both" });
+  await clock.advance(LEASE_MS * 2);
+  assert.equal(roles(nodes), "follower leader");
+  assert.equal((await drover(b).submit(task("t"))).taskId, "t");
+  counting.resolve();
+  const { hash } = await b.drover.files.put("kept");
+  const handed = b.handOver();
+  await clock.advance(1000);
+  await handed;
+  assert.equal(roles(nodes), "follower follower");
+  assert.equal(b.drover.files.has(hash), true, "files outlive a life");
+  assert.deepEqual(lists, ["a", "b"]);
 });

@@ -15,27 +15,51 @@
  */
 import { milliseconds } from "../../core/base/index.ts";
 import type { State } from "../../core/model/index.ts";
-import type { Lead } from "../../log/index.ts";
+import { type Lead, LogFailure } from "../../log/index.ts";
 import type { NodeSeen } from "../../log/journal/index.ts";
-import { isNodeToken, nodeToken } from "../../log/shared/index.ts";
+import {
+  createNodeDoor,
+  forwardSeal,
+  isForwardSeal,
+  type NodeWord,
+  nodeToken,
+  readWord,
+  type SealedWord,
+  type SentOn,
+  type Signer,
+  sealWord,
+} from "../../log/shared/index.ts";
 import { restFor } from "../../std/index.ts";
 import { DroverError } from "../base/drover-error.ts";
 import type { Drover } from "../drover-api.ts";
 import { type Life, stopActing } from "../life.ts";
 import { stopOf } from "../writer/group-commit.ts";
-import { type ClusterView, DOWN_MS, type NodePlace, startAnnouncing } from "./announcing.ts";
+import { type Announcing, type NodePlace, startAnnouncing } from "./announcing.ts";
+import { type ClusterView, DOWN_MS } from "./cluster-view.ts";
 import { currentDrover } from "./current-drover.ts";
-import { type AppliedHead, createLives, type LivesOptions, type NodeFacts, type NodeLife } from "./lives.ts";
+import type { JournalAway } from "./journal-reach.ts";
+import {
+  type AppliedHead,
+  createLives,
+  type Lives,
+  type LivesOptions,
+  type NodeFacts,
+  type NodeLife,
+} from "./lives.ts";
+import { createOwnWarnings, type OwnWarnings } from "./own-warnings.ts";
 import { createReadOnly, type ReadOnly } from "./read-only.ts";
 import { type ReplicaSource, replicaSource } from "./replica-source.ts";
+import { type Witnessed, witnessed } from "./witnesses.ts";
 
 /** How a node is opened. */
-export type NodeOptions = Omit<LivesOptions, "self" | "onApplied"> & {
+export type NodeOptions = Omit<LivesOptions, "self" | "onApplied" | "onApart"> & {
   readonly id: string;
   /** Where other nodes and clients reach this one. */
   readonly advertise: () => string;
   /** The public key of what it signs: ed25519, SPKI in base64. */
   readonly publicKey: string;
+  /** What signs with it; absent in a test. */
+  readonly signer?: Pick<Signer, "sign">;
   readonly leaseMs: number;
   /** When its log began to be opened, by `clock.elapsed`; absent: now. */
   readonly openedAt?: number;
@@ -46,10 +70,18 @@ export type DroverNode = AsyncDisposable & {
   readonly id: string;
   /** Where other nodes and clients reach it. */
   url(): string;
-  /** By which another node lets this one in, for some minutes; null if they share no secret. */
-  tokenFor(other: string): string | null;
+  /** By which the node that has just given this word lets this one in, for a minute; null if they share no secret. */
+  tokenFor(word: NodeWord): string | null;
   /** Whether it is such a token of another node, for this one. */
   isTokenOfNode(token: string): boolean;
+  /** That this node sends a call on; null if nodes share no secret. */
+  sealForward(call: SentOn): string | null;
+  /** Whether a node of this cluster has sent a call on, by the seal that came with it. */
+  isForwarded(call: SentOn, seal: unknown): boolean;
+  /** What it says of itself to whoever asks this question; null if nodes share no secret. */
+  word(question: string): SealedWord | null;
+  /** What another node has said to this question; null if no node of this cluster has. */
+  readWord(question: string, told: unknown): NodeWord | null;
   /** All lives as one: each call goes to the one that is there. It is closed with the node. */
   readonly drover: Drover;
   /** The present life; one that has ended, until the next has begun. */
@@ -64,12 +96,20 @@ export type DroverNode = AsyncDisposable & {
   ageMs(): number;
   /** Why nothing can be written, if the journal has no room; null if it has, as far as this node knows. */
   readOnly(): string | null;
+  /** Since when the journal does not answer, and why; null if it does, as far as this node knows. */
+  journalAway(): JournalAway | null;
   /** Where the leader is reached, as far as this node knows; null if nobody leads. */
   leaderUrl(): string | null;
   /** The other nodes that were heard of in the last seconds, the leader first. */
   peers(): readonly NodePlace[];
   /** All nodes, and the health of the journal. */
   cluster(): Promise<ClusterView>;
+  /** What is wrong with the address that it tells the others, as whoever serves it has found; null: nothing. */
+  atAddress(text: string | null): void;
+  /** Which other nodes do not let this one in, as its server finds it; null: all do. */
+  keptOut(text: string | null): void;
+  /** Which other nodes have signed the history that this one has, and which have signed another. */
+  witnessed(): Promise<Witnessed>;
   /** What other nodes read of its replica; null if that is in memory only. */
   readonly shared: ReplicaSource | null;
   /** Gives the lead up in good order, and follows; others go first from then on. */
@@ -90,12 +130,15 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
   const { id, log, clock, leaseMs, onWarning, openedAt = clock.elapsed() } = options;
   const self = (): NodeFacts => ({ id, url: options.advertise(), key: options.publicKey });
   const readOnly = createReadOnly(clock, (message) => onWarning(`node ${id}: ${message}`));
-  const lives = createLives({ ...options, self, onApplied: () => announcing.onApplied() }, () =>
+  const warnings = createOwnWarnings((message) => onWarning(`node ${id}: ${message}`));
+  const onApart = (text: string | null): void => warnings.set("log time", text);
+  const lives = createLives({ ...options, self, onApplied: () => announcing.onApplied(), onApart }, () =>
     again(`node ${id} takes the lead`),
   );
   const leads = (): boolean => lives.present().leads();
-  const told = { start: `${clock.now()} ${options.newId()}`, self, applied: lives.applied, readOnly };
-  const announcing = startAnnouncing({ log, clock, openedAt, ...told, onSeen: findTwins(options, onSeen), leads });
+  const told = { process: options.newId(), self, applied: lives.applied, readOnly, warnings };
+  const hears = { openedAt, onSeen: findTwins(options, warnings, onSeen), leads };
+  const announcing = startAnnouncing({ ...options, ...told, ...hears });
   const failed = Promise.withResolvers<DroverError>();
   const closing = new AbortController();
   const whenClosing = new Promise<null>((resolve) => closing.signal.addEventListener("abort", () => resolve(null)));
@@ -164,7 +207,7 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
     const ends = await Promise.race([
       life.failed,
       announcing.twin,
-      lost.then(({ message }) => new DroverError("deposed", `${message}; try again`)),
+      lost.then((loss) => deposedBy(loss, announcing.reach)),
       wish.made.promise,
     ]);
     const reason = ends ?? again(`node ${id} has handed over the lead`);
@@ -208,7 +251,7 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
     closing.abort();
     announcing.stop();
     await running;
-    await lives.drop(new DroverError("closed", "this node is closed; open it again"));
+    await lives.close(new DroverError("closed", "this node is closed; open it again"));
     await log.close();
   }
 
@@ -221,37 +264,42 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
   const source = { life: lives.present, onLife: lives.onLife, failed: failed.promise, close };
   return {
     ...source,
-    ...identity(options),
+    ...identity(options, { leads, applied: lives.applied }),
     drover: currentDrover(source),
-    applied: lives.applied,
-    reached: lives.reached,
-    ageMs: () => (leads() ? 0 : announcing.ageMs()),
+    ...viewsOf(options, lives, announcing),
     readOnly: readOnly.reason,
-    leaderUrl: () => leaderUrl(lives.present().drover.state),
-    peers: () => leaderFirst(announcing.peers(), lives.present().drover.state),
-    cluster: announcing.view,
-    shared: sharedBy(options),
+    atAddress: (text) => warnings.set("address", text),
+    keptOut: (text) => warnings.set("doors", text),
     handOver,
     [Symbol.asyncDispose]: close,
   };
 }
 
-function sharedBy({ log, clock, id, attemptSecret }: NodeOptions): ReplicaSource | null {
-  if (log.directory === null) return null;
-  return replicaSource(log.directory, clock, attemptSecret === undefined ? null : { self: id, secret: attemptSecret });
+type Views = "applied" | "reached" | "ageMs" | "journalAway" | "leaderUrl" | "peers" | "cluster" | "witnessed";
+/** Where it is, and what it knows of the others. */
+function viewsOf({ id, log }: NodeOptions, lives: Lives, announcing: Announcing): Pick<DroverNode, Views> {
+  const stateNow = (): State => lives.present().drover.state;
+  return {
+    applied: lives.applied,
+    reached: lives.reached,
+    ageMs: () => (lives.present().leads() ? 0 : announcing.ageMs()),
+    journalAway: announcing.reach.away,
+    leaderUrl: () => leaderUrl(stateNow()),
+    peers: () => leaderFirst(announcing.peers(), stateNow()),
+    cluster: announcing.view,
+    witnessed: () => witnessed({ log, state: stateNow(), self: id }),
+  };
 }
 
 type Seen = (nodes: readonly NodeSeen[]) => void;
 /** Calls meant for one of two nodes with the same address reach the other: said once for each such pair. */
-function findTwins({ id, advertise, onWarning }: NodeOptions, onSeen: Seen): Seen {
-  let told = "";
+function findTwins({ id, advertise }: NodeOptions, warnings: OwnWarnings, onSeen: Seen): Seen {
   return (nodes) => {
     const own = advertise();
     const twins = nodes.filter(({ node, url, ageMs }) => node !== id && url === own && ageMs <= DOWN_MS);
     const names = twins.map(({ node }) => node).join(", ");
-    if (names !== "" && names !== told)
-      onWarning(`node ${id}: ${names} announces the same address, ${own}. Give each node its own with --advertise.`);
-    told = names;
+    const text = `${names} announces the same address, ${own}. Give each node its own with --advertise.`;
+    warnings.set("twin", names === "" ? null : text);
     onSeen(nodes);
   };
 }
@@ -297,6 +345,12 @@ function leaderUrl({ cluster }: State): string | null {
 const leaderFirst = (nodes: readonly NodePlace[], { cluster: { leader } }: State): readonly NodePlace[] =>
   nodes.toSorted((left, right) => Number(right.id === leader) - Number(left.id === leader));
 
+/** A lead that was not renewed is the first sign that the journal is away: other questions may wait for longer. */
+function deposedBy({ reason, message }: Awaited<Lead["lost"]>, reach: Announcing["reach"]): DroverError {
+  if (reason === "expired") reach.failed(new LogFailure("unreachable", message));
+  return new DroverError("deposed", `${message}; try again`);
+}
+
 const again = (what: string): DroverError => new DroverError("no_leader", `${what}; try again`);
 
 type Told = Pick<NodeOptions, "id" | "onWarning"> & { readonly readOnly: ReadOnly; readonly seq: number };
@@ -315,17 +369,27 @@ function passes({ code, details }: DroverError): boolean {
 }
 const PASSING: ReadonlySet<string> = new Set(["unreachable", "journal-full"]);
 
+type Proofs = "tokenFor" | "isTokenOfNode" | "sealForward" | "isForwarded" | "word" | "readWord";
 /** Its name and place, and how it proves the name to the others. */
-function identity({
-  id,
-  advertise,
-  attemptSecret: secret,
-  clock,
-}: NodeOptions): Pick<DroverNode, "id" | "url" | "tokenFor" | "isTokenOfNode"> {
+function identity(
+  { id, advertise, attemptSecret: secret, clock, log: { directory } }: NodeOptions,
+  { leads, applied }: { readonly leads: () => boolean; readonly applied: () => AppliedHead },
+): Pick<DroverNode, "id" | "url" | "shared" | Proofs> {
+  const door = secret === undefined ? null : createNodeDoor({ secret, self: id, clock });
+  const wordAt = (moment: string): NodeWord => {
+    const { epoch } = applied();
+    return { node: id, url: advertise(), leads: leads(), epoch, moment };
+  };
   return {
     id,
     url: advertise,
-    tokenFor: (other) => (secret === undefined ? null : nodeToken(secret, { from: id, to: other, at: clock.now() })),
-    isTokenOfNode: (token) => secret !== undefined && isNodeToken(token, { secret, self: id, now: clock.now() }),
+    tokenFor: (word) => (secret === undefined ? null : nodeToken(secret, id, word)),
+    isTokenOfNode: (token) => door?.isOpenedBy(token) === true,
+    sealForward: (call) => (secret === undefined ? null : forwardSeal(secret, call)),
+    isForwarded: (call, seal) => secret !== undefined && isForwardSeal(secret, call, seal),
+    word: (question) =>
+      secret === undefined || door === null ? null : sealWord(secret, question, wordAt(door.moment())),
+    readWord: (question, told) => (secret === undefined ? null : readWord(secret, question, told)),
+    shared: directory === null ? null : replicaSource(directory, door),
   };
 }

@@ -9,11 +9,11 @@
 import { randomUUID } from "node:crypto";
 import type { Config } from "../../core/config/index.ts";
 import { LogFailure } from "../../log/index.ts";
-import { type NodeSeen, type NodesSeen, untilAnswered } from "../../log/journal/index.ts";
-import { openJournal, openSharedLog, publicKeyIn } from "../../log/shared/index.ts";
+import { type NodeSeen, type NodesSeen, passes, untilAnswered } from "../../log/journal/index.ts";
+import { openJournal, openKey, openSharedLog, publicKeyIn } from "../../log/shared/index.ts";
 import { realClock, restFor } from "../../std/index.ts";
 import { checkCluster, clusterOf, identityFor, keepIdentity } from "../base/node-identity.ts";
-import { ANNOUNCE_MS, DOWN_MS } from "./announcing.ts";
+import { ANNOUNCE_MS, DOWN_MS } from "./cluster-view.ts";
 import type { NodeFacts } from "./lives.ts";
 import { type DroverNode, openNode } from "./node.ts";
 
@@ -33,6 +33,8 @@ export type NodeByUrlOptions = {
   /** Gets a line when the journal has to be waited for, again every few seconds, and when it is back. */
   readonly onNotice: (line: string) => void;
   readonly onWarning: (message: string) => void;
+  /** Called where the journal is empty: with its address, and those of other histories that lie beside it. */
+  readonly onNewHistory: (address: string, beside: readonly string[]) => void;
   /** Ends a wait for the journal. */
   readonly signal: AbortSignal;
 };
@@ -53,16 +55,26 @@ export async function openNodeByUrl(options: NodeByUrlOptions): Promise<DroverNo
     const isOfCluster = identity.cluster === cluster;
     const log = await openSharedLog({ journal, directory: data, node: identity.id, isOfCluster, onNotice, signal });
     opened = log;
+    if ((await log.head()).seq === 0) {
+      const { address } = await patiently(() => journal.describe());
+      options.onNewHistory(address, await journal.beside().catch(noneIfAway));
+    }
     const publicKey = publicKeyIn(data);
     const own = { id: identity.id, key: publicKey, url: advertise() };
     await checkAlone(() => patiently(() => journal.nodes()), own);
     keepIdentity(data, identity, cluster);
-    const common = { log, data, config, leaseMs, advertise, publicKey, attemptSecret, openedAt, onWarning };
+    const { signer } = openKey(data);
+    const common = { log, signer, data, config, leaseMs, advertise, publicKey, attemptSecret, openedAt, onWarning };
     return await openNode({ ...common, id: identity.id, clock: realClock, newId: randomUUID });
   } catch (error) {
     await opened[Symbol.asyncDispose]();
     throw error;
   }
+}
+
+function noneIfAway(error: unknown): readonly string[] {
+  if (passes(error)) return [];
+  throw error;
 }
 
 /** A node that runs has told of itself again by then. */

@@ -14,6 +14,8 @@ const QUIET_MS = 10_000;
 export type ReadOnly = {
   /** Why nothing can be written; null if it can, as far as this node knows. */
   reason(): string | null;
+  /** For how long nothing could be written; 0 if it can. */
+  forMs(): number;
   /** Whether the journal has failed for want of room, which is taken down with its last event as far as is known. */
   isFull(failure: unknown, last: number): boolean;
   /** The journal has taken this node's word. */
@@ -23,7 +25,8 @@ export type ReadOnly = {
 };
 
 export function createReadOnly(clock: Clock, onWarning: (message: string) => void): ReadOnly {
-  let refused: { readonly reason: string; readonly at: number; readonly last: number } | null = null;
+  let refused: { readonly reason: string; readonly since: number; readonly at: number; readonly last: number } | null =
+    null;
 
   function hasRoom(): void {
     refused = null;
@@ -31,11 +34,13 @@ export function createReadOnly(clock: Clock, onWarning: (message: string) => voi
   }
   return {
     reason: () => refused?.reason ?? null,
+    forMs: () => (refused === null ? 0 : clock.elapsed() - refused.since),
     isFull(failure, last) {
       if (!(failure instanceof LogFailure) || failure.code !== "journal-full") return false;
       const { message } = failure;
       if (refused === null) onWarning(`READ-ONLY, since nothing can be written: ${message} It goes on by itself then.`);
-      refused = { reason: message, at: clock.elapsed(), last: Math.max(last, refused?.last ?? 0) };
+      const at = clock.elapsed();
+      refused = { reason: message, since: refused?.since ?? at, at, last: Math.max(last, refused?.last ?? 0) };
       return true;
     },
     heard: () => {

@@ -2,8 +2,7 @@
  * The replica of a node, as other nodes and copies read it: beside its writer, out of the data directory.
  */
 import { seq } from "../../core/base/index.ts";
-import { historyFrames, isNodeToken, replicaFrames } from "../../log/shared/index.ts";
-import type { Clock } from "../../std/index.ts";
+import { historyFrames, type NodeDoor, replicaFrames } from "../../log/shared/index.ts";
 
 /** What others may read of a data directory, as streams of bytes (log/shared/frames.ts). */
 export type ReplicaSource = {
@@ -15,13 +14,9 @@ export type ReplicaSource = {
   isNode(token: string): boolean;
 };
 
-/** `own`: who this node is, and the secret of its journal; null where there is none. */
-export const replicaSource = (
-  directory: string,
-  clock: Clock,
-  own: { readonly self: string; readonly secret: string } | null = null,
-): ReplicaSource => ({
+/** `door`: of a node; null where nodes share no secret, and of a server alone. */
+export const replicaSource = (directory: string, door: NodeDoor | null = null): ReplicaSource => ({
   history: (after) => historyFrames(directory, after === null ? null : seq(after)),
   beginning: () => replicaFrames(directory),
-  isNode: (token) => own !== null && isNodeToken(token, { ...own, now: clock.now() }),
+  isNode: (token) => door?.isOpenedBy(token) === true,
 });

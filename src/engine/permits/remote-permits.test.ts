@@ -197,3 +197,31 @@ test("what was settled before another came back is repeated in vain, and answere
   await repeat;
   await drover.close();
 });
+
+test("whoever waits for any of many hears of the first, and the others are kept in line meanwhile", async () => {
+  const { drover, clock } = await createTestDrover({ config: ONE });
+  const { permits, state } = drover;
+  const { permitId: out } = await permits.ask({ gate: "g" });
+  for (const id of ["a", "b", "c"]) await permits.ask({ gate: "g", id });
+  const heard: string[] = [];
+  const controller = new AbortController();
+  const { signal } = controller;
+  const all = permits.firstDecided(["a", "b", "c"], { signal }).then(() => heard.push("first"));
+  await clock.advance(90_000);
+  assert.deepEqual([heard, state.permits.size], [[], 4], "nobody was given up");
+  await permits.settle(out);
+  await all;
+  assert.deepEqual(["a", "b", "c"].map(permits.isWaiting), [false, true, true]);
+  await permits.firstDecided(["b", "a"]);
+  await permits.firstDecided(["b", "nobody"]);
+  const rest = permits.firstDecided(["b", "c"], { signal });
+  controller.abort(new Error("enough"));
+  await assert.rejects(rest, /enough/);
+  await assert.rejects(permits.firstDecided(["b"], { signal }), /enough/);
+  await clock.advance(61_000);
+  assert.deepEqual([...state.permits.keys()], ["a"], "those that nobody waits for are given up");
+  const last = permits.ask({ gate: "g", id: "d" }).then(() => permits.firstDecided(["d"]));
+  await clock.advance(0);
+  await drover.close();
+  await assert.rejects(last, { code: "closed" });
+});

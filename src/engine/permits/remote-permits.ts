@@ -42,6 +42,10 @@ export type RemotePermits = {
   settle(permit: string, body?: SettleBody, options?: SettleOptions): Promise<void>;
   /** Gives a ticket up, or a permit back unused. */
   drop(permit: string): Promise<void>;
+  /** Whether its ticket waits in line, for a caller in another process. */
+  isWaiting(permit: string): boolean;
+  /** Resolves when one of these waits no more; meanwhile all are kept in line. */
+  firstDecided(permits: readonly string[], options?: Pick<AskOptions, "signal">): Promise<void>;
 };
 type RemotePermitsService = RemotePermits & { onApplied(event: Event): void; stop(error: DroverError): void };
 
@@ -63,10 +67,9 @@ export function createRemotePermits(writer: Writer, clock: Clock, newId: () => s
       call.id !== undefined && state.permits.has(call.id as PermitId)
         ? again(call.id, call)
         : enqueue(call, keepsPosition);
-    givingUp.get(id)?.();
-    givingUp.delete(id);
+    keep(id);
     try {
-      if (!isHeld(state, id)) await waits.wait(id, call.waitMs ?? 0, signal);
+      if (!isHeld(state, id)) await waits.wait([id], call.waitMs ?? 0, signal);
     } finally {
       if (!isHeld(state, id)) giveUpLater(id);
     }
@@ -112,6 +115,13 @@ export function createRemotePermits(writer: Writer, clock: Clock, newId: () => s
     return id;
   }
 
+  function keep(id: string): void {
+    givingUp.get(id)?.();
+    givingUp.delete(id);
+  }
+
+  const isWaiting = (id: string): boolean => isRemote(state, id) && !isHeld(state, id);
+
   /** The caller asks no more, perhaps only for now. */
   function giveUpLater(id: string): void {
     const drop = (): void => {
@@ -119,7 +129,7 @@ export function createRemotePermits(writer: Writer, clock: Clock, newId: () => s
       if (!isStopped && state.permits.has(id as PermitId) && !isHeld(state, id))
         notify(writer, { type: "drop-permit", permit: id as PermitId });
     };
-    givingUp.get(id)?.();
+    keep(id);
     givingUp.set(id, clock.ringAt(clock.elapsed() + GIVE_UP_MS, drop, { keepAlive: false }));
   }
 
@@ -169,6 +179,8 @@ export function createRemotePermits(writer: Writer, clock: Clock, newId: () => s
     ask,
     settle,
     drop,
+    isWaiting,
+    firstDecided: createFirstDecided({ waits, isWaiting, keep, giveUpLater }),
     onApplied(event) {
       if (event.kind !== "permit-granted" && event.kind !== "permit-dropped") return;
       waits.end(event.permit);
@@ -178,6 +190,27 @@ export function createRemotePermits(writer: Writer, clock: Clock, newId: () => s
       for (const cancel of givingUp.values()) cancel();
       waits.stop(error);
     },
+  };
+}
+
+/** For whoever waits for many at once. */
+function createFirstDecided(deps: {
+  readonly waits: Pick<ReturnType<typeof createWaits>, "wait">;
+  readonly isWaiting: (id: string) => boolean;
+  readonly keep: (id: string) => void;
+  readonly giveUpLater: (id: string) => void;
+}): RemotePermits["firstDecided"] {
+  const { waits, isWaiting, keep, giveUpLater } = deps;
+  return async (permits, options) => {
+    const { signal } = readOptions<AskOptions>(ASK_OPTIONS, options);
+    signal?.throwIfAborted();
+    if (!permits.every(isWaiting)) return;
+    for (const id of permits) keep(id);
+    try {
+      await waits.wait(permits, Number.POSITIVE_INFINITY, signal);
+    } finally {
+      for (const id of permits) if (isWaiting(id)) giveUpLater(id);
+    }
   };
 }
 
@@ -216,6 +249,11 @@ function createWaits(clock: Clock) {
     return () => {};
   }
 
+  function ringAfterWait(waitMs: number, over: () => void): () => void {
+    if (waitMs === Number.POSITIVE_INFINITY) return () => {};
+    return waitMs > 0 ? clock.ringAt(clock.elapsed() + waitMs, over, { keepAlive: false }) : afterTurn(over);
+  }
+
   /** The permit was granted or dropped: every wait for it ends. */
   function end(id: string): void {
     for (const over of [...(waiting.get(id) ?? [])]) over();
@@ -223,22 +261,24 @@ function createWaits(clock: Clock) {
 
   return {
     /** Resolves when the wait is ended or its time is over; rejects when its signal fires or the engine stops. */
-    wait: (id: string, waitMs: number, signal: AbortSignal | undefined): Promise<void> =>
+    wait: (ids: readonly string[], waitMs: number, signal: AbortSignal | undefined): Promise<void> =>
       new Promise((resolve, reject) => {
+        if (stopped !== null) return reject(stopped);
         const over = (): void => {
           cancel();
           signal?.removeEventListener("abort", over);
-          const others = waiting.get(id);
-          others?.delete(over);
-          if (others?.size === 0) waiting.delete(id);
+          for (const id of ids) {
+            const others = waiting.get(id);
+            others?.delete(over);
+            if (others?.size === 0) waiting.delete(id);
+          }
           if (stopped !== null) reject(stopped);
           else if (signal?.aborted === true) reject(signal.reason);
           else resolve();
         };
-        const cancel =
-          waitMs > 0 ? clock.ringAt(clock.elapsed() + waitMs, over, { keepAlive: false }) : afterTurn(over);
+        const cancel = ringAfterWait(waitMs, over);
         signal?.addEventListener("abort", over, { once: true });
-        waiting.set(id, (waiting.get(id) ?? new Set()).add(over));
+        for (const id of ids) waiting.set(id, (waiting.get(id) ?? new Set()).add(over));
       }),
     end,
     stop(error: DroverError): void {

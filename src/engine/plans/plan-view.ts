@@ -74,6 +74,7 @@ function taskView(state: State, name: string, id: TaskId, names: ReadonlyMap<Tas
     ...(reason === null || !mayHaveReason(task) ? {} : { reason }),
     ...(task.extra?.usage ? { usage: usageView(task.extra.usage) } : {}),
     ...(round === null ? {} : { round: { number: round.number, max: round.max } }),
+    ...(task.links === null || task.links.children === 0 ? {} : { children: task.links.children }),
   };
 }
 

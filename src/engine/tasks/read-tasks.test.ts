@@ -8,7 +8,7 @@ import { turnsDuring } from "../../../test/kits/waits.ts";
 import type { TaskId } from "../../core/base/index.ts";
 import type { TaskPage } from "../../protocol/index.ts";
 import { createTestDrover, type TestDrover } from "../../testing/index.ts";
-import { PAGE_BYTES, readPage, type TaskSources } from "./read-tasks.ts";
+import { PAGE_BYTES, type PageFilter, readPage, type TaskSources } from "./read-tasks.ts";
 
 const idsOf = ({ tasks }: TaskPage): string[] => tasks.map(({ taskId }) => taskId);
 
@@ -69,7 +69,33 @@ test("the newest come first where that is asked for, page by page, also of a lab
     } while (cursor !== undefined);
     assert.deepEqual(seen, expected.toReversed());
   }
+  const firstOf = async (order: "asc" | "desc"): Promise<unknown> =>
+    (await kit.drover.tasks({ order, limit: 1 })).tasks[0]?.action;
+  assert.deepEqual([await firstOf("asc"), await firstOf("desc")], ["t0", "t24"]);
   await assert.rejects(kit.drover.tasks({ order: "last" } as never), { code: "bad_request", message: /^order is/ });
+});
+
+test("any part of a long list is one page away: so many are passed over, and how many there are is told", async () => {
+  const settings = { scheduler: { maxPerAgent: 20 } };
+  const kit = await createTestDrover({ config: settings });
+  const ids = Array.from({ length: 20 }, (_, index) => `t${index}`);
+  for (const id of ids) await kit.drover.submit({ id, agentId: "ann", action: "x" });
+  await assert.rejects(kit.drover.submit({ id: "no", agentId: "ann", action: "x" }));
+  const read = (query: PageFilter): Promise<TaskPage> => kit.drover.tasks({ limit: 5, ...query });
+  const middle = await read({ order: "newest", skip: 7 });
+  assert.deepEqual([idsOf(middle), middle.total], [ids.toReversed().slice(7, 12), 20]);
+  const behind = await read({ order: "newest", skip: 3, cursor: middle.nextCursor ?? "" });
+  assert.deepEqual([idsOf(behind), behind.total], [ids.toReversed().slice(15), 8]);
+  assert.equal(behind.nextCursor, undefined);
+  const oldest = await read({ skip: 18 });
+  assert.deepEqual([idsOf(oldest), oldest.total], [ids.slice(18), undefined]);
+  // Those that were turned away come last, and are passed over like all others.
+  const state = ["queued", "rejected"] as const;
+  const last = await read({ order: "newest", skip: 18, state });
+  assert.deepEqual([idsOf(last), last.total], [["t1", "t0", "no"], 21]);
+  assert.deepEqual(idsOf(await read({ order: "newest", skip: 20, state })), ["no"]);
+  assert.deepEqual(idsOf(await read({ order: "newest", skip: 21, state })), []);
+  await assert.rejects(read({ skip: -1 }), { code: "bad_request", message: /^skip is/ });
 });
 
 test("of the newest none is left out because records go while they are looked for", async () => {

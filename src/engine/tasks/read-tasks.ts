@@ -16,7 +16,7 @@ import type { Log } from "../../log/index.ts";
 import type { AnyEvent, TaskPage, TaskState, TaskView } from "../../protocol/index.ts";
 import { readShape } from "../../protocol/schema/index.ts";
 import { labelFilter, PAGE_DEFAULT } from "../../protocol/shapes/index.ts";
-import { PAGE_MAX } from "../../protocol/wire/index.ts";
+import { PAGE_MAX, SKIP_MAX } from "../../protocol/wire/index.ts";
 import { nextTurn, remember } from "../../std/index.ts";
 import { accepted, badInput, DroverError, reading, refused } from "../base/drover-error.ts";
 import type { Writer } from "../writer/writer.ts";
@@ -195,7 +195,7 @@ type Listed = {
 };
 
 /** Which tasks a filter names: by what is looked up (labels, group, parent, root), and by all else, asked of each. */
-type Matcher = {
+export type Matcher = {
   readonly labels: readonly string[];
   readonly group: string | null;
   readonly parent: string | null;
@@ -308,10 +308,12 @@ export function treeOf({ tasks, children }: State, root: TaskId): Task[] {
   return found.sort((left, right) => left.seq - right.seq);
 }
 
+const NEWEST_FIRST: ReadonlySet<string> = new Set(["newest", "desc"]);
+
 /** Which tasks, how many of them, and in which order. */
 export type PageFilter = TaskFilter & {
-  /** Whether the first are those that were submitted first, which is the default, or last. */
-  readonly order?: "oldest" | "newest";
+  /** Whether those that were submitted first come first, which is the default (asc), or last (desc). */
+  readonly order?: "oldest" | "newest" | "asc" | "desc";
   /** Only those whose id, agent, project, type, a label, or action where that is one word, holds this text. */
   readonly q?: string;
   /** Only those that were submitted or have ended since: an instant as text, or milliseconds since 1970. */
@@ -320,6 +322,8 @@ export type PageFilter = TaskFilter & {
   readonly limit?: number;
   /** The nextCursor of the page before. */
   readonly cursor?: string;
+  /** How many of those behind the cursor are passed over. */
+  readonly skip?: number;
 };
 
 const TEXT_MAX = 200;
@@ -347,69 +351,78 @@ const isSince = ({ createdAt, at, end }: Listed, since: number): boolean =>
 
 /**
  * Tasks in the order they were submitted, or the other way round; the cursor is the number of the last one given out.
- * Those that were turned
- * away, where they are asked for by their state, come after all others, in their own order.
+ * Those that were turned away, where they are asked for by their state, come after all others, in their own order.
  */
 export async function readPage(parts: TaskSources, filter: PageFilter): Promise<TaskPage> {
   const wanted = reading(filter, "", () => readWanted(filter));
   if (wanted.afterRejected !== null) {
-    const page = rejectedPage(parts, wanted, { after: wanted.afterRejected, size: wanted.size });
+    const page = rejectedPage(parts, wanted, { ...wanted, after: wanted.afterRejected });
     await parts.writer.settled();
     return page;
   }
-  const { size } = wanted;
+  const { size, skip } = wanted;
   const { state } = parts.writer;
   const now = parts.writer.now();
-  const found = await (wanted.isNewestFirst ? newestOf(state, wanted) : oldestOf(state, wanted));
+  const { found, passed, total } = await (wanted.isNewestFirst ? newestOf(state, wanted) : oldestOf(state, wanted));
   const seen = found.slice(0, size).map((task) => ({ show: glance(state, task, now), seq: task.seq as Seq }));
   await parts.writer.settled();
   const tasks = await withBodies(parts.bodies, seen);
   const last = seen[tasks.length - 1];
+  const rest = rejectedPage(parts, wanted, { after: 0, size: size - tasks.length, skip: skip - passed });
+  const all = total === null ? {} : { total: total + (rest.total ?? 0) };
   if (found.length > tasks.length && last !== undefined)
-    return { tasks, count: tasks.length, nextCursor: String(last.seq) };
-  const rest = rejectedPage(parts, wanted, { after: 0, size: size - tasks.length });
-  return { ...rest, tasks: [...tasks, ...rest.tasks], count: tasks.length + rest.count };
+    return { tasks, count: tasks.length, ...all, nextCursor: String(last.seq) };
+  return { ...rest, tasks: [...tasks, ...rest.tasks], count: tasks.length + rest.count, ...all };
 }
 
-/** Those behind the cursor, and one more than a page holds. */
-async function oldestOf(state: State, wanted: Wanted): Promise<Task[]> {
+/** What is behind the cursor and those passed over, and one more than a page holds. */
+type Found = {
+  readonly found: readonly Task[];
+  /** How many were passed over. */
+  readonly passed: number;
+  /** How many match behind the cursor, where all were looked at. */
+  readonly total: number | null;
+};
+
+async function oldestOf(state: State, wanted: Wanted): Promise<Found> {
   const found: Task[] = [];
-  let looked = 0;
+  let [looked, passed] = [0, 0];
   for (const task of candidates(state, wanted)) {
     if (++looked % LOOKED_AT_ONCE === 0) await nextTurn();
     if (task.seq <= wanted.after || !wanted.matches(task) || !state.tasks.has(task.id)) continue;
-    found.push(task);
+    if (passed < wanted.skip) passed++;
+    else found.push(task);
     if (found.length > wanted.size) break;
   }
-  return found;
+  return { found, passed, total: null };
 }
 
 /** The last ones before the cursor, the newest first: tasks can be walked in one direction only. */
-async function newestOf(state: State, wanted: Wanted): Promise<Task[]> {
+async function newestOf(state: State, wanted: Wanted): Promise<Found> {
   const before = wanted.after === 0 ? Number.POSITIVE_INFINITY : wanted.after;
-  const most = wanted.size + 1;
-  const found: Task[] = [];
-  let looked = 0;
-  let isCut = false;
+  const most = wanted.skip + wanted.size + 1;
+  const last: Task[] = [];
+  let [looked, total] = [0, 0];
   for (const task of candidates(state, wanted)) {
     if (++looked % LOOKED_AT_ONCE === 0) await nextTurn();
     if (task.seq >= before) break;
     if (!wanted.matches(task)) continue;
-    found.push(task);
-    if (found.length < 2 * most) continue;
-    found.splice(0, most);
-    isCut = true;
+    total++;
+    last.push(task);
+    if (last.length >= 2 * most) last.splice(0, most);
   }
-  const here = found.filter((task) => state.tasks.get(task.id) === task);
+  const here = last.filter((task) => state.tasks.get(task.id) === task);
   // Records have gone meanwhile, and older tasks that were left out come in for them.
-  return isCut && here.length < most ? await newestOf(state, wanted) : here.slice(-most).reverse();
+  if (here.length < most && total > last.length) return newestOf(state, wanted);
+  const found = here.slice(-most).reverse().slice(wanted.skip);
+  return { found, passed: Math.min(wanted.skip, here.length), total: total - (last.length - here.length) };
 }
 
 /** As many of those that were turned away as there is room for, if they are asked for. */
 function rejectedPage(
   { writer, rejected }: TaskSources,
-  { matches, wantsRejected }: Wanted,
-  { after, size }: { readonly after: number; readonly size: number },
+  { matches, wantsRejected, isNewestFirst }: Wanted,
+  { after, size, skip }: { readonly after: number; readonly size: number; readonly skip: number },
 ): TaskPage {
   const { state } = writer;
   // One that was let in since, under the id it chose, is a task like any other.
@@ -418,14 +431,15 @@ function rejectedPage(
   const found = kept.filter((entry) => entry.order > after && isStill(entry) && matches(entry));
   const shown: Rejected[] = [];
   let bytes = 0;
-  for (const entry of found) {
+  for (const entry of found.slice(skip)) {
     bytes += Buffer.byteLength(entry.text);
     if (shown.length >= size || (bytes > PAGE_BYTES && shown.length > 0)) break;
     shown.push(entry);
   }
   const tasks = shown.map(viewOfRejected);
   const nextCursor = `r${shown.at(-1)?.order ?? after}`;
-  return { tasks, count: tasks.length, ...(found.length > shown.length ? { nextCursor } : {}) };
+  const total = isNewestFirst ? { total: found.length } : {};
+  return { tasks, count: tasks.length, ...total, ...(found.length > skip + shown.length ? { nextCursor } : {}) };
 }
 
 type Seen = { readonly show: (body: TaskInput | null) => TaskView; readonly seq: Seq };
@@ -451,6 +465,7 @@ async function withBodies(bodies: BodyStore, seen: readonly Seen[]): Promise<Tas
 
 type Wanted = Matcher & {
   readonly size: number;
+  readonly skip: number;
   readonly isNewestFirst: boolean;
   readonly after: number;
   /** A page that goes on behind the last one of those that were turned away. */
@@ -460,21 +475,23 @@ type Wanted = Matcher & {
 
 function readWanted(filter: PageFilter): Wanted {
   if (!isRecord(filter)) throw badInput("filter", filter, "an object");
-  const { limit = PAGE_DEFAULT, cursor = "0", order = "oldest", q, since, ...wanted } = filter;
+  const { limit = PAGE_DEFAULT, cursor = "0", skip = 0, order = "oldest", q, since, ...wanted } = filter;
   const size = accepted(whole(1, PAGE_MAX)(limit, "limit"));
+  const passed = accepted(whole(0, SKIP_MAX)(skip, "skip"));
   if (typeof cursor !== "string" || !/^r?\d{1,16}$/.test(cursor))
     throw badInput("cursor", cursor, "the nextCursor of a former page");
   const isRejected = cursor.startsWith("r");
   const after = Number(isRejected ? cursor.slice(1) : cursor);
-  const found = matcher(wanted, ["order", "q", "since", "limit", "cursor"]);
+  const found = matcher(wanted, ["order", "q", "since", "limit", "cursor", "skip"]);
   const from = since === undefined ? null : accepted(instantField(since, "since"));
   const holds = q === undefined ? null : textIn(accepted(textField(q, "q")));
   return {
     size,
+    skip: passed,
     after,
     afterRejected: isRejected ? after : null,
     wantsRejected: [wanted.state].flat().includes("rejected"),
-    isNewestFirst: accepted(oneOf("oldest", "newest")(order, "order")) === "newest",
+    isNewestFirst: NEWEST_FIRST.has(accepted(oneOf("oldest", "newest", "asc", "desc")(order, "order"))),
     ...found,
     matches: (task) => (from === null || isSince(task, from)) && found.matches(task) && (holds === null || holds(task)),
   };

@@ -169,6 +169,36 @@ test("cancelWhere cancels what the filter names and lives, and says how many", a
   assert.equal((await kit.drover.cancelWhere({ all: true })).count, 0);
 });
 
+test("cancelWhere lets others have their turn while it cancels many", async () => {
+  const config = { scheduler: { maxQueue: 2000, maxPerAgent: 2000 } };
+  const kit = await createTestDrover({ config });
+  for (let at = 0; at < 1000; at++) await kit.drover.submit(task(`t${at}`, {}));
+  const cancelling = kit.drover.cancelWhere({ all: true });
+  await kit.drover.cancel("t999");
+  const isHalfway = kit.drover.state.queued > 0;
+  const { count } = await cancelling;
+  assert.deepEqual([isHalfway, kit.drover.state.queued, count], [true, 0, 1000]);
+});
+
+test("cancelWhere leaves alone what began while it cancelled others, if its filter means what has not", async () => {
+  const config = { scheduler: { maxQueue: 2000, maxPerAgent: 2000 } };
+  const kit = await createTestDrover({ config });
+  const begun: string[] = [];
+  const ends = Promise.withResolvers<void>();
+  for (let at = 0; at < 1000; at++) await kit.drover.submit(task(`t${at}`, {}));
+  const cancelling = kit.drover.cancelWhere({ state: "queued" });
+  await kit.drover.worker({ slots: 50 }, async ({ taskId }) => {
+    begun.push(taskId);
+    await ends.promise;
+  });
+  const { count } = await cancelling;
+  ends.resolve();
+  await kit.settle();
+  assert.ok(begun.length > 0, "some have begun meanwhile");
+  assert.equal(count, 1000 - begun.length);
+  for (const id of begun) assert.equal((await kit.drover.task(id)).state, "done");
+});
+
 test("needs are judged when all of them have ended, also one that runs again meanwhile", async () => {
   const kit = await createTestDrover();
   const { drover } = kit;

@@ -28,12 +28,21 @@ import type {
   TaskState,
   TaskView,
 } from "../../protocol/index.ts";
+import { type Clock, inSlices } from "../../std/index.ts";
 import { abortSignal, readOptions } from "../base/call-options.ts";
 import { accepted, badInput, DroverError, isStop, reading, refused } from "../base/drover-error.ts";
 import type { EndWatch } from "./await-end.ts";
 import { type ChildApi, createChildApi } from "./children.ts";
 import { createGroupApi, type GroupApi } from "./groups.ts";
-import { candidates, matcher, type PageFilter, readPage, readTask, type TaskFilter } from "./read-tasks.ts";
+import {
+  candidates,
+  type Matcher,
+  matcher,
+  type PageFilter,
+  readPage,
+  readTask,
+  type TaskFilter,
+} from "./read-tasks.ts";
 import { answerFor, type BatchInput, lookForArtifact, type SubmitParts, submitAll, submitRead } from "./submit.ts";
 import { instantField, readTaskBody, type TaskInput } from "./task-body.ts";
 
@@ -93,7 +102,7 @@ type SubmitNow = (body: unknown) => Submitted | DroverError;
 const SIGNAL = { signal: abortSignal };
 const readName = name();
 
-type TaskApiParts = SubmitParts & { readonly ends: EndWatch };
+type TaskApiParts = SubmitParts & { readonly ends: EndWatch; readonly clock: Clock };
 
 export function createTaskApi(parts: TaskApiParts): {
   readonly api: TaskApi;
@@ -172,9 +181,22 @@ export function createTaskApi(parts: TaskApiParts): {
       found.push(task.id);
       if (found.length >= CANCELLED_AT_ONCE_MAX) break;
     }
-    for (const task of found) writer.execute({ type: "cancel-task", task, reason: null });
+    const count = await inSlices(cancelling(found, wanted), parts.clock);
     await writer.settled();
-    return { status: "cancelled", count: found.length };
+    return { status: "cancelled", count };
+  }
+
+  /** Others have their turns in between: one of them may have ended meanwhile, or begun and be no longer meant. */
+  function* cancelling(found: readonly TaskId[], wanted: Matcher): Generator<undefined, number> {
+    let count = 0;
+    for (const task of found) {
+      const now = state.tasks.get(task);
+      const isMeant = now !== undefined && !hasEnded(now) && wanted.matches(now);
+      if (isMeant) writer.execute({ type: "cancel-task", task, reason: null });
+      if (state.tasks.get(task)?.phase === "cancelled") count++;
+      yield;
+    }
+    return count;
   }
 
   async function approve(task: string, answer?: { note?: string; deny?: boolean }): Promise<Submitted> {

@@ -317,7 +317,7 @@ test("what an item says counts before what the batch says, even if that is nothi
 });
 
 test("the limit of a body is counted in bytes, alone and in a batch", () => {
-  const around = JSON.stringify({ action: "a", agentId: "ann", payload: "" }).length;
+  const around = JSON.stringify({ action: "a", payload: "" }).length;
   const readItem = itemReader({ agentId: "ann" }, false);
   for (const letter of ["a", "é", '"']) {
     const room = Math.floor((BODY_BYTES_MAX - around) / 2) * (letter === "a" ? 2 : 1);
@@ -331,6 +331,21 @@ test("the limit of a body is counted in bytes, alone and in a batch", () => {
         else assert.throws(read, /\(body\) is .* bytes.*at most 1048576 bytes/);
     }
   }
+});
+
+test("id, agent and project do not count: what is read without them is read with them too", () => {
+  const around = JSON.stringify({ action: "a", payload: "" }).length;
+  const readItem = itemReader({ agentId: "ann", project: "site" }, true);
+  for (const id of ["5f0c0c6e-43a5-4b5c-9b3e-7c7f0f3f2b11", 'é"'.repeat(20)])
+    for (const [more, isRead] of [
+      [0, true],
+      [1, false],
+    ] as const) {
+      const item = { id, action: "a", payload: "x".repeat(BODY_BYTES_MAX - around + more) };
+      for (const read of [() => readTaskBody({ ...item, agentId: "ann", project: "p" }), () => readItem(item)])
+        if (isRead) assert.equal(read().submission.id, id);
+        else assert.throws(read, /\(body\) is "1048577 bytes".*at most 1048576 bytes/);
+    }
 });
 
 test("every field finds its place in what the core is told", () => {

@@ -30,6 +30,7 @@ import type { SpelledKey } from "../base/canonical-json.ts";
 import { canonical, escapedUntilNow, hashOfText, sizeOf, spelledKey, withField } from "../base/canonical-json.ts";
 import { badInput, faultOfReading, refused } from "../base/drover-error.ts";
 
+/** Of all but what a node or a token may have added on the way: id, agent and project. */
 export const BODY_BYTES_MAX: number = 1024 * 1024;
 
 /** What a program may say of a task: as on the wire, and an instant may be whole milliseconds. */
@@ -202,9 +203,21 @@ function readBody(body: unknown, fields: FieldTable, isScheduled = false): ReadT
   const since = escapedUntilNow();
   const text = textOf(reading) ?? canonical(body, "");
   const size = sizeOf(text, since);
-  if (size > BODY_BYTES_MAX)
-    throw badInput("(body)", `${size} bytes`, `at most ${BODY_BYTES_MAX} bytes; put more into an artifact`);
+  const counted = size > BODY_BYTES_MAX ? size - addedBytes(values) : size;
+  if (counted > BODY_BYTES_MAX)
+    throw badInput("(body)", `${counted} bytes`, `at most ${BODY_BYTES_MAX} bytes; put more into an artifact`);
   return { submission: toSubmission(values, text, size), text, plain: plainOf(reading), shown: shownOf(reading) };
+}
+
+const ADDED = ["id", "agentId", "project"] as const;
+/** What a body takes more because of these. */
+function addedBytes(values: readonly unknown[]): number {
+  let bytes = 0;
+  for (const field of ADDED) {
+    const value = at(values, AT[field]);
+    if (value !== undefined) bytes += Buffer.byteLength(`${JSON.stringify(field)}:${JSON.stringify(value)},`);
+  }
+  return bytes;
 }
 
 function missingIn(values: readonly unknown[]): Refusal | null {

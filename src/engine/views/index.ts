@@ -2,6 +2,6 @@
 
 export type { GateView } from "./gate-view.ts";
 export { linksOf } from "./links.ts";
-export { projectViews, workerStatus } from "./stats.ts";
+export { fleetSpending, projectViews, workerStatus } from "./stats.ts";
 export { stuckTasks } from "./stuck.ts";
 export { whyJson } from "./why-json.ts";

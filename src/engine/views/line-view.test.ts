@@ -51,9 +51,12 @@ test("what runs stands in the order of its start, with its worker, and no more o
   const { drover, clock, settle } = await createTestDrover({ config: { scheduler: { maxPerAgentInFlight: 100 } } });
   const { promise, resolve } = Promise.withResolvers<void>();
   const slots = 100;
-  await drover.worker({ id: "w", slots }, () => promise);
+  await drover.worker({ id: "w", slots }, async ({ taskId }) => {
+    await promise;
+    if (taskId === "t0") throw new Error("no");
+  });
   for (let count = 0; count < 20; count++) {
-    await drover.submit({ agentId: "a", action: "go", id: `t${count}` });
+    await drover.submit({ agentId: "a", action: "go", id: `t${count}`, maxAttempts: 1 });
     await settle();
     await clock.advance(100);
   }
@@ -70,7 +73,33 @@ test("what runs stands in the order of its start, with its worker, and no more o
   resolve();
   await settle();
   const after = (await drover.line()).tasks;
-  assert.deepEqual([after.completed, after.running, after.avgRunMs > 0], [20, [], true]);
+  assert.deepEqual([after.completed, after.failed, after.running, after.avgRunMs > 0], [19, 1, [], true]);
+  await drover.close();
+});
+
+test("the room for calls is that of the gates that are used, as it is now; where none is, of all", async () => {
+  const gates = { busy: { maxConcurrent: 4 }, wide: { maxConcurrent: 1000 } };
+  const { drover, clock } = await createTestDrover({ config: { gates } });
+  const room = async () => (await drover.line()).calls.maxInFlight;
+  await drover.permits.ask({ gate: "busy", id: "a" });
+  assert.equal(await room(), 4);
+  await drover.permits.ask({ gate: "wide", id: "b" });
+  assert.equal(await room(), 1004);
+  await drover.permits.settle("b", { ok: true });
+  const { calls } = await drover.line();
+  assert.deepEqual(
+    calls.gates?.map(({ id, inFlight, maxInFlight }) => [id, inFlight, maxInFlight]),
+    [
+      ["busy", 1, 4],
+      ["wide", 0, 1000],
+    ],
+  );
+  await drover.permits.ask({ gate: "busy", id: "c" });
+  await drover.permits.settle("a", { ok: false, rateLimited: { retryAfterMs: 5000 } });
+  assert.deepEqual([await room(), (await drover.line()).calls.inFlight], [1, 1], "it starts slowly again");
+  await drover.permits.settle("c", { ok: true });
+  await clock.advance(6000);
+  assert.equal(await room(), 1001, "none is used");
   await drover.close();
 });
 
@@ -101,6 +130,10 @@ test("calls of all gates stand in one line, the first of each before the second 
     [before.calls.inFlight, before.calls.maxInFlight, before.calls.queued, before.isRateLimited],
     [2, 2, 3, false],
   );
+  assert.deepEqual(before.calls.gates, [
+    { id: "one", inFlight: 1, maxInFlight: 1, queued: 2 },
+    { id: "two", inFlight: 1, maxInFlight: 1, queued: 1 },
+  ]);
   await drover.permits.settle("a", { ok: false, rateLimited: { retryAfterMs: 5000 } });
   const after = await drover.line();
   assert.deepEqual([after.isRateLimited, after.rateLimited], [true, 1]);

@@ -9,7 +9,14 @@
 import type { Instant } from "../../core/base/index.ts";
 import { whole } from "../../core/base/index.ts";
 import { front, items } from "../../core/collections/index.ts";
-import { classOf, type GateClass, gateStanding, queuedTickets, type Ticket } from "../../core/gate/index.ts";
+import {
+  classOf,
+  type GateClass,
+  gateStanding,
+  queuedTickets,
+  type ReadonlyGate,
+  type Ticket,
+} from "../../core/gate/index.ts";
 import type { Agent, Attempt, Project, State, Task } from "../../core/model/index.ts";
 import {
   chargeFor,
@@ -20,7 +27,7 @@ import {
   type TaskRank,
   taskRank,
 } from "../../core/turn/index.ts";
-import type { LineEntry, LinePart, LineQuery, LineView } from "../../protocol/index.ts";
+import type { LineEntry, LineGate, LinePart, LineQuery, LineView } from "../../protocol/index.ts";
 import { LINE_DEFAULT, LINE_MAX } from "../../protocol/shapes/index.ts";
 import { readOptions } from "../base/call-options.ts";
 
@@ -54,13 +61,15 @@ const mean = (total: number, count: number): number => (count === 0 ? 0 : total 
 
 /** Gates know nothing of each other: the first of each comes before the second of any. */
 function callsLine({ gates }: State, now: Instant, limit: number): LinePart {
-  const sums = { inFlight: 0, maxInFlight: 0, queued: 0, completed: 0, scheduled: 0, waitMs: 0, serviceMs: 0 };
+  const sums = { inFlight: 0, queued: 0, completed: 0, scheduled: 0, waitMs: 0, serviceMs: 0 };
   const running = createEarliest<LineEntry>(limit, ({ ms }) => -ms);
   const queues: LineEntry[][] = [];
+  const standings: LineGate[] = [];
   for (const [id, gate] of gates) {
-    sums.inFlight += gate.held.size;
-    sums.maxInFlight += gate.settings.maxConcurrent;
-    sums.queued += gate.queue.entries.size;
+    const standing = standingOf(id, gate, now);
+    standings.push(standing);
+    sums.inFlight += standing.inFlight;
+    sums.queued += standing.queued;
     for (const key of ["completed", "scheduled", "waitMs", "serviceMs"] as const) sums[key] += gate.totals[key];
     for (const permit of gate.held.values()) running.add(callEntry(id, permit, now - permit.grantedAt));
     queues.push(queuedTickets(gate, now, limit).map((ticket) => callEntry(id, ticket, now - ticket.askedAt)));
@@ -68,11 +77,26 @@ function callsLine({ gates }: State, now: Instant, limit: number): LinePart {
   const { scheduled, waitMs, serviceMs, ...counts } = sums;
   return {
     ...counts,
+    maxInFlight: roomOf(standings),
     avgWaitMs: mean(waitMs, scheduled),
     avgRunMs: mean(serviceMs, counts.completed),
     running: running.list(),
     next: inRounds(queues, limit),
+    gates: [...standings.filter(isUsed), ...standings.filter((gate) => !isUsed(gate))].slice(0, limit),
   };
+}
+
+function standingOf(id: string, gate: ReadonlyGate, now: Instant): LineGate {
+  const { running: inFlight, limit: maxInFlight, queued } = gateStanding(gate, now);
+  return { id, inFlight, maxInFlight, queued };
+}
+
+const isUsed = ({ inFlight, queued }: LineGate): boolean => inFlight + queued > 0;
+
+/** Room that nobody asks for says nothing: a gate counts while a call is out or waits. */
+function roomOf(gates: readonly LineGate[]): number {
+  const used = gates.filter(isUsed);
+  return (used.length === 0 ? gates : used).reduce((sum, { maxInFlight }) => sum + maxInFlight, 0);
 }
 
 const callEntry = (gate: string, ticket: Ticket, ms: number): LineEntry => ({
@@ -110,6 +134,7 @@ function tasksLine(state: State, now: Instant, limit: number): LinePart {
       worker: attempt.worker.id,
     })),
     next: nextTasks(state, now, limit).map((task) => taskEntry(task, now - task.runnableAt)),
+    failed: totals.failed,
   };
 }
 

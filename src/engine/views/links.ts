@@ -3,39 +3,51 @@
  */
 import type { TaskId } from "../../core/base/index.ts";
 import { items } from "../../core/collections/index.ts";
-import type { State, Task } from "../../core/model/index.ts";
-import { LINKS_MAX, type TaskLink, type TaskLinks } from "../../protocol/index.ts";
+import type { State } from "../../core/model/index.ts";
+import { LINKS_MAX, type LinksQuery, type TaskLink, type TaskLinks } from "../../protocol/index.ts";
 import { refused } from "../base/drover-error.ts";
 
-/** A task that is forgotten in full ended long ago and is left out; `isSeen` says which others are. */
-export function linksOf(state: State, id: TaskId, isSeen: (id: TaskId) => boolean): TaskLinks {
+type Linked = readonly [kind: TaskLink["kind"], id: TaskId];
+
+/**
+ * A task that is forgotten in full ended long ago and is left out; `isSeen` says which others are. Of ten thousand that
+ * wait for one task a part is listed, and the others are only counted.
+ */
+export function linksOf(
+  state: State,
+  id: TaskId,
+  isSeen: (id: TaskId) => boolean,
+  { limit = LINKS_MAX, upSkip = 0, downSkip = 0 }: LinksQuery = {},
+): TaskLinks {
   const { tasks, tombstones, children } = state;
   const task = tasks.get(id);
   const stone = tombstones.get(id);
   if (task === undefined && stone === undefined) throw refused({ type: "task-unknown", task: id });
-  const linked = (kind: TaskLink["kind"], other: TaskId): TaskLink[] => {
-    const found = tasks.get(other) ?? tombstones.get(other);
-    return found === undefined || !isSeen(other) ? [] : [{ taskId: other, state: found.phase, kind }];
-  };
-  const parent = task?.links?.parent ?? stone?.parent ?? null;
-  const below = children.get(id);
-  const born: readonly Task[] = below === undefined ? [] : [...items(below)];
-  // A child that waits for its parent stands among its dependents too.
-  const isBorn = new Set(born);
-  const waiting = (task?.links?.dependents ?? []).filter((one) => !isBorn.has(one));
-  const up = [
-    ...(parent === null ? [] : linked("parent", parent)),
-    ...(task?.links?.needs ?? []).flatMap((other) => linked("need", other)),
-  ];
-  const down = [
-    ...born.flatMap((one) => linked("child", one.id)),
-    ...waiting.flatMap((one) => linked("dependent", one.id)),
-  ];
-  const omitted = Math.max(0, up.length - LINKS_MAX) + Math.max(0, down.length - LINKS_MAX);
-  return {
-    taskId: id,
-    up: up.slice(0, LINKS_MAX),
-    down: down.slice(0, LINKS_MAX),
-    ...(omitted === 0 ? {} : { omitted }),
-  };
+  function* above(): Generator<Linked> {
+    const parent = task?.links?.parent ?? stone?.parent ?? null;
+    if (parent !== null) yield ["parent", parent];
+    for (const other of task?.links?.needs ?? []) yield ["need", other];
+  }
+  function* below(): Generator<Linked> {
+    const born = children.get(id);
+    if (born !== undefined) for (const one of items(born)) yield ["child", one.id];
+    // A child that waits for its parent stands among its dependents too.
+    for (const one of task?.links?.dependents ?? []) if (one.links?.parent !== id) yield ["dependent", one.id];
+  }
+  function listed(all: Iterable<Linked>, skip: number): { list: TaskLink[]; total: number } {
+    const list: TaskLink[] = [];
+    let total = 0;
+    for (const [kind, other] of all) {
+      const found = tasks.get(other) ?? tombstones.get(other);
+      if (found === undefined || !isSeen(other)) continue;
+      if (total >= skip && list.length < limit) list.push({ taskId: other, state: found.phase, kind });
+      total++;
+    }
+    return { list, total };
+  }
+  const behind = ({ total }: { total: number }, skip: number): number => Math.max(0, total - skip - limit);
+  const [up, down] = [listed(above(), upSkip), listed(below(), downSkip)];
+  const omitted = behind(up, upSkip) + behind(down, downSkip);
+  const totals = { upTotal: up.total, downTotal: down.total };
+  return { taskId: id, up: up.list, down: down.list, ...totals, ...(omitted === 0 ? {} : { omitted }) };
 }

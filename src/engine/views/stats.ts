@@ -8,6 +8,7 @@ import type { State, Worker } from "../../core/model/index.ts";
 import { setAside, sharesOf, shownLevel } from "../../core/turn/index.ts";
 import {
   type AgentTotals,
+  type ProjectList,
   type ProjectView,
   type Stats,
   WORKER_TASKS_MAX,
@@ -76,6 +77,13 @@ export function projectViews(state: State, now: number): ProjectView[] {
     reserved: setAside(project),
   }));
 }
+
+/** What all projects together have used of their budget. */
+export const fleetSpending = (state: State, now: number): NonNullable<ProjectList["fleet"]> => ({
+  budget: state.config.budget,
+  spent: state.spent.total(now),
+  reserved: setAside(state),
+});
 
 /** How it stands: ready is idle or busy. */
 export const workerStatus = ({ status, attempts }: Worker): WorkerView["status"] =>

@@ -2,12 +2,15 @@
  * What a worker over the wire says of how its attempts ended.
  *
  * Only the worker that holds an attempt has a say, and only in the attempt that is live. A result that is sent again
- * because its answer was lost is known again and counts once: by what the log has of the task's end, or, where
- * the task goes on, by what this process remembers of the last reports.
+ * because its answer was lost is known again and counts once: by what the state or, where the task's record is gone,
+ * the log has of its end; or, where the task goes on, by what this process remembers of the last reports. Which task
+ * of its id a report means, it says (`taskSeq`): one that is forgotten cannot end a later one.
  */
 import { hash } from "node:crypto";
-import { type TaskId, taskId, type WorkerId } from "../../core/base/index.ts";
-import type { AttemptReport } from "../../core/model/index.ts";
+import { cutError, type Seq, type TaskId, taskId, type WorkerId } from "../../core/base/index.ts";
+import type { Attempt, AttemptReport, Event, Tombstone } from "../../core/model/index.ts";
+import { decodeEvent } from "../../log/format/index.ts";
+import { type Log, LogFailure } from "../../log/index.ts";
 import type { ResultAnswer, ResultReport } from "../../protocol/index.ts";
 import { LastOnes, RESULT_BYTES_MAX } from "../../std/index.ts";
 import { type Payload, payloadOf } from "../base/canonical-json.ts";
@@ -23,18 +26,27 @@ const REMEMBERED_MAX = 50_000;
 type BadResult = "result_too_large" | "bad_result" | "bad_files";
 type Code = "duplicate" | "not_found" | "not_held" | "stale_attempt" | "conflict" | "files_missing" | BadResult;
 
-/** Takes a result that a worker reports. */
+export type RemoteResults = {
+  /** Takes a result that a worker reports. */
+  take(worker: WorkerId, given: ResultReport): ResultAnswer;
+  /** The same answers; one that seems to come too late may be the end of its task, as the log has it. */
+  knownAgain(given: readonly ResultReport[], answers: readonly ResultAnswer[]): Promise<readonly ResultAnswer[]>;
+};
+
 export function createRemoteResults(
   writer: Writer,
   files: Pick<FileRoom, "faultOf">,
-): (worker: WorkerId, given: ResultReport) => ResultAnswer {
+  log: Pick<Log, "readRecord">,
+  /** What was missing where an end was not taken. */
+  missing: WeakMap<Attempt, string>,
+): RemoteResults {
   /** Digests of the last reports that counted, by the number of the task's own event, and attempt. */
   const counted = new LastOnes<number | string, string>(REMEMBERED_MAX);
 
-  return (worker, given) => {
-    const { taskId: name, attempt: number } = given;
+  function take(worker: WorkerId, given: ResultReport): ResultAnswer {
+    const { taskId: name, attempt: number, taskSeq } = given;
     const id = taskId(name);
-    const answer = { taskId: name, attempt: number };
+    const answer = { taskId: name, attempt: number, ...(taskSeq === undefined ? {} : { taskSeq }) };
     const say = (accepted: boolean, code?: Code): ResultAnswer =>
       code === undefined ? { ...answer, accepted } : { ...answer, accepted, code };
     const fault = given.files === undefined ? null : files.faultOf(given.files);
@@ -42,16 +54,20 @@ export function createRemoteResults(
     const isFinal = fault?.isMissing === false || writer.state.fleet.byId.get(worker)?.kind === "push";
     const read = readPlain(id, given) ?? readReport(id, given, isFinal ? fault : null);
     const task = writer.state.tasks.get(id);
+    const known = task ?? writer.state.tombstones.get(id);
+    // What it was given was an earlier task of the same id, which is forgotten.
+    if (known === undefined || (taskSeq ?? known.seq) !== known.seq) return say(false, "not_found");
     const live = task?.attempt ?? null;
     if (live === null || live.number !== number) {
-      const known = task ?? writer.state.tombstones.get(id);
-      if (known === undefined) return say(false, "not_found");
       const isRepeated = counted.get(keyOf(known.seq, number)) === read.digest || isEndOf(writer, id, read.report);
       return isRepeated ? say(true, "duplicate") : say(false, "stale_attempt");
     }
     if (live.worker.id !== worker) return say(false, "not_held");
     // The attempt is not over by this: its worker does not name it any more, and it is queued again.
-    if (fault !== null && !isFinal) return say(false, "files_missing");
+    if (fault !== null && !isFinal) {
+      missing.set(live, `${fault.why}, or is gone with the node that had it`);
+      return say(false, "files_missing");
+    }
     const decided = writer.execute({ type: "finish-attempt", report: read.report }, read.text);
     if (!decided.ok) return say(false, "stale_attempt");
     // A task that was cancelled, or ran out of time, is over: what came of it all the same does not count.
@@ -60,7 +76,24 @@ export function createRemoteResults(
       return say(false, "conflict");
     counted.set(keyOf(live.task.seq, number), read.digest);
     return say(true, read.bad);
-  };
+  }
+
+  /** One at a time: nobody else waits behind ten thousand reads. */
+  async function knownAgain(given: readonly ResultReport[], answers: readonly ResultAnswer[]) {
+    const { tombstones } = writer.state;
+    const stones = answers.map(({ taskId: name, code }) => code === "stale_attempt" && tombstones.get(taskId(name)));
+    const known = [...answers];
+    for (const [index, answer] of answers.entries()) {
+      const stone = stones[index] || null;
+      const end = stone === null ? null : await buriedEnd(log, stone);
+      if (stone === null || end === null) continue;
+      const { report } = readReport(stone.id, given[index] as ResultReport, null);
+      if (isSameEnd(end, report)) known[index] = { ...answer, accepted: true, code: "duplicate" };
+    }
+    return known;
+  }
+
+  return { take, knownAgain };
 }
 
 /** Nearly all are of a first attempt. */
@@ -75,8 +108,9 @@ type Read = {
 
 /** That it is done, and nothing beside its result: nearly all reports are so. */
 function readPlain(task: TaskId, given: ResultReport): Read | null {
-  const { attempt, outcome, result } = given;
-  if (outcome !== "done" || Object.keys(given).length !== (result === undefined ? 3 : 4)) return null;
+  const { attempt, outcome, result, taskSeq } = given;
+  const plain = 3 + (result === undefined ? 0 : 1) + (taskSeq === undefined ? 0 : 1);
+  if (outcome !== "done" || Object.keys(given).length !== plain) return null;
   const payload = payloadIn(result);
   if (payload === undefined) return { report: reportOf({ task, attempt, tokens: null }, "done"), digest: "done " };
   if (payload instanceof DroverError || payload.size > RESULT_BYTES_MAX) return null;
@@ -136,8 +170,39 @@ function isEndOf({ state }: Writer, id: TaskId, report: AttemptReport): boolean 
   // It waits for its children, and has answered.
   if (answer !== null && answer.attempt === report.attempt)
     return report.outcome === "done" && answer.resultHash === report.resultHash;
-  if (task?.end == null || task.attempts !== report.attempt) return false;
-  if (report.outcome === "done") return task.phase === "done" && task.end.resultHash === report.resultHash;
-  const hasError = report.outcome === "failed" || report.outcome === "skipped";
-  return hasError && task.phase === report.outcome && task.end.error === report.error;
+  if (task?.end == null) return false;
+  const { resultHash, error } = task.end;
+  return isSameEnd({ phase: task.phase, attempt: task.attempts, resultHash, error }, report);
+}
+
+type KnownEnd = {
+  readonly phase: string;
+  readonly attempt: number | null;
+  readonly resultHash: string | null;
+  readonly error: string | null;
+};
+
+function isSameEnd(end: KnownEnd, { outcome, attempt, resultHash, error }: AttemptReport): boolean {
+  if (end.phase !== outcome || end.attempt !== attempt) return false;
+  if (outcome === "done") return end.resultHash === resultHash;
+  return (outcome === "failed" || outcome === "skipped") && error !== null && end.error === cutError(error);
+}
+
+/** How a task ended whose record is gone; null if the log has it no more, or no attempt ended it. */
+async function buriedEnd(log: Pick<Log, "readRecord">, { phase, endSeq }: Tombstone): Promise<KnownEnd | null> {
+  const event = await eventAt(log, endSeq as Seq);
+  if (event?.kind === "task-done") return { phase, attempt: event.attempt, resultHash: event.resultHash, error: null };
+  if (event?.kind !== "task-failed" && event?.kind !== "task-skipped") return null;
+  return { phase, attempt: event.attempt, resultHash: null, error: event.reason };
+}
+
+/** Null if it is pruned or damaged: a worker that says again what cannot be read must not be kept from all else. */
+async function eventAt(log: Pick<Log, "readRecord">, seq: Seq): Promise<Event | null> {
+  try {
+    const record = await log.readRecord(seq);
+    return record === null || record.bytes.length === 0 ? null : decodeEvent(record.bytes, seq).event;
+  } catch (error) {
+    if (error instanceof LogFailure && error.code === "corrupt") return null;
+    throw error;
+  }
 }

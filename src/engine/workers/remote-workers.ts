@@ -11,7 +11,8 @@
  * goes on, but what it held is gone and the answer tells it to stop that.
  */
 import { name, type TaskId, text, type WorkerId } from "../../core/base/index.ts";
-import type { Event, Worker, WorkerSettings } from "../../core/model/index.ts";
+import type { Attempt, Event, Worker, WorkerSettings } from "../../core/model/index.ts";
+import type { Log } from "../../log/index.ts";
 import type {
   AttemptRef,
   JoinBody,
@@ -32,7 +33,7 @@ import type { ReadInputs } from "../tasks/inputs.ts";
 import type { Applied } from "../writer/group-commit.ts";
 import { notify, type Writer } from "../writer/writer.ts";
 import { createLeaseBook } from "./leases.ts";
-import { createRemoteResults } from "./remote-results.ts";
+import { createRemoteResults, type RemoteResults } from "./remote-results.ts";
 import {
   AS_OBJECTS,
   AS_TEXTS,
@@ -100,10 +101,12 @@ export function createRemoteWorkers(deps: {
   readonly inputs: ReadInputs;
   readonly files: Pick<FileRoom, "faultOf">;
   readonly tokens: AttemptTokens;
+  readonly log: Pick<Log, "readRecord">;
 }): RemoteWorkersService {
   const { writer, clock, newId, bodies, inputs, tokens } = deps;
   const { state } = writer;
-  const takeResult = createRemoteResults(writer, deps.files);
+  const missing = new WeakMap<Attempt, string>();
+  const results = createRemoteResults(writer, deps.files, deps.log, missing);
   const progress = new Map<string, unknown>();
   /** Those that were drained by a call: they stay so until they join anew. */
   const drained = new Set<WorkerId>();
@@ -113,7 +116,7 @@ export function createRemoteWorkers(deps: {
   const polls = createSyncPolls(clock);
   const leases = createLeaseBook({ clock, leaseMs: () => state.config.workers.lease, onSilent });
   const over = new Map<WorkerId, Map<string, number>>();
-  const parts = { writer, bodies, inputs, tokens, polls, progress, lostTabs, over };
+  const parts = { writer, bodies, inputs, tokens, polls, progress, missing, lostTabs, over };
 
   const isIdle = (): boolean => polls.isEmpty() && progress.size === 0;
 
@@ -132,7 +135,11 @@ export function createRemoteWorkers(deps: {
     return { workerId, session, leaseMs: lease, maxWorktrees, brief: true };
   }
 
-  const find = (given: string): Worker => findRemote(writer, given);
+  function find(given: string): Worker {
+    if (state.fleet.byId.get(given as WorkerId)?.kind === "local")
+      throw refused({ type: "worker-local", worker: given });
+    return findRemote(writer, given);
+  }
   const check = (worker: Worker, sync: SyncBody): void => checkSession(parts, worker, sync);
 
   function onSilent(worker: WorkerId): void {
@@ -171,18 +178,18 @@ export function createRemoteWorkers(deps: {
     await writer.run({ type: "leave-worker", worker: id, lost: false });
   }
 
-  function lastWord(given: string, { session, unbegun, results }: LastWord): void {
-    const report = readSync({ session, running: unbegun, results });
+  function lastWord(given: string, { session, unbegun, results: ended }: LastWord): void {
+    const report = readSync({ session, running: unbegun, results: ended });
     const worker = state.fleet.byId.get(given as WorkerId);
     if (worker?.session !== session || worker.status === "unreachable") return;
-    for (const result of report.results ?? []) takeResult(worker.id, result);
+    for (const result of report.results ?? []) results.take(worker.id, result);
     returnUnbegun(writer, worker, report.running ?? []);
     applyOffer(writer, worker, { status: "overloaded" });
   }
 
   return {
     join,
-    ...createSync({ ...parts, clock, leases, drained, takeResult }),
+    ...createSync({ ...parts, clock, leases, drained, results }),
     drain,
     leave,
     lastWord,
@@ -211,28 +218,28 @@ type Syncing = SyncParts & {
   readonly clock: Clock;
   readonly leases: Pick<ReturnType<typeof createLeaseBook>, "renew">;
   readonly drained: ReadonlySet<WorkerId>;
-  readonly takeResult: ReturnType<typeof createRemoteResults>;
+  readonly results: RemoteResults;
 };
 
 function createSync(parts: Syncing): Pick<RemoteWorkers, "sync" | "syncText"> {
   const { writer, polls, clock } = parts;
   const { state } = writer;
 
-  /** What a sync says is taken down; answers what its answer is made of, and its results that are to be told. */
-  function hear(given: string, said: SyncBody): { id: WorkerId; stray: AttemptRef[]; untold: ResultAnswer[] } {
+  /** What a sync says is taken down; answers what its answer is made of, and what became of its results. */
+  function hear(given: string, said: SyncBody): { id: WorkerId; stray: AttemptRef[]; answers: ResultAnswer[] } {
     const found = findRemote(writer, given);
     const { id } = found;
     checkSession(parts, found, said);
     polls.advance(id, said.n);
     if (found.status === "unreachable") comeBack(writer, found, parts.drained);
     const worker = findRemote(writer, given);
-    const answers = (said.results ?? []).map((result) => parts.takeResult(id, result));
+    const answers = (said.results ?? []).map((result) => parts.results.take(id, result));
     const stray = said.running === undefined ? [] : applyRunning(parts, worker, said.running);
     endTimedOut(writer, worker);
     if (said.capabilities !== undefined) parts.lostTabs.delete(id);
     dropOld(parts.over, id, clock.elapsed() - OVER_MS);
     applyOffer(writer, worker, said);
-    return { id, stray, untold: said.brief === true ? answers.filter(isWorthTelling) : answers };
+    return { id, stray, answers };
   }
 
   async function answer<Written>(
@@ -244,13 +251,17 @@ function createSync(parts: Syncing): Pick<RemoteWorkers, "sync" | "syncText"> {
     const { signal } = readOptions<{ signal?: AbortSignal }>({ signal: abortSignal }, options);
     const said = readSync(body);
     const { lease: leaseMs } = state.config.workers;
-    const { id, stray, untold } = hear(given, said);
+    const { id, stray, answers } = hear(given, said);
+    const { seq: saidBy } = state;
     const leaseUntil = isoTime(clock.now() + parts.leases.renew(id));
+    const isLate = answers.some(({ code }) => code === "stale_attempt");
+    const known = isLate ? await parts.results.knownAgain(said.results ?? [], answers) : answers;
+    const untold = said.brief === true ? known.filter(isWorthTelling) : known;
     const waitMs = Math.min(said.waitMs ?? 0, Math.floor(leaseMs / POLL_PART));
     if (untold.length === 0 && waitMs > 0)
       await polls.wait(id, { waitMs, signal, hasChanges: () => hasChanges(parts, id, stray) });
-    // What was said becomes durable together with what follows from it, so a result is answered with the next task.
-    await writer.settled();
+    // What it said must be durable, and that it is gone or is to go; not what others said while it waited.
+    if (writer.committedSeq() < saidBy || !isStaying(state.fleet.byId.get(id), said)) await writer.settled();
     const worker = state.fleet.byId.get(id);
     if (worker === undefined) throw refused({ type: "worker-unknown", worker: given });
     // It may have joined again while this one waited: what is assigned now is for its new session only.
@@ -290,6 +301,10 @@ function answerUnlessOvertaken<Written>(
   if (n < parts.polls.last(worker.id)) return Promise.resolve({ assignments: [], said: { cancel: [] } });
   return answerFor(parts, worker, stray, brief === true ? null : leaseUntil, writing);
 }
+
+/** Under the session that it said, and for longer. */
+const isStaying = (worker: Worker | undefined, { session }: SyncBody): boolean =>
+  worker !== undefined && worker.status !== "draining" && (session === undefined || session === worker.session);
 
 /** In brief: what is not named was taken. */
 const isWorthTelling = ({ accepted: isTaken, code }: ResultAnswer): boolean => !isTaken || code !== undefined;
@@ -356,7 +371,7 @@ function noteEvent(parts: SyncParts, event: Event, now: number): void {
   else if ("task" in event && event.task !== null) {
     const attempt = writer.state.tasks.get(event.task)?.attempt ?? null;
     if (attempt === null) progress.delete(event.task);
-    else if (attempt.state === "stopping") polls.wake(attempt.worker.id);
+    else if (attempt.state !== "running") polls.wake(attempt.worker.id);
     if (ENDS.has(event.kind)) noteOver(parts, event.task, now);
     else if (event.kind === "task-retried") for (const tasks of over.values()) tasks.delete(event.task);
   }

@@ -95,6 +95,8 @@ export type SyncParts = {
   readonly tokens: AttemptTokens;
   readonly polls: SyncPolls;
   readonly progress: Map<string, unknown>;
+  /** What was missing where the end of an attempt was not taken. */
+  readonly missing: WeakMap<Attempt, string>;
   /** Tabs that were taken over, by the worker that had them. */
   readonly lostTabs: Map<WorkerId, ReadonlySet<string>>;
   /** Tasks that were to go on with a worker and have ended, with the time that has elapsed when they did. */
@@ -184,7 +186,8 @@ function assignmentText(parts: SyncParts, attempt: Attempt, leaseUntil: string |
   }
   const lease = leaseUntil === null ? "" : `,"leaseUntil":"${leaseUntil}"`;
   const token = parts.tokens.ofLive(task, number);
-  return `{"taskId":${quoted(task.id)},"attempt":${number},"task":${view}${lease},"token":"${token}"}`;
+  const name = `"taskId":${quoted(task.id)},"attempt":${number},"taskSeq":${task.seq}`;
+  return `{${name},"task":${view}${lease},"token":"${token}"}`;
 }
 
 /** Null if its body is damaged, or nothing is to be done: the attempt is over then. */
@@ -220,6 +223,7 @@ const assignment = (
   token: string | null,
 ): Assignment => ({
   ...nameOf(attempt),
+  taskSeq: attempt.task.seq,
   task,
   ...(leaseUntil === null ? {} : { leaseUntil }),
   ...(token === null ? {} : { token }),
@@ -245,13 +249,16 @@ async function soundText(bodies: BodyStore, seq: Seq): Promise<string | null> {
 const lossOf = (tab: string): string => `${tab} lost`;
 const endOf = (task: string): string => `${task} over`;
 const nameOf = ({ task, number }: Attempt): AttemptRef => ({ taskId: task.id, attempt: number });
+/** Whether it is this attempt, and not one of an earlier task of the same id. */
+const isOf = ({ attempt, taskSeq }: AttemptRef, { number, task }: Attempt): boolean =>
+  attempt === number && (taskSeq === undefined || taskSeq === task.seq);
 /** An attempt that it should run is its own key: nearly all are of that kind. */
 const keyOf = (attempt: Attempt): NoticeKey =>
   attempt.state === "assigned" ? attempt : `${attempt.task.id}#${attempt.number} ${attempt.state}`;
 
 const keysFor = (worker: Worker, due: readonly Attempt[], stray: readonly AttemptRef[]): NoticeKey[] => [
   ...due.map(keyOf),
-  ...stray.map(({ taskId, attempt }) => `${taskId}#${attempt} stray`),
+  ...stray.map(({ taskId, attempt, taskSeq = "" }) => `${taskId}#${attempt} stray${taskSeq}`),
   ...(worker.status === "draining" ? [DRAIN] : []),
 ];
 
@@ -262,21 +269,20 @@ const must = (writer: Writer, command: Command): unknown => accepted(writer.exec
 
 /** The attempts that the worker says it runs. Answers those that it runs and does not hold. */
 export function applyRunning(parts: SyncParts, worker: Worker, running: readonly RunningReport[]): AttemptRef[] {
-  const { writer, polls, progress } = parts;
+  const { writer, polls, progress, missing } = parts;
   const named = new Set<Attempt>();
   const stray: AttemptRef[] = [];
-  for (const { taskId, attempt: number, ...more } of running) {
-    const attempt = writer.state.tasks.get(taskId as Task["id"])?.attempt ?? null;
-    if (attempt === null || attempt.number !== number || attempt.worker.id !== worker.id) {
-      stray.push({ taskId, attempt: number });
+  for (const { progress: shown, usage, ...name } of running) {
+    const attempt = writer.state.tasks.get(name.taskId as Task["id"])?.attempt ?? null;
+    if (attempt === null || !isOf(name, attempt) || attempt.worker.id !== worker.id) {
+      stray.push(name);
       continue;
     }
     named.add(attempt);
-    const task = attempt.task.id;
-    if (attempt.state === "assigned") must(writer, { type: "start-attempt", task, attempt: number });
-    if (more.progress !== undefined) progress.set(taskId, more.progress);
-    if (more.usage !== undefined)
-      must(writer, { type: "report-usage", task, attempt: number, tokens: countTokens(more.usage) });
+    const one = { task: attempt.task.id, attempt: attempt.number };
+    if (attempt.state === "assigned") must(writer, { type: "start-attempt", ...one });
+    if (shown !== undefined) progress.set(one.task, shown);
+    if (usage !== undefined) must(writer, { type: "report-usage", ...one, tokens: countTokens(usage) });
   }
   const hasRoom = named.size < worker.offered;
   for (const attempt of [...worker.attempts]) {
@@ -285,17 +291,18 @@ export function applyRunning(parts: SyncParts, worker: Worker, running: readonly
     // One that must stop may have been taken back before it was ever named.
     if (attempt.startedAt < 0 && attempt.state === "stopping" && !polls.wasNotified(worker.id, keyOf(attempt)))
       continue;
-    must(writer, { type: "lose-attempt", task: attempt.task.id, attempt: attempt.number });
+    const reason = missing.get(attempt) ?? `worker ${worker.id} is there and no longer has it`;
+    must(writer, { type: "lose-attempt", task: attempt.task.id, attempt: attempt.number, reason });
   }
   return stray;
 }
 
 /** Attempts that never reached the worker, whatever its syncs have named: they are queued again at no cost. */
 export function returnUnbegun(writer: Writer, worker: Worker, unbegun: readonly AttemptRef[]): void {
-  for (const { taskId, attempt: number } of unbegun) {
-    const attempt = writer.state.tasks.get(taskId as Task["id"])?.attempt;
-    if (attempt?.number !== number || attempt.worker !== worker) continue;
-    must(writer, { type: "return-attempt", task: attempt.task.id, attempt: number });
+  for (const name of unbegun) {
+    const attempt = writer.state.tasks.get(name.taskId as Task["id"])?.attempt ?? null;
+    if (attempt === null || !isOf(name, attempt) || attempt.worker !== worker) continue;
+    must(writer, { type: "return-attempt", task: attempt.task.id, attempt: attempt.number });
   }
 }
 

@@ -5,7 +5,7 @@
  * committed, and hooks are called as in a leader. A command is refused: only a leader decides. Between two slices of
  * a long batch everything else has its turn.
  */
-import { type Instant, instant, type Seq, seq } from "../../core/base/index.ts";
+import { type Seq, seq } from "../../core/base/index.ts";
 import { evolve } from "../../core/index.ts";
 import type { MutableState } from "../../core/model/index.ts";
 import { decodeEvent, toHex } from "../../log/format/index.ts";
@@ -13,7 +13,7 @@ import type { Head, LogRecord, ReadBatch } from "../../log/index.ts";
 import { type Clock, inSlices } from "../../std/index.ts";
 import { DroverError } from "../base/drover-error.ts";
 import { type Applied, stopOf } from "./group-commit.ts";
-import { createLogClock } from "./log-clock.ts";
+import { type LogClock, logClockOver } from "./log-clock.ts";
 import { broken, closed, type Writer, type WriterHooks } from "./writer.ts";
 
 export type FollowerOptions = {
@@ -21,11 +21,13 @@ export type FollowerOptions = {
   /** Batches behind an event as they are committed, until the signal fires. */
   readonly follow: (after: Seq, signal: AbortSignal) => AsyncIterable<ReadBatch>;
   readonly clock: Clock;
+  /** That of the lives before; absent: one of its own. */
+  readonly logClock?: LogClock;
   readonly hooks: Pick<WriterHooks, "onApplied" | "onCommitted" | "onStopped">;
 };
 
-export function startFollower({ state, follow, clock, hooks }: FollowerOptions): Writer {
-  const logClock = createLogClock({ clock, last: state.at, maxJumpMs: () => state.config.log.maxClockJump });
+export function startFollower(options: FollowerOptions): Writer {
+  const { state, follow, clock, hooks, logClock = logClockOver(clock, () => state) } = options;
   const ending = new AbortController();
   let stopped: DroverError | null = null;
 
@@ -66,15 +68,13 @@ export function startFollower({ state, follow, clock, hooks }: FollowerOptions):
     hooks.onStopped(error);
   }
 
-  /** What was applied may be of a moment that this node's clock has not come to. */
-  const notBehind = (now: Instant): Instant => instant(Math.max(state.at, now));
   const done = applyAll();
 
   return {
     state,
     committedSeq: () => seq(state.seq),
-    now: () => notBehind(logClock.nowOrLast()),
-    sureNow: () => notBehind(logClock.now()),
+    now: logClock.nowOrLast,
+    sureNow: logClock.now,
     aheadMs: logClock.aheadMs,
     alarmFor: logClock.alarmFor,
     execute() {

@@ -2,4 +2,4 @@
 
 export type { Applied, Commit } from "./group-commit.ts";
 export { lastEventAt, recover } from "./recovery.ts";
-export { startWriter, type Writer } from "./writer.ts";
+export { LET_GO_MS, startWriter, type Writer } from "./writer.ts";

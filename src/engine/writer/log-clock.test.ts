@@ -20,10 +20,14 @@ const START = 10 * DAY;
 const BLINK_MS = 50;
 
 /** A log clock over a wall clock that can be set, and time that passes for both. */
-function logClockFrom(last: number, maxJumpMs = 5 * MINUTE) {
+function logClockFrom(last: number | (() => number), maxJumpMs = 5 * MINUTE) {
   const at = { wall: START, elapsed: 777 };
   const clock = { now: () => at.wall, elapsed: () => at.elapsed };
-  const logClock = createLogClock({ clock, last: instant(last), maxJumpMs: () => maxJumpMs });
+  const logClock = createLogClock({
+    clock,
+    last: () => instant(typeof last === "number" ? last : last()),
+    maxJumpMs: () => maxJumpMs,
+  });
   const pass = (ms: number): number => {
     at.elapsed += ms;
     at.wall += ms;
@@ -51,6 +55,31 @@ test("a clock set back a day and mended three seconds later leaves log time wher
   assert.equal(set(DAY), START + 3000);
   assert.equal(logClock.aheadMs(), 0);
   assert.equal(pass(500), START + 3500);
+});
+
+test("what others wrote counts: log time is not before it, and no time that passed is counted twice", () => {
+  let last = 0;
+  const { pass, set } = logClockFrom(() => last);
+  last = START + HOUR;
+  assert.equal(pass(HOUR + MINUTE), START + HOUR + MINUTE, "the clock is past it");
+  last = START + 3 * HOUR;
+  assert.equal(set(0), START + 3 * HOUR);
+  assert.equal(set(DAY), START + 3 * HOUR, "doubted");
+  assert.equal(set(-DAY), START + 3 * HOUR);
+  assert.equal(pass(SECOND), START + 3 * HOUR + SECOND / 2, "half the pace");
+});
+
+test("what was shown and not written is forgotten at the beginning, unless the clock is doubted", () => {
+  const { logClock, pass, set } = logClockFrom(START - HOUR);
+  set(-DAY);
+  pass(MINUTE);
+  logClock.begin();
+  assert.equal(logClock.now(), START - HOUR, "what the log says");
+  pass(MINUTE);
+  const shown = logClock.now();
+  set(DAY);
+  logClock.begin();
+  assert.equal(logClock.now(), shown, "it has jumped just now");
 });
 
 test("while the clock is behind, log time goes on at half the pace until they meet", () => {
@@ -138,7 +167,7 @@ test("whatever the wall clock does, log time is never back, never still, never t
       },
       now: () => at.wall,
     };
-    const logClock = createLogClock({ clock, last: instant(START + late), maxJumpMs: () => 5 * MINUTE });
+    const logClock = createLogClock({ clock, last: () => instant(START + late), maxJumpMs: () => 5 * MINUTE });
     /** What any reading so far says of now: log time may be no later than the latest of these. */
     let projected = Math.max(START + late, at.wall);
     let before: number = logClock.now();
@@ -194,7 +223,7 @@ test("an alarm rings when it is due, and no alarm leaves log time past an instan
 test("a clock that is given is the only one there is, and is believed", async () => {
   let reading = START;
   const clock = clockFrom(() => reading);
-  const logClock = createLogClock({ clock, last: instant(0), maxJumpMs: () => 5 * MINUTE });
+  const logClock = createLogClock({ clock, last: () => instant(0), maxJumpMs: () => 5 * MINUTE });
   reading += DAY;
   assert.equal(logClock.now(), START + DAY);
   reading -= HOUR;
@@ -245,7 +274,7 @@ const NO_INSTANTS: readonly unknown[] = [Number.NaN, undefined, null, "x", Numbe
 test("a reading that is no instant is refused by name, and never becomes time", () => {
   let reading: unknown = 1000;
   const clock = { now: () => reading as number, elapsed: () => 0 };
-  const logClock = createLogClock({ clock, last: instant(0), maxJumpMs: () => 1000 });
+  const logClock = createLogClock({ clock, last: () => instant(0), maxJumpMs: () => 1000 });
   assert.equal(logClock.now(), 1000);
   for (const bad of NO_INSTANTS) {
     reading = bad;
@@ -255,7 +284,7 @@ test("a reading that is no instant is refused by name, and never becomes time", 
   reading = 1001.5;
   assert.equal(logClock.now(), 1001);
   const blind = { now: () => Number.NaN, elapsed: () => 0 };
-  assert.throws(() => createLogClock({ clock: blind, last: instant(0), maxJumpMs: () => 1000 }), {
+  assert.throws(() => createLogClock({ clock: blind, last: () => instant(0), maxJumpMs: () => 1000 }), {
     code: "bad_request",
   });
 });

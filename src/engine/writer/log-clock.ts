@@ -12,13 +12,16 @@
  *   believed: the machine slept, or was wrong before. One that comes back to its senses has done no harm.
  *
  * So log time is never ahead of what some believed reading and the time passed since would give. At the beginning there
- * is no past to compare with: the wall clock is believed, unless the log ends later.
+ * is no past to compare with: the wall clock is believed, unless the log ends later. A node of a cluster has one log
+ * clock for all its lives, and so a past to compare with when it takes the lead. What others wrote meanwhile counts;
+ * what it has shown meanwhile does not: a clock that was wrong and is right again leaves nothing behind in the log.
  *
  * A reading that is no instant at all (NaN, undefined, text) never becomes time: one such number in the log would
  * make it unreadable for ever. `now` refuses it, so the caller gets an error; `nowOrLast` shows the last good time, for
  * what must go on whatever the clock says.
  */
 import { type Instant, instant } from "../../core/base/index.ts";
+import type { MutableState } from "../../core/model/index.ts";
 import { type Clock, isReading } from "../../std/index.ts";
 import { badInput } from "../base/drover-error.ts";
 
@@ -33,7 +36,7 @@ const SAME_MAX = 16;
 /** No alarm is further away than this: a wall clock that was set meanwhile is noticed then. */
 const LOOK_MS = 60_000;
 
-type LogClock = {
+export type LogClock = {
   /** Refuses a reading that is no instant. */
   now(): Instant;
   /** The last good time if the reading is no instant. */
@@ -42,19 +45,31 @@ type LogClock = {
   aheadMs(): number;
   /** When, by what has elapsed, to look at the clock for this instant: log time may be there by then. */
   alarmFor(at: Instant): number;
+  /** From now on what it shows is written. What it has shown so far was not: it need not go on from there. */
+  begin(): void;
 };
+
+/** The log clock over a state, which may be another later on. */
+export const logClockOver = (
+  clock: Clock,
+  state: () => Pick<MutableState, "at" | "config">,
+  onReading?: (aheadMs: number) => void,
+): LogClock =>
+  createLogClock({ clock, last: () => state().at, maxJumpMs: () => state().config.log.maxClockJump, onReading });
 
 export function createLogClock(world: {
   readonly clock: Pick<Clock, "now" | "elapsed">;
   /** The time of the last event. */
-  readonly last: Instant;
+  readonly last: () => Instant;
   readonly maxJumpMs: () => number;
+  /** Hears at each reading how far log time is ahead of the wall clock. */
+  readonly onReading?: ((aheadMs: number) => void) | undefined;
 }): LogClock {
-  const { clock, last, maxJumpMs } = world;
+  const { clock, last, maxJumpMs, onReading } = world;
   /** The last reading, and how far the wall clock is from what has elapsed, where they were read most closely. */
   const seen = { begun: 0, wall: 0, elapsed: 0, offset: 0, times: 0 };
   look();
-  let shown = Math.max(last, seen.wall);
+  let shown: number = Math.max(last(), seen.wall);
   /** A wall clock that has jumped: how far it is from what has elapsed, and since when. */
   let doubted: { readonly offset: number; readonly since: number } | null = null;
 
@@ -76,18 +91,21 @@ export function createLogClock(world: {
     seen.elapsed = Math.max(seen.elapsed, wall - seen.offset);
   }
 
+  const lastShown = (): Instant => instant(Math.max(shown, last()));
+
   function now(): Instant {
-    if (read() === seen.wall && seen.times++ < SAME_MAX) return instant(shown);
+    if (read() === seen.wall && seen.times++ < SAME_MAX) return lastShown();
     const before = seen.elapsed;
     look();
     const { wall } = seen;
     const passed = seen.elapsed - before;
-    const onward = shown + passed;
+    const onward = Math.max(shown + passed, last());
     if (wall > onward + maxJumpMs() && !hasStayed()) shown = onward;
     else {
       doubted = null;
-      shown = Math.max(wall, shown + passed / SLOWLY);
+      shown = Math.max(wall, shown + passed / SLOWLY, last());
     }
+    onReading?.(shown - wall);
     return instant(shown);
   }
 
@@ -98,14 +116,20 @@ export function createLogClock(world: {
     return begun - doubted.since >= BELIEVED_AFTER_MS;
   }
 
+  function nowOrLast(): Instant {
+    try {
+      return now();
+    } catch {
+      return lastShown();
+    }
+  }
+
   return {
     now,
-    nowOrLast() {
-      try {
-        return now();
-      } catch {
-        return instant(shown);
-      }
+    nowOrLast,
+    begin() {
+      nowOrLast();
+      if (doubted === null) shown = Math.max(last(), seen.wall);
     },
     aheadMs: () => Math.trunc(shown - seen.wall),
     alarmFor(at) {

@@ -24,7 +24,11 @@ type Recovered = {
 
 export async function recover(log: Log): Promise<Recovered> {
   const snapshot = await log.loadSnapshot();
-  const state = snapshot === null ? emptyState() : await stateOf(snapshot);
+  return recoverFrom(log, snapshot, snapshot === null ? emptyState() : await stateOf(snapshot));
+}
+
+/** From the newest snapshot and its state, or from the beginning, to the end. */
+export async function recoverFrom(log: Log, snapshot: Snapshot | null, state: MutableState): Promise<Recovered> {
   const snapshotSeq = snapshot?.seq ?? seq(0);
   let hash = snapshot?.hash ?? START_HASH;
   for await (const batch of eventsBehind(log, snapshotSeq)) {
@@ -44,7 +48,7 @@ async function* eventsBehind(log: Log, after: Seq): AsyncGenerator<ReadBatch> {
   }
 }
 
-const stateOf = async (snapshot: Snapshot): Promise<MutableState> =>
+export const stateOf = async (snapshot: Snapshot): Promise<MutableState> =>
   checked(snapshot, restore(await readLines(snapshot.chunks)));
 
 /** The same for an engine that has other things to do: after so many lines there is a turn for them. */

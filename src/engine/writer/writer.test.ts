@@ -358,6 +358,53 @@ test("a slice of the pump is over when its time is, however few its steps were",
   await resumed;
 });
 
+test("old results that fall due one after the other go together, and the first of them when it is due", async () => {
+  const hand = createLogInHand();
+  const config = { scheduler: { resultTtl: 1000 } };
+  const { drover, clock, settle } = await createTestDrover({ log: hand.log, config });
+  await drover.worker({}, () => "well");
+  for (let index = 0; index < 5; index++) {
+    await drover.submit(task(`t${index}`));
+    await settle();
+    await clock.advance(1);
+  }
+  await clock.advance(994);
+  assert.equal(drover.state.tasks.size, 5);
+  hand.appends.length = 0;
+  await clock.advance(1);
+  assert.equal(drover.state.tasks.size, 4, "one that is due alone goes when it is due");
+  await clock.advance(49);
+  assert.equal(drover.state.tasks.size, 4);
+  await clock.advance(1);
+  assert.equal(drover.state.tasks.size, 0, "those that fall due just behind it go in one batch");
+  assert.equal(hand.appends.length, 2);
+  await drover.close();
+});
+
+test("what is due goes along with the next turn, whoever takes it", async () => {
+  const hand = createLogInHand();
+  const { drover, clock, settle } = await createTestDrover({
+    log: hand.log,
+    config: { scheduler: { resultTtl: 1000 } },
+  });
+  const worker = await drover.worker({}, () => "well");
+  for (let index = 0; index < 5; index++) {
+    await drover.submit(task(`t${index}`));
+    await settle();
+    await clock.advance(1);
+  }
+  await worker.close();
+  await clock.advance(999);
+  hand.appends.length = 0;
+  await drover.submit(task("next"));
+  assert.deepEqual(
+    [...drover.state.tasks.values()].map(({ id }) => id),
+    ["next"],
+  );
+  assert.equal(hand.appends.length, 1, "in the batch of the submit");
+  await drover.close();
+});
+
 test("the clock may be set back, the log's time never is, and no deadline waits for the clock", async () => {
   const { drover, clock } = await createTestDrover({ at: 5_000_000 });
   const ends: string[] = [];

@@ -13,14 +13,14 @@
  */
 import { fail, type Instant, instant, type Seq, seq } from "../../core/base/index.ts";
 import { decide, evolve, pump as nextStep } from "../../core/index.ts";
-import { nextChange } from "../../core/lifecycle/index.ts";
+import { nextChanges } from "../../core/lifecycle/index.ts";
 import type { Command, CommandOf, Decided, Decision, Event, MutableState, State } from "../../core/model/index.ts";
 import type { Log } from "../../log/index.ts";
 import { type Clock, restFor } from "../../std/index.ts";
 import { accepted, DroverError, isStop } from "../base/drover-error.ts";
 import { type Applied, type Commit, createGroupCommit } from "./group-commit.ts";
 import { createHeadSigning } from "./head-signing.ts";
-import { createLogClock } from "./log-clock.ts";
+import { type LogClock, logClockOver } from "./log-clock.ts";
 import type { StorageGuard } from "./storage-guard.ts";
 
 /** A slice of the pump is over when this has passed, or after so many steps. */
@@ -28,6 +28,12 @@ const SLICE_MS = 0.7;
 const SLICE_STEPS_MAX = 256;
 const UNCOMMITTED_EVENTS_MAX = 500_000;
 const REPEAT_MS_MAX = 250;
+/**
+ * Old results go with the next turn, or when there was none for so long. Under load some fall due every millisecond;
+ * a batch of their own for each would keep the log busy while what others wait for gathers behind it.
+ */
+export const LET_GO_MS = 50;
+const NEVER = Number.POSITIVE_INFINITY;
 export type WriterHooks = {
   /** Right after an event was applied, before it is durable; `payload` is the text that is stored with it. */
   onApplied(event: Event, payload?: string): void;
@@ -95,6 +101,8 @@ export type WriterOptions = {
   readonly batchMax?: number;
   /** Whether the lead is still sure. Once it is not, nothing is started and nothing granted. Absent: always. */
   readonly holds?: () => boolean;
+  /** That of the lives before; absent: one of its own. */
+  readonly logClock?: LogClock;
 };
 
 /** What a command brings along lies beside the event that tells of it. */
@@ -104,11 +112,10 @@ const CARRIERS: ReadonlySet<Event["kind"]> = new Set([
 
 export function startWriter(options: WriterOptions): Writer {
   const { state, log, epoch, clock, newId, hooks, storage, uncommittedMax = UNCOMMITTED_EVENTS_MAX } = options;
-  const { batchMax, holds } = options;
+  const { batchMax, holds, logClock = logClockOver(clock, () => state) } = options;
   const phase = { scheduled: false, admitting: true, stopped: null as DroverError | null };
   let cancelAlarm: (() => void) | null = null;
 
-  const logClock = createLogClock({ clock, last: state.at, maxJumpMs: () => state.config.log.maxClockJump });
   const { nowOrLast } = logClock;
   const commits = createGroupCommit({
     state,
@@ -202,9 +209,10 @@ export function startWriter(options: WriterOptions): Writer {
     cancelAlarm?.();
     cancelAlarm = null;
     if (phase.scheduled) return;
+    const { move, next } = nextTurnAt(state, at);
     // The program is kept alive while time will move something, and not for letting go of old results.
-    const { next, isOnlyExpiry } = nextChange(state, at);
-    if (next !== null) cancelAlarm = clock.ringAt(logClock.alarmFor(next), poke, { keepAlive: !isOnlyExpiry });
+    if (next !== NEVER)
+      cancelAlarm = clock.ringAt(logClock.alarmFor(instant(next)), poke, { keepAlive: move !== null });
   }
 
   function later(ms: number, ring: () => void): () => void {
@@ -251,6 +259,13 @@ export function startWriter(options: WriterOptions): Writer {
     stop,
     close,
   };
+}
+
+/** When time will move something, and when to take a turn at the latest; null and for ever if it never does. */
+function nextTurnAt(state: State, at: Instant): { move: Instant | null; next: number } {
+  const { move, expiry } = nextChanges(state, at);
+  const letGo = expiry === null ? NEVER : Math.max(expiry, at + LET_GO_MS);
+  return { move, next: Math.min(move ?? NEVER, letGo) };
 }
 
 /** An append whose answer was lost is repeated as long as the lead is sure, at growing intervals. */

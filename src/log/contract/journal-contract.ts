@@ -319,6 +319,21 @@ const nodesAndEnds: JournalStories = {
     assert.equal(lead, null);
   },
 
+  "who looks after a word was told finds more counted than who looked before, whoever it is": async ({ handle }) => {
+    const [ann, bob] = [await handle(), await handle()];
+    let before = (await ann.nodes()).count;
+    for (const [teller, looker] of [
+      [ann, bob],
+      [bob, bob],
+      [ann, ann],
+    ] as const) {
+      await teller.announce(announced("ann", seq(3)));
+      const { count } = await looker.nodes();
+      assert.ok(count > before, `${count} after ${before}`);
+      before = count;
+    }
+  },
+
   "closing gives up the lead, ends followers, and refuses what comes later; twice is once": async ({ handle }) => {
     const [ann, bob] = [await handle(), await handle()];
     const lead = await ann.acquireLead("ann", seconds(60));

@@ -25,6 +25,8 @@ export const snapshotsAndPruning: Stories = {
   "the newest snapshot is loaded, also after reopening, and two are kept": async ({ log, reopen }) => {
     for (const size of [2, 3, 1]) await save(log, await fill(log, [size]));
     assert.equal(await loaded(log), "6: state 6");
+    assert.equal(await loaded(log, seq(6)), "5: state 5");
+    assert.equal(await loaded(log, seq(5)), null, "the third is not kept");
     assert.deepEqual(each(await log.checkpoints(), "seq"), [2, 5, 6]);
     assert.equal(await loaded(await reopen()), "6: state 6");
   },

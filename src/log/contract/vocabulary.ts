@@ -117,7 +117,7 @@ export async function save(
   await log.saveSnapshot({ seq: at, hash, chunks: [text(content.slice(0, 3)), text(content.slice(3))] });
 }
 
-export async function loaded(log: Log): Promise<string | null> {
-  const snapshot = await log.loadSnapshot();
+export async function loaded(log: Log, before?: Seq): Promise<string | null> {
+  const snapshot = await log.loadSnapshot(before);
   return snapshot === null ? null : `${snapshot.seq}: ${Buffer.concat(await collect(snapshot.chunks))}`;
 }

@@ -9,6 +9,7 @@
 import { toHex } from "../format/chain.ts";
 import { packEntry } from "../journal/entry.ts";
 import type { SealedBatch } from "../journal/journal.ts";
+import { headAfter, judged } from "../journal/judging.ts";
 import { type AppendResult, type Head, LogFailure } from "../log.ts";
 import type { KeyValue } from "./answers.ts";
 import type { Compare, EtcdClient } from "./client.ts";
@@ -44,7 +45,7 @@ export function createAppender(client: EtcdClient, keys: Keys, forgetting: Forge
 
   async function append(entry: SealedBatch): Promise<AppendResult> {
     const [first, ...further] = splitBlock(await packEntry(entry), entry.postHash);
-    const next = nextHead(entry);
+    const next = headAfter(entry);
     const value = writeHead(next);
     let stored = known ?? storedHead(await client.get(keys.head));
     let areFurtherStored = false;
@@ -93,19 +94,4 @@ export function createAppender(client: EtcdClient, keys: Keys, forgetting: Forge
         throw error;
       }),
   };
-}
-
-const nextHead = ({ lastSeq, postHash, epoch, batchId }: SealedBatch): Head => ({
-  seq: lastSeq,
-  hash: toHex(postHash),
-  epoch,
-  batchId,
-});
-
-/** The answer that a head gives by itself; null if the batch may be appended behind it. */
-function judged(head: Head, { firstSeq, lastSeq, epoch, batchId, priorHash, postHash }: SealedBatch) {
-  const isRepeat = head.batchId === batchId && head.seq === lastSeq && head.hash === toHex(postHash);
-  if (isRepeat) return { type: "appended", head } as const;
-  const fits = head.seq === firstSeq - 1 && head.hash === toHex(priorHash) && head.epoch <= epoch;
-  return fits ? null : ({ type: "conflict", head } as const);
 }

@@ -5,6 +5,9 @@ import type { JournalMember } from "../journal/journal.ts";
 import type { Alarm, EtcdClient, Status } from "./client.ts";
 import { EtcdFault } from "./fault.ts";
 
+/** Who asks waits two seconds for all of it: a member that hangs must not look like an etcd that is away. */
+const STATUS_MS = 1000;
+
 export type EtcdHealth = {
   readonly version: string | null;
   readonly bytes: number | null;
@@ -14,7 +17,7 @@ export type EtcdHealth = {
 
 export async function healthOf(client: EtcdClient): Promise<EtcdHealth> {
   const [statuses, alarms] = await Promise.all([
-    Promise.all(client.endpoints.map((endpoint) => client.status(endpoint).catch(asFault))),
+    Promise.all(client.endpoints.map((endpoint) => client.status(endpoint, { limitMs: STATUS_MS }).catch(asFault))),
     client.alarms().catch(asFault),
   ]);
   const members = client.endpoints.map(({ name }, index) => ({

@@ -15,6 +15,7 @@ import { closedFailure, type Lead, LogFailure } from "../log.ts";
 import { type AddressOptions, type EtcdAddress, readAddress } from "./address.ts";
 import type { KeyValue } from "./answers.ts";
 import { createAppender, makeHead, type StoredHead, storedHead } from "./appending.ts";
+import { historiesBeside } from "./beside.ts";
 import { changesOf } from "./changes.ts";
 import { createClient, type EtcdClient } from "./client.ts";
 import { saying } from "./failures.ts";
@@ -114,6 +115,7 @@ function createHandle(session: Session): Journal {
     secret: () => ask(() => secretIn(session)),
     begin: (base) => ask(() => beginBehind(session, base)),
     prune: (before) => ask(() => pruneBefore(session, before)),
+    beside: () => ask(() => historiesBeside(client, address)),
     close,
     [Symbol.asyncDispose]: close,
   };

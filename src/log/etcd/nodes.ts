@@ -59,6 +59,7 @@ export function createNodes({ client, keys, clock, forgetting }: NodesInput): No
     return {
       lead: lead === undefined ? null : readLead(lead.value),
       nodes: read.filter((each) => each !== null).sort((left, right) => (left.node < right.node ? -1 : 1)),
+      count: answer.revision,
     };
   }
   const watched = ({ key }: KeyValue): number => clock.elapsed() - (seen.get(key)?.since ?? clock.elapsed());

@@ -13,7 +13,7 @@
  * longer batch lies in parts. They are written before the batch and are nobody's until its key is there; those of an
  * append that came to nothing go when what lies before them is pruned.
  */
-import { isRecord, isSha256, type Seq, seq } from "../../core/base/index.ts";
+import { isCount, isRecord, isSha256, type Seq, seq } from "../../core/base/index.ts";
 import { GENESIS, HASH_BYTES, toHex } from "../format/chain.ts";
 import { refused } from "../journal/address.ts";
 import type { LeadSeen } from "../journal/journal.ts";
@@ -70,6 +70,9 @@ export function writeHead({ seq: at, hash, epoch, batchId }: Head): Buffer {
   return Buffer.from(JSON.stringify({ drover: MARK, version: VERSION, seq: at, hash, epoch, batchId }), "utf8");
 }
 
+/** Whether it is a head of ours, of whatever version. */
+export const isHead = (value: Uint8Array): boolean => recordIn(value)?.drover === MARK;
+
 export function readHead(value: Uint8Array, key: string): Head {
   const record = recordIn(value);
   if (record?.drover !== MARK) throw foreign(key);
@@ -98,8 +101,6 @@ export function readLead(value: Uint8Array): LeadSeen | null {
   const { node, epoch } = recordIn(value) ?? {};
   return typeof node === "string" && isCount(epoch) ? { node, epoch } : null;
 }
-
-export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
 export function recordIn(value: Uint8Array): Record<string, unknown> | null {
   try {

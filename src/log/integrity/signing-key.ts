@@ -38,7 +38,7 @@ export type Signer = Verifier & { sign(text: string): string };
 export type Signed<Claim> = Claim & { readonly signature: string };
 /** How claims of one kind are signed. */
 export type Seal<Claim> = {
-  sign(signer: Signer, claim: Claim): Signed<Claim>;
+  sign(signer: Pick<Signer, "sign">, claim: Claim): Signed<Claim>;
   holds(verifier: Verifier, signed: Signed<Claim>): boolean;
 };
 /** What is signed is the text that tells a claim. */
@@ -95,12 +95,32 @@ export function publicKeyIn(directory: string): string {
   return key.export({ type: "spki", format: "der" }).toString("base64");
 }
 
+/** What people compare a key by, of one in SPKI and base64. */
+export const fingerprintOf = (key: string): string => hash("sha256", Buffer.from(key, "base64"), "hex");
+
 /** Checks what this directory signed; the public half of the key is enough. */
 export function openVerifier(directory: string): Verifier {
   const path = join(directory, PUBLIC_KEY_FILE);
   const pem = ifThere(() => readFileSync(path, "utf8"));
   if (pem === null) return { holds: () => false, fingerprint: null };
   return verifierOf(keyOf(path, pem, createPublicKey));
+}
+
+/**
+ * Why a start would refuse the private half, or sign with another key than the one that checks; null if it would not,
+ * or if the private half is not here or not for this reader.
+ */
+export function privateKeyProblem(directory: string, { fingerprint }: Verifier): string | null {
+  const path = join(directory, PRIVATE_KEY_FILE);
+  try {
+    const stored = readFileSync(path, "utf8");
+    const key = keyOf(path, stored, createPrivateKey);
+    if (signerOf(key).fingerprint !== fingerprint) return `${path} is not the key whose public half lies beside it`;
+    const isAsWritten = stored === pemOf(key) || stored === SIGNS_HEADS + pemOf(key);
+    return isAsWritten ? null : `${path} holds its key, but is not as it was written`;
+  } catch (error) {
+    return error instanceof LogFailure ? error.message : null;
+  }
 }
 
 /** Whatever the library finds wrong with the text, to people it is one thing: the file is not the key it should be. */
@@ -126,11 +146,20 @@ const signerOf = (privateKey: KeyObject): Signer => ({
   sign: (text) => sign(null, Buffer.from(text, "utf8"), privateKey).toString("hex"),
 });
 
-export const verifierOf = (publicKey: KeyObject): Verifier => ({
+const verifierOf = (publicKey: KeyObject): Verifier => ({
   fingerprint: hash("sha256", publicKey.export({ type: "spki", format: "der" }), "hex"),
   holds: (text, signature) =>
     SIGNATURE.test(signature) && verify(null, Buffer.from(text, "utf8"), publicKey, Buffer.from(signature, "hex")),
 });
+
+/** Checks with the public key of another, SPKI in base64; nothing holds by what is no such key. */
+export function verifierFor(key: string): Verifier {
+  try {
+    return verifierOf(createPublicKey({ key: Buffer.from(key, "base64"), format: "der", type: "spki" }));
+  } catch {
+    return { holds: () => false, fingerprint: null };
+  }
+}
 
 /** A key that is half there would be worse than none: it appears under its name only when whole. */
 function writeWhole(path: string, text: string, mode: number): void {

@@ -12,7 +12,7 @@
  */
 import { promisify } from "node:util";
 import { constants, zstdCompress, zstdCompressSync, zstdDecompress } from "node:zlib";
-import { isRecord, isSha256, seq } from "../../core/base/index.ts";
+import { isCount, isRecord, isSha256, seq } from "../../core/base/index.ts";
 import { BATCH_BYTES_MAX } from "../format/batch-row.ts";
 import { fromHex, toHex } from "../format/chain.ts";
 import { LogFailure } from "../log.ts";
@@ -124,8 +124,6 @@ function parseHeader(text: string): Header {
     throw unreadable("the numbers of its header make no sense");
   return read;
 }
-
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
 const unreadable = (finding: string): LogFailure =>
   new LogFailure("corrupt", `an entry of the journal is damaged: ${finding}. Nothing was repaired.`);

@@ -1,5 +1,6 @@
 /** What other layers may use of this room. */
 
+export { isVouchedBy, vouchFor } from "./announcement.ts";
 export type {
   Journal,
   JournalHealth,
@@ -22,4 +23,4 @@ export {
   type MemoryJournalStore,
 } from "./memory-journal.ts";
 export { type MemorySharedLog, openMemorySharedLog, takeInto } from "./memory-shared-log.ts";
-export { untilAnswered } from "./patience.ts";
+export { passes, untilAnswered } from "./patience.ts";

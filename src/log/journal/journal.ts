@@ -49,8 +49,14 @@ export type NodeAnnouncement = {
   readonly key?: string;
   /** For how long it had not had all of the journal; 0 if it had. */
   readonly behindMs?: number;
-  /** Which start of the node tells it: of two, the later is the greater as text. */
+  /** Which start of the node tells it: of two, the later by the journal's count is the greater as text. */
   readonly start?: string;
+  /** What its clock showed then, in milliseconds since 1970. */
+  readonly now?: number;
+  /** What it finds wrong with itself, in sentences. */
+  readonly warnings?: readonly string[];
+  /** Its signature under seq and hash, in hex: it vouches for the history up to there. */
+  readonly signature?: string;
 };
 
 /** `ageMs`: how long ago it was told, by one clock for all: the journal's. */
@@ -58,7 +64,12 @@ export type NodeSeen = NodeAnnouncement & { readonly ageMs: number };
 
 /** Who leads as far as the journal knows: null if the lead is free, or was not renewed. */
 export type LeadSeen = { readonly node: string; readonly epoch: number };
-export type NodesSeen = { readonly lead: LeadSeen | null; readonly nodes: readonly NodeSeen[] };
+export type NodesSeen = {
+  readonly lead: LeadSeen | null;
+  readonly nodes: readonly NodeSeen[];
+  /** Of the journal's own count, which every word of a node moves on: a later look has seen more. */
+  readonly count: number;
+};
 
 /** An entry of a node that is silent for so long is forgotten. */
 export const NODE_KEPT_MS: number = 60 * 60 * 1000;
@@ -129,6 +140,11 @@ export interface Journal extends AsyncDisposable {
   begin(base: Anchor): Promise<Anchor>;
   /** Drops whole batches that end at or before `before`; the head stays. Answers where it begins now. */
   prune(before: Seq): Promise<Anchor>;
+  /**
+   * Where else in the same etcd or database a history of Drover lies: some addresses, without credentials. For people
+   * who may have meant one of them; what this user may not see is left out.
+   */
+  beside(): Promise<readonly string[]>;
   /** Gives up the lead, ends what is under way with `closed`, lets go of everything. May be called twice. */
   close(): Promise<void>;
 }

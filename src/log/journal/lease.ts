@@ -7,7 +7,7 @@
  * they do not, an append is refused: safety does not rest on this.
  */
 import { errorText } from "../../core/base/index.ts";
-import { type CancelAlarm, type Clock, ringAfter } from "../../std/index.ts";
+import { answerWithin, type CancelAlarm, type Clock, ringAfter } from "../../std/index.ts";
 import type { Lead, LeadLoss } from "../log.ts";
 
 /** Of a lease, this part passes between two renewals. */
@@ -16,6 +16,8 @@ const RENEWALS_PER_LEASE = 3;
 const TRIES_PER_LEASE = 10;
 /** This part of a lease is never used. */
 const MARGIN = 0.1;
+/** A lead that cannot be given up by then runs out by itself. */
+const GIVE_UP_MS = 1000;
 
 type LeaseInput = {
   readonly epoch: number;
@@ -81,7 +83,7 @@ export function keepLease({ epoch, ttlMs, clock, sentAt, renew, giveUp }: LeaseI
 
   async function release(): Promise<void> {
     lose({ reason: "released", message: `the lead of epoch ${epoch} was given up` });
-    await giveUp().catch(() => {});
+    await answerWithin(clock, GIVE_UP_MS, giveUp(), () => new Error("no answer came")).catch(() => {});
   }
 
   watchEnd();

@@ -11,6 +11,7 @@ import { GENESIS, toHex } from "../format/chain.ts";
 import { type Anchor, type AppendResult, closedFailure, type Head, type Lead, LogFailure } from "../log.ts";
 import type { Journal, JournalOptions, NodeAnnouncement, NodeSeen, NodesSeen, SealedBatch } from "./journal.ts";
 import { NODE_KEPT_MS } from "./journal.ts";
+import { headAfter, judged } from "./judging.ts";
 import { keepLease, type Lease } from "./lease.ts";
 
 /** What survives a crash of every node. */
@@ -20,6 +21,8 @@ export type MemoryJournalStore = {
   entries: SealedBatch[];
   lead: { readonly node: string; readonly epoch: number; readonly until: number } | null;
   readonly nodes: Map<string, { readonly told: NodeAnnouncement; readonly at: number }>;
+  /** How many words of nodes it has got. */
+  words: number;
   readonly secret: string;
   readonly clock: Clock;
   /** Called after every change, by every change once. */
@@ -52,6 +55,7 @@ export function createMemoryJournalStore(clock: Clock = realClock): MemoryJourna
     entries: [],
     lead: null,
     nodes: new Map(),
+    words: 0,
     secret: "5e".repeat(32),
     clock,
     onChange: new Set(),
@@ -162,11 +166,12 @@ export function createMemoryJournal(options: MemoryJournalOptions = {}): MemoryJ
     follow,
     head: () => ask(() => store.head),
     acquireLead,
-    announce: (told) => ask(() => void store.nodes.set(told.node, { told, at: store.clock.elapsed() })),
+    announce: (told) => ask(() => keepWord(store, told)),
     nodes: () => ask(() => nodesOf(store)),
     secret: () => ask(() => store.secret),
     begin: (base) => ask(() => begin(store, base)),
     prune: (before) => ask(() => prune(store, before)),
+    beside: () => ask(() => []),
     close,
     [Symbol.asyncDispose]: close,
     fault: (change) => {
@@ -179,15 +184,11 @@ export function createMemoryJournal(options: MemoryJournalOptions = {}): MemoryJ
 }
 
 function appendTo(store: MemoryJournalStore, entry: SealedBatch): AppendResult {
-  const { head } = store;
-  const { firstSeq, lastSeq, epoch, batchId, priorHash, postHash } = entry;
-  const hash = toHex(postHash);
-  if (head.batchId === batchId && head.seq === lastSeq && head.hash === hash) return { type: "appended", head };
-  if (head.seq !== firstSeq - 1 || head.hash !== toHex(priorHash) || head.epoch > epoch)
-    return { type: "conflict", head };
+  const answer = judged(store.head, entry);
+  if (answer !== null) return answer;
   const bytes = Uint8Array.from(entry.bytes);
   store.entries.push({ ...entry, bytes, payloads: Uint8Array.from(entry.payloads) });
-  store.head = { seq: lastSeq, hash, epoch, batchId };
+  store.head = headAfter(entry);
   changed(store);
   return { type: "appended", head: store.head };
 }
@@ -223,13 +224,19 @@ function freeLead(store: MemoryJournalStore, epoch: number): void {
   changed(store);
 }
 
-function nodesOf({ nodes, lead, clock }: MemoryJournalStore): NodesSeen {
+function keepWord(store: MemoryJournalStore, told: NodeAnnouncement): void {
+  store.words++;
+  store.nodes.set(told.node, { told, at: store.clock.elapsed() });
+}
+
+function nodesOf({ nodes, lead, clock, words: count }: MemoryJournalStore): NodesSeen {
   const now = clock.elapsed();
   const seen = [...nodes.values()].map(({ told, at }): NodeSeen => ({ ...told, ageMs: now - at }));
   const leads = lead !== null && lead.until > now;
   return {
     lead: leads ? { node: lead.node, epoch: lead.epoch } : null,
     nodes: seen.filter(({ ageMs }) => ageMs <= NODE_KEPT_MS).sort((left, right) => (left.node < right.node ? -1 : 1)),
+    count,
   };
 }
 

@@ -89,7 +89,7 @@ export function createMemoryLog({ store = createMemoryStore() }: { readonly stor
     head: () => whileOpen(() => store.head),
     bytes: () => whileOpen(() => bytesOf(store)),
     saveSnapshot: (snapshot) => whileOpen(() => saveSnapshot(store, snapshot)),
-    loadSnapshot: () => whileOpen(() => loadSnapshot(store)),
+    loadSnapshot: (before) => whileOpen(() => loadSnapshot(store, before)),
     checkpoints: () => whileOpen(() => [...store.checkpoints]),
     acquireLead: () => whileOpen(() => acquireLead(store)),
     prune: (before, keep) => whileOpen(() => prune(store, before, new Set(keep))),
@@ -202,8 +202,8 @@ async function saveSnapshot(store: MemoryStore, { seq: at, hash, chunks }: Snaps
   return checkpoint;
 }
 
-function loadSnapshot(store: MemoryStore): Snapshot | null {
-  const checkpoint = wholeSnapshot(store);
+function loadSnapshot(store: MemoryStore, before?: Seq): Snapshot | null {
+  const checkpoint = wholeSnapshot(store, before);
   if (checkpoint === undefined) return null;
   const chunks = store.snapshots.get(checkpoint.seq) ?? [];
   async function* stream(): AsyncGenerator<Uint8Array> {
@@ -213,11 +213,11 @@ function loadSnapshot(store: MemoryStore): Snapshot | null {
 }
 
 /** The newest checkpoint whose snapshot is there, signed and undamaged. */
-function wholeSnapshot(store: MemoryStore): Checkpoint | undefined {
+function wholeSnapshot(store: MemoryStore, before = Number.POSITIVE_INFINITY): Checkpoint | undefined {
   const source = sourceOf(store);
   return store.checkpoints.findLast((checkpoint) => {
     const chunks = store.snapshots.get(checkpoint.seq);
-    if (chunks === undefined || !checkpointSeal.holds(signer, checkpoint)) return false;
+    if (chunks === undefined || checkpoint.seq >= before || !checkpointSeal.holds(signer, checkpoint)) return false;
     if (!isReachable(checkpoint, { ...source, found: hashAt(source, checkpoint.seq) })) return false;
     return hashOfChunks(chunks) === checkpoint.snapshotHash;
   });

@@ -52,7 +52,6 @@ export function readAddress(url: string): PostgresAddress {
     throw refused(
       `the schema ${JSON.stringify(schema)} is not of small letters, digits and "_", at most 63 characters`,
     );
-  const shown = places.map(({ name }) => name).join(",");
   return {
     places,
     listening: options.listen === undefined ? places : readHosts(options.listen, POSTGRES),
@@ -61,9 +60,13 @@ export function readAddress(url: string): PostgresAddress {
     password: password === undefined ? undefined : decoded(password, POSTGRES),
     schema,
     ssl: readSsl(options),
-    shown: `postgres://${shown}/${database}${schema === "drover" ? "" : `?schema=${schema}`}`,
+    shown: shownAddress({ places, database, schema }),
   };
 }
+
+/** For people: hosts, database and schema alone. */
+export const shownAddress = ({ places, database, schema }: Pick<PostgresAddress, "places" | "database" | "schema">) =>
+  `postgres://${places.map(({ name }) => name).join(",")}/${database}${schema === "drover" ? "" : `?schema=${schema}`}`;
 
 type Options = { readonly [name in "schema" | "sslmode" | "sslrootcert" | "listen"]?: string };
 

@@ -7,7 +7,7 @@
  */
 import { type Clock, ringAfter } from "../../std/index.ts";
 import type { PostgresAddress } from "./address.ts";
-import { type Connection, connect } from "./lanes.ts";
+import { type Connection, connect, firstAnswer } from "./lanes.ts";
 import { channelOf } from "./statements.ts";
 
 /** How often is looked where everything is heard, and where it is not. */
@@ -49,12 +49,12 @@ export function createHearing(address: PostgresAddress, clock: Clock): Hearing {
   }
   async function listen(): Promise<void> {
     try {
-      const made = await connect(address, address.listening);
+      const made = await connect(address, address.listening, clock);
       if (isClosed) return made.destroy();
       connection = made;
       made.client.on("notification", onHeard);
       made.client.once("end", again);
-      await made.client.query(`LISTEN ${channelOf(address.schema)}`);
+      await firstAnswer(made, `LISTEN ${channelOf(address.schema)}`, clock);
       onHeard();
     } catch {
       // Whoever asks the journal something hears what is wrong with it; here only the poll is left.

@@ -7,19 +7,19 @@
  */
 import { invariant, isSha256, type Seq, seq } from "../../core/base/index.ts";
 import { type Clock, realClock } from "../../std/index.ts";
-import { toHex } from "../format/chain.ts";
 import { readAnnouncement } from "../journal/announcement.ts";
 import { packEntry, unpackEntry } from "../journal/entry.ts";
 import type { Journal, JournalHealth, JournalOptions, NodesSeen, SealedBatch } from "../journal/journal.ts";
 import { NODE_KEPT_MS, type NodeAnnouncement } from "../journal/journal.ts";
+import { headAfter, judged } from "../journal/judging.ts";
 import { keepLease, type Lease } from "../journal/lease.ts";
 import { type Patience, untilAnswered } from "../journal/patience.ts";
 import { type Anchor, type AppendResult, closedFailure, type Head, type Lead, LogFailure } from "../log.ts";
-import { type PostgresAddress, readAddress } from "./address.ts";
+import { type PostgresAddress, readAddress, shownAddress } from "./address.ts";
 import { healthOf } from "./health.ts";
 import { createHearing, type Hearing } from "./hearing.ts";
 import { createLane, type Lane, type Query } from "./lanes.ts";
-import { prepareSchema } from "./schema.ts";
+import { prepareSchema, schemasBeside } from "./schema.ts";
 import { type Statements, statementsFor } from "./statements.ts";
 
 /** How long an answer is waited for: a batch of megabytes takes its time, a renewal must not. */
@@ -104,6 +104,10 @@ function createHandle(session: Session): Journal {
     secret: () => secretIn(session),
     begin: (base) => begin(session, base),
     prune: (before) => prune(session, before),
+    beside: async () => {
+      const names = await schemasBeside(reading.query, session.address.schema);
+      return names.map((schema) => shownAddress({ ...session.address, schema }));
+    },
     close,
     [Symbol.asyncDispose]: close,
   };
@@ -146,10 +150,9 @@ async function append({ writing, sql, closing }: Session, entry: SealedBatch): P
   const place = [firstSeq - 1, hashes[0], epoch, lastSeq, hashes[1], batchId];
   try {
     const stored = await writing.query(sql.append, [...place, firstSeq, block.length, block]);
-    if (stored.length === 1) return { type: "appended", head: { seq: lastSeq, hash: toHex(postHash), epoch, batchId } };
+    if (stored.length === 1) return { type: "appended", head: headAfter(entry) };
     const head = await headIn(writing.query, sql);
-    const isRepeat = head.batchId === batchId && head.seq === lastSeq && head.hash === toHex(postHash);
-    return { type: isRepeat ? "appended" : "conflict", head };
+    return judged(head, entry) ?? { type: "conflict", head };
   } catch (error) {
     if (!(error instanceof LogFailure) || error.code !== "unreachable") throw error;
     return { type: "unknown", cause: error.message };
@@ -243,6 +246,7 @@ type NodeRow = {
   readonly lead: string;
   readonly epoch: string;
   readonly leads: boolean;
+  readonly count: string;
   readonly told: unknown;
   readonly age: number | null;
 };
@@ -251,7 +255,8 @@ function nodesOf(rows: readonly NodeRow[]): NodesSeen {
   const [first] = rows;
   const read = rows.map(({ told, age }) => readAnnouncement(told, Math.max(0, age ?? 0)));
   const nodes = read.filter((node) => node !== null);
-  return { lead: first?.leads === true ? { node: first.lead, epoch: Number(first.epoch) } : null, nodes };
+  const lead = first?.leads === true ? { node: first.lead, epoch: Number(first.epoch) } : null;
+  return { lead, nodes, count: Number(first?.count ?? 0) };
 }
 
 async function begin({ writing, sql }: Session, { seq: at, hash }: Anchor): Promise<Anchor> {

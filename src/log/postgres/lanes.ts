@@ -8,13 +8,16 @@
  */
 import { Socket } from "node:net";
 import type { Client, QueryResultRow } from "pg";
-import { type Clock, ringAfter } from "../../std/index.ts";
+import { answerWithin, type Clock } from "../../std/index.ts";
 import type { HostAndPort } from "../journal/address.ts";
 import { closedFailure } from "../log.ts";
 import type { PostgresAddress } from "./address.ts";
 import { failureOf, NoAnswer } from "./failures.ts";
 
-const CONNECT_MS = 5000;
+/** Shorter than the lease: whoever renews the lead tries another place while there is time. */
+const CONNECT_MS = 2000;
+/** For what is asked of a new connection before it is used. */
+const FIRST_ANSWER_MS = 2000;
 const KEEP_ALIVE_MS = 10_000;
 
 export type Query = <Row extends QueryResultRow>(text: string, values?: readonly unknown[]) => Promise<Row[]>;
@@ -32,12 +35,16 @@ export type Lane = {
 export type Connection = { readonly client: Client; destroy(): void };
 
 /** The first place that takes writes; of one place only, whatever it is. */
-export async function connect(address: PostgresAddress, places: readonly HostAndPort[]): Promise<Connection> {
+export async function connect(
+  address: PostgresAddress,
+  places: readonly HostAndPort[],
+  clock: Clock,
+): Promise<Connection> {
   let last: unknown;
   for (const place of places) {
     try {
       const connection = await connectTo(address, place);
-      if (places.length === 1 || (await takesWrites(connection.client))) return connection;
+      if (places.length === 1 || (await takesWrites(connection, clock))) return connection;
       connection.destroy();
       last = new Error(`${place.host}:${place.port} is a standby`);
     } catch (error) {
@@ -45,6 +52,21 @@ export async function connect(address: PostgresAddress, places: readonly HostAnd
     }
   }
   throw last;
+}
+
+/** The first answer on a connection; one that is not there in time breaks it. */
+export async function firstAnswer<Row extends QueryResultRow>(
+  { client, destroy }: Connection,
+  text: string,
+  clock: Clock,
+): Promise<Row[]> {
+  const late = (): NoAnswer => new NoAnswer(`it did not answer within ${FIRST_ANSWER_MS} ms`);
+  try {
+    return (await answerWithin(clock, FIRST_ANSWER_MS, client.query<Row>(text), late)).rows;
+  } catch (error) {
+    destroy();
+    throw error;
+  }
 }
 
 async function connectTo(address: PostgresAddress, { host, port }: HostAndPort): Promise<Connection> {
@@ -78,9 +100,9 @@ async function connectTo(address: PostgresAddress, { host, port }: HostAndPort):
   return { client, destroy };
 }
 
-async function takesWrites(client: Client): Promise<boolean> {
-  const { rows } = await client.query<{ standby: boolean }>("SELECT pg_is_in_recovery() AS standby");
-  return rows[0]?.standby === false;
+async function takesWrites(connection: Connection, clock: Clock): Promise<boolean> {
+  const [row] = await firstAnswer<{ standby: boolean }>(connection, "SELECT pg_is_in_recovery() AS standby", clock);
+  return row?.standby === false;
 }
 
 type LaneInput = { readonly address: PostgresAddress; readonly clock: Clock; readonly answerMs: number };
@@ -97,11 +119,11 @@ export function createLane({ address, clock, answerMs }: LaneInput): Lane {
   }
   function connected(): Promise<Connection> {
     if (connection !== null) return connection;
-    const own = connect(address, address.places);
+    const own = connect(address, address.places, clock);
     const forget = (): void => {
       if (connection === own) connection = null;
     };
-    own.then(({ client }) => client.on("end", forget)).catch(forget);
+    own.then(({ client }) => client.on("end", forget).on("error", forget)).catch(forget);
     connection = own;
     return own;
   }
@@ -120,7 +142,8 @@ export function createLane({ address, clock, answerMs }: LaneInput): Lane {
   }
   const ask: Query = async <Row extends QueryResultRow>(text: string, values: readonly unknown[] = []) => {
     const { client } = await connected();
-    const { rows } = await inTime(clock, answerMs, client.query<Row>({ text, values: [...values] }));
+    const late = (): NoAnswer => new NoAnswer(`it did not answer within ${answerMs} ms`);
+    const { rows } = await answerWithin(clock, answerMs, client.query<Row>({ text, values: [...values] }), late);
     return rows;
   };
   return {
@@ -148,10 +171,3 @@ export function createLane({ address, clock, answerMs }: LaneInput): Lane {
 /** Whether the server itself said so, and the connection is as good as before. */
 const isAnswer = (error: unknown): boolean =>
   error instanceof Error && "severity" in error && error.severity === "ERROR";
-
-function inTime<Answer>(clock: Clock, ms: number, answer: Promise<Answer>): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const cancel = ringAfter(clock, ms, () => reject(new NoAnswer(`it did not answer within ${ms} ms`)));
-    answer.then(resolve, reject).finally(cancel);
-  });
-}

@@ -109,3 +109,16 @@ async function hasSchema(query: Query, schema: string): Promise<boolean> {
   const found = await query("SELECT 1 FROM pg_namespace WHERE nspname = $1", [schema]);
   return found.length > 0;
 }
+
+const BESIDE_MAX = 16;
+
+/** Other schemas of the database that have such tables. */
+export async function schemasBeside(query: Query, own: string): Promise<string[]> {
+  const found = await query<{ schema: string }>(
+    `SELECT nspname AS schema FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace
+      WHERE nspname <> $1 AND relkind = 'r' AND relname IN ('meta', 'head', 'base', 'lead', 'batch', 'node')
+      GROUP BY 1 HAVING count(*) = 6 ORDER BY 1 LIMIT ${BESIDE_MAX}`,
+    [own],
+  );
+  return found.map(({ schema }) => schema);
+}

@@ -97,9 +97,10 @@ const nodes = (schema: string) => ({
     ON CONFLICT (node) DO UPDATE SET told = excluded.told, at = excluded.at`,
   /** ms */
   forgetNodes: `DELETE FROM ${schema}.node WHERE at < clock_timestamp() - $1::float8 * interval '1 millisecond'`,
-  /** ms */
+  /** ms; transactions are counted by the server, and every word of a node is one */
   nodes: `
     SELECT lead.node AS lead, lead.epoch, lead.until > clock_timestamp() AS leads, node.told,
+      pg_snapshot_xmax(pg_current_snapshot())::text AS count,
       (extract(epoch FROM clock_timestamp() - node.at) * 1000)::float8 AS age
     FROM ${schema}.lead LEFT JOIN ${schema}.node
       ON node.at >= clock_timestamp() - $1::float8 * interval '1 millisecond'

@@ -59,7 +59,13 @@ export async function openJournal(url: string, options: OpenJournalOptions = {})
     if (kind === "postgres") return (await import("../postgres/index.ts")).openPostgresJournal(common);
     throw new LogFailure("refused", `a log of kind ${kind} is not shared by nodes; ${SCHEMES}`);
   };
-  return untilAnswered(open, { clock, onNotice }, signal);
+  const openInTime = async (): Promise<Journal> => {
+    const journal = await open();
+    // Nobody waits for it any more.
+    if (signal.aborted) await journal.close();
+    return journal;
+  };
+  return untilAnswered(openInTime, { clock, onNotice }, signal);
 }
 
 /** Opens whatever a URL names, for one writer; `follow` is there where nodes share it. */

@@ -13,7 +13,7 @@ import type { Seq } from "../../core/base/index.ts";
 import { type Clock, DATABASE_FILE, realClock, ringAfter } from "../../std/index.ts";
 import { toHex } from "../format/chain.ts";
 import type { Journal, SealedBatch } from "../journal/journal.ts";
-import { knownAnswer, untilAnswered } from "../journal/patience.ts";
+import { knownAnswer, type Patience, untilAnswered } from "../journal/patience.ts";
 import { type Anchor, corruptAt, LogFailure } from "../log.ts";
 import { isDataLocked } from "../sqlite/data-lock.ts";
 import { type HashedBatch, hashesOf } from "../sqlite/sealed-batches.ts";
@@ -25,7 +25,7 @@ import { storedBehind } from "./serving.ts";
 
 export type CopyOptions = {
   readonly clock?: Clock;
-  readonly onNotice?: (line: string) => void;
+  readonly onNotice?: Patience["onNotice"];
   /** So many events went over, of so many that will. */
   readonly onProgress?: (done: number, total: number) => void;
   readonly signal?: AbortSignal;
@@ -90,22 +90,29 @@ async function inTime<Opened>(options: CopyOptions, open: (opening: CopyOptions)
   const { clock = realClock, openingMs, onNotice = () => {} } = options;
   if (openingMs === undefined) return open(options);
   const late = new AbortController();
-  let said = "nothing answers";
-  const cancel = ringAfter(clock, openingMs, () => late.abort(new LogFailure("unreachable", said)));
+  let why = "nothing answers";
+  const cancel = ringAfter(clock, openingMs, () => late.abort(gaveUp(openingMs, why)));
   const signal = options.signal === undefined ? late.signal : AbortSignal.any([options.signal, late.signal]);
   try {
     return await open({
       ...options,
       signal,
-      onNotice: (line) => {
-        said = line;
-        onNotice(line);
+      onNotice: (line, cause) => {
+        why = cause ?? why;
+        onNotice(line, cause);
       },
     });
   } finally {
     cancel();
   }
 }
+
+const gaveUp = (afterMs: number, why: string): LogFailure =>
+  new LogFailure(
+    "unreachable",
+    `gave up after ${Math.round(afterMs / 1000)} s: ${why}. Nothing was written. ` +
+      "See that it runs and that its address is right, and run the same command again.",
+  );
 
 /** The last event that both have: the copy goes on behind it. */
 async function meetingPoint(source: Source, target: Target): Promise<Anchor> {
@@ -180,7 +187,7 @@ async function nodeSource(given: string, options: CopyOptions): Promise<Source> 
     throw new LogFailure("refused", "a history is copied from one node: give one address, such as http://HOST:PORT");
   const url = `${parsed.origin}${parsed.pathname.replace(/\/+$/, "")}`;
   const node = { url, token, clock, signal };
-  const patience = { clock, onNotice };
+  const patience = { clock, onNotice, what: "the server" };
   const { base, head } = await untilAnswered(
     async () => {
       await using history = await historyOf(node, null);

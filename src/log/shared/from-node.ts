@@ -11,6 +11,8 @@ import { unpackEntry } from "../journal/entry.ts";
 import type { SealedBatch } from "../journal/journal.ts";
 import { type Anchor, type Checkpoint, LogFailure } from "../log.ts";
 import { type Frame, jsonIn, KIND, readFrames } from "./frames.ts";
+import { nodeToken } from "./node-token.ts";
+import { answerIn, newQuestion, readWord, WORD_MS, WORD_PATH } from "./node-word.ts";
 
 /** Where nodes answer each other. */
 export const LOG_PATH = "/cluster/log";
@@ -38,6 +40,31 @@ export type NodeReplica = {
   /** The rest: kept entries, blocks of payloads, the snapshot. */
   readonly frames: AsyncGenerator<Frame>;
 };
+
+/** By which the node there lets `self` in, if it is the node that is meant: it is asked first, without a token. */
+export async function tokenFrom(
+  { url, clock, signal }: Omit<OtherNode, "token">,
+  who: { readonly self: string; readonly node: string; readonly secret: string },
+): Promise<string> {
+  const late = new AbortController();
+  const giveUp = (): void => late.abort(new Error(`no answer within ${WORD_MS} ms`));
+  const cancel = ringAfter(clock, WORD_MS, giveUp);
+  const question = newQuestion();
+  try {
+    const ends = AbortSignal.any([signal, late.signal]);
+    const target = `${url.replace(/\/+$/, "")}${WORD_PATH}?question=${question}`;
+    const answer = await fetch(target, { signal: ends, redirect: "error" });
+    const word = readWord(who.secret, question, answer.body === null ? null : await answerIn(answer.body));
+    if (word?.node === who.node && word.url === url) return nodeToken(who.secret, who.self, word);
+    throw new LogFailure("refused", `what answers at ${url} has not proved to be node ${who.node}`);
+  } catch (error) {
+    if (error instanceof LogFailure) throw error;
+    signal.throwIfAborted();
+    throw new LogFailure("unreachable", `the node at ${url} cannot be reached: ${reasonOf(error)}`);
+  } finally {
+    cancel();
+  }
+}
 
 /** Where its history begins and ends, and what is behind an event. */
 export async function historyOf(node: OtherNode, after: Seq | null): Promise<NodeHistory> {
@@ -86,7 +113,7 @@ async function* ask(node: OtherNode, path: string): AsyncGenerator<Frame> {
   }
   try {
     const headers = token === null ? {} : { authorization: `Bearer ${token}` };
-    const answer = await fetch(new URL(path, `${url}/`), { headers, signal, redirect: "error" });
+    const answer = await fetch(`${url.replace(/\/+$/, "")}${path}`, { headers, signal, redirect: "error" });
     if (answer.status === 200 && answer.body !== null) yield* readFrames(heard(answer.body));
     else throw await refusalOf(node, answer);
   } catch (error) {

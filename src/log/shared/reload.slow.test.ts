@@ -14,15 +14,17 @@ import { Readable } from "node:stream";
 import { type TestContext, test } from "node:test";
 import { until } from "../../../test/kits/waits.ts";
 import { seq } from "../../core/base/index.ts";
+import { realClock } from "../../std/index.ts";
 import { collect, eventsOf, failsWith, fill, namesOf, payloadAt, save } from "../contract/vocabulary.ts";
 import { publicKeyIn } from "../integrity/signing-key.ts";
 import { createMemoryJournal, createMemoryJournalStore, type MemoryJournal } from "../journal/memory-journal.ts";
 import { openSqliteLog } from "../sqlite/sqlite-log.ts";
-import { isNodeToken } from "./node-token.ts";
+import { createNodeDoor } from "./node-token.ts";
+import { sealWord, WORD_PATH } from "./node-word.ts";
 import { historyFrames, replicaFrames } from "./serving.ts";
 import { openSharedLog, type SharedLog } from "./shared-log.ts";
 
-/** A journal with a node `ann` that serves its replica, and a directory for `bob`. */
+/** A journal with nodes `ann` and `cid` that serve their replicas, and a directory for `bob`. */
 async function world(context: TestContext) {
   const store = createMemoryJournalStore();
   const newDirectory = (): string => {
@@ -49,37 +51,48 @@ async function world(context: TestContext) {
     context.after(() => log.close());
     return log;
   };
-  const [anns, bobs] = [newDirectory(), newDirectory()];
+  const [anns, bobs, cids] = [newDirectory(), newDirectory(), newDirectory()];
   const ann = await open("ann", anns);
   /** What is done to the bytes on their way. */
   const way = { spoil: (chunk: Buffer): Buffer => chunk, asked: [] as string[] };
-  const answer: RequestListener = (request, response) => {
-    const url = new URL(request.url ?? "", "http://ann");
-    way.asked.push(url.pathname);
-    const token = request.headers.authorization?.slice("Bearer ".length) ?? "";
-    const own = { secret: store.secret, self: "ann", now: Date.now() };
-    if (!isNodeToken(token, own)) return void response.writeHead(401).end("{}");
-    const after = seq(Number(url.searchParams.get("after")));
-    const frames = url.pathname === "/cluster/log" ? historyFrames(anns, after) : replicaFrames(anns);
-    const sent = Readable.from(frames).on("error", () => response.destroy());
-    sent
-      .map((chunk: Buffer) => way.spoil(chunk))
-      .on("error", () => response.destroy())
-      .pipe(response);
-  };
-  const server = createServer(answer).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  context.after(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  async function tell(): Promise<void> {
-    const { seq: at, hash, epoch } = await ann.head();
-    const key = publicKeyIn(anns);
-    await ann.journal.announce({ node: "ann", url, seq: at, hash, epoch, stored: ann.stored(), key });
+  /** A node that serves its replica; answers where. */
+  async function serve(node: string, replica: string): Promise<string> {
+    const door = createNodeDoor({ secret: store.secret, self: node, clock: realClock });
+    const answer: RequestListener = (request, response) => {
+      const { pathname, searchParams } = new URL(request.url ?? "", url);
+      const token = request.headers.authorization?.slice("Bearer ".length) ?? "";
+      if (pathname === WORD_PATH) {
+        const told = { node, url, leads: true, epoch: 1, moment: door.moment() };
+        return void response.end(JSON.stringify(sealWord(store.secret, searchParams.get("question") ?? "", told)));
+      }
+      if (!door.isOpenedBy(token)) return void response.writeHead(401).end("{}");
+      way.asked.push(node === "cid" ? `cid ${pathname}` : pathname);
+      const after = seq(Number(searchParams.get("after")));
+      const frames = pathname === "/cluster/log" ? historyFrames(replica, after) : replicaFrames(replica);
+      const sent = Readable.from(frames).on("error", () => response.destroy());
+      sent
+        .map((chunk: Buffer) => way.spoil(chunk))
+        .on("error", () => response.destroy())
+        .pipe(response);
+    };
+    const server = createServer(answer).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    context.after(() => {
+      server.close();
+      server.closeAllConnections();
+    });
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    return url;
   }
-  return { ann, anns, bobs, newDirectory, open, tell, way, notices };
+  const [url, urlOfCid] = [await serve("ann", anns), await serve("cid", cids)];
+  async function tell(log = ann, node = { node: "ann", url, key: publicKeyIn(anns) }): Promise<void> {
+    const { seq: at, hash, epoch } = await log.head();
+    await until("all of it on disk", () => log.stored() === at);
+    await log.journal.announce({ ...node, seq: at, hash, epoch, stored: log.stored() });
+  }
+  const tellOfCid = (cid: SharedLog): Promise<void> =>
+    tell(cid, { node: "cid", url: urlOfCid, key: publicKeyIn(cids) });
+  return { ann, anns, bobs, cids, newDirectory, open, tell, tellOfCid, urlOfCid, way, notices };
 }
 
 /** All that a log has is the same as in the other, and it verifies. */
@@ -135,6 +148,42 @@ test("one that is further behind than any other node can tell ends with what to 
   await assert.rejects(followed, /at event 1, and neither the journal nor another node has what comes next\. Start it/);
   await bob.close();
   await isSame(await open("bob", bobs), ann, 10);
+});
+
+test("a node that was pruned too is not the last to be asked", async (context) => {
+  const { ann, bobs, cids, open, tell, tellOfCid, way } = await world(context);
+  await fill(ann, [1]);
+  const bob = await open("bob", bobs);
+  await until("bob at 1", async () => (await bob.head()).seq === 1);
+  (bob.journal as MemoryJournal).fault({ cut: "both" });
+  await fill(ann, [2, 3, 4]);
+  const cid = await open("cid", cids);
+  await until("cid at 10", async () => (await cid.head()).seq === 10);
+  await save(cid, await cid.head());
+  await cid.prune(seq(9), []);
+  await ann.journal.prune(seq(9));
+  await tell();
+  await until("an older word of ann", async () => (await ann.journal.nodes()).nodes.every(({ ageMs }) => ageMs > 0));
+  await tellOfCid(cid);
+  (bob.journal as MemoryJournal).fault({ cut: "none" });
+  await until("bob at the end", async () => (await bob.head()).seq === 10);
+  assert.deepEqual(way.asked, ["cid /cluster/log", "/cluster/log"]);
+  await isSame(bob, ann, 0);
+});
+
+test("one that does not prove to be the node that is meant gets no token, and gives nothing", async (context) => {
+  const { ann, anns, bobs, open, tell, urlOfCid, way, notices } = await world(context);
+  await (await open("bob", bobs)).close();
+  await fill(ann, [2, 3]);
+  await ann.journal.prune(seq(5));
+  await fill(ann, [1]);
+  await tell(ann, { node: "ann", url: urlOfCid, key: publicKeyIn(anns) });
+  const end = new AbortController();
+  const opening = open("bob", bobs, { signal: end.signal }).catch((error: unknown) => error);
+  await until("a word about it", () => notices.some((line) => /has not proved to be node ann/.test(line)));
+  end.abort(new Error("enough"));
+  assert.match(String(await opening), /enough/);
+  assert.deepEqual(way.asked, []);
 });
 
 /** Both the journal and ann have forgotten all up to event 9; the payload of 6 was kept. */

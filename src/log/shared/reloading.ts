@@ -11,14 +11,14 @@
  * journal must follow the last of the other node. The snapshot and the list of kept payloads carry that node's
  * signature, by the key that it has announced, and get this node's own.
  */
-import { createHash, createPublicKey } from "node:crypto";
+import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { errorText, type Seq, seq } from "../../core/base/index.ts";
 import { type Clock, OWN_FILE_MODE } from "../../std/index.ts";
 import { createListHash, keptListSeal } from "../integrity/kept-list.ts";
-import { type Verifier, verifierOf } from "../integrity/signing-key.ts";
+import { type Verifier, verifierFor } from "../integrity/signing-key.ts";
 import { checkpointSeal } from "../integrity/snapshot-rules.ts";
 import type { Journal, NodeSeen } from "../journal/journal.ts";
 import { type Checkpoint, type Log, LogFailure } from "../log.ts";
@@ -27,8 +27,7 @@ import type { KeptEntry } from "../sqlite/signed-tables.ts";
 import type { StoreThread } from "../sqlite/thread-client.ts";
 import { takeIn } from "./following.ts";
 import { jsonIn, KIND } from "./frames.ts";
-import { blockIn, historyOf, type NodeReplica, type OtherNode, replicaOf } from "./from-node.ts";
-import { nodeToken } from "./node-token.ts";
+import { blockIn, historyOf, type NodeReplica, type OtherNode, replicaOf, tokenFrom } from "./from-node.ts";
 import type { Tail } from "./tail.ts";
 
 /** A snapshot that has come and waits for the events up to its own. */
@@ -56,19 +55,19 @@ export async function reloadFromNodes(
   const [{ nodes }, secret] = [await journal.nodes(), await journal.secret()];
   const others = nodes.filter(({ node }) => node !== self).sort((left, right) => left.ageMs - right.ageMs);
   const failures: string[] = [];
-  let differs: LogFailure | null = null;
+  /** What no repetition mends: of another history, or too far behind. A node that is asked next may still help. */
+  let final: LogFailure | null = null;
   for (const other of others) {
     try {
       return await reloadFrom(ground, other, { secret, tail, ...how });
     } catch (error) {
       ground.signal.throwIfAborted();
       tail.check();
-      if (error instanceof LogFailure && error.code === "pruned") throw error;
-      if (error instanceof LogFailure && error.code === "diverged") differs ??= error;
+      if (error instanceof LogFailure && (error.code === "pruned" || error.code === "diverged")) final ??= error;
       failures.push(`${other.node}: ${errorText(error)}`);
     }
   }
-  if (differs !== null) throw differs;
+  if (final !== null) throw final;
   const what = "the journal was pruned behind the end of this data directory, and no other node gives what is missing";
   throw new LogFailure("unreachable", `${what} (${failures.join("; ") || "none has told of itself"})`);
 }
@@ -82,10 +81,10 @@ type Reload = {
 };
 
 async function reloadFrom(ground: ReloadGround, other: NodeSeen, reload: Reload): Promise<Checkpoint | null> {
-  const { clock, signal, self: from } = ground;
-  const { tail } = reload;
-  const token = nodeToken(reload.secret, { from, to: other.node, at: clock.now() });
-  const node: OtherNode = { url: other.url.replace(/\/+$/, ""), token, clock, signal };
+  const { clock, signal, self } = ground;
+  const { tail, secret } = reload;
+  const place = { url: other.url.replace(/\/+$/, ""), clock, signal };
+  const node: OtherNode = { ...place, token: await tokenFrom(place, { self, node: other.node, secret }) };
   if (!reload.isAnew) {
     await using history = await historyOf(node, tail.head().seq);
     const { base, batches } = history;
@@ -100,7 +99,7 @@ async function reloadFrom(ground: ReloadGround, other: NodeSeen, reload: Reload)
   const { seq: end } = tail.head();
   if (!reload.mayBeginAnew) throw tooFarBehind(end);
   if (end > 0 && !reload.isAnew && !ground.isOfCluster) throw unproven(end);
-  return beginAnew(ground, await replicaOf(node), verifierFor(other));
+  return beginAnew(ground, await replicaOf(node), announcedBy(other));
 }
 
 const unproven = (end: Seq): LogFailure =>
@@ -163,12 +162,10 @@ const tooFarBehind = (at: Seq): LogFailure =>
 const unsigned = (what: string): LogFailure =>
   new LogFailure("corrupt", `${what} does not carry the signature of the node that it has announced`);
 
-function verifierFor({ key, node }: NodeSeen): Verifier {
-  try {
-    return verifierOf(createPublicKey({ key: Buffer.from(key ?? "", "base64"), format: "der", type: "spki" }));
-  } catch {
-    throw new LogFailure("refused", `the node ${node} has announced no key`);
-  }
+function announcedBy({ key = "", node }: NodeSeen): Verifier {
+  const verifier = verifierFor(key);
+  if (verifier.fingerprint === null) throw new LogFailure("refused", `the node ${node} has announced no key`);
+  return verifier;
 }
 
 /** Stores the snapshot that has come, with this node's own signature: the replica has the events that it rests on. */

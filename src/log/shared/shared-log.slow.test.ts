@@ -8,7 +8,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { test } from "node:test";
+import { within } from "../../../test/kits/waits.ts";
 import { seconds, seq } from "../../core/base/index.ts";
+import { createHandClock } from "../../std/index.ts";
 import { submitted } from "../contract/deferred-hashes.ts";
 import { logContract } from "../contract/log-contract.ts";
 import { inDirectory } from "../contract/stories.ts";
@@ -221,6 +223,23 @@ test("C16 what was not committed with the lead stays unknown; if it landed, it c
   }
   assert.deepEqual(eventsOf(await followed(ann.log, 0, 1)), namesOf(1, 1));
   assert.deepEqual(each(store.entries, "batchId"), ["batch-answers"]);
+});
+
+test("a log is closed although its journal hangs: the append that hangs there stays unknown", async (context) => {
+  const directory = world(context).newPlace();
+  const clock = createHandClock({ at: 0 });
+  const asked = Promise.withResolvers<void>();
+  const append = (): Promise<never> => {
+    asked.resolve();
+    return new Promise(() => {});
+  };
+  const log = await openSharedLog({ journal: { ...createMemoryJournal(), append }, directory, clock });
+  const answer = log.append(seq(0), 0, batchOf(1, 1), "a");
+  await asked.promise;
+  const closed = log.close();
+  await clock.advance(2000);
+  assert.equal((await within("the answer", answer, 5000)).type, "unknown");
+  await within("the end", closed);
 });
 
 test("a crash between journal and replica loses nothing", async (context) => {

@@ -10,11 +10,11 @@
  * A journal that cannot be reached is waited for, here and at opening; one that is full refuses an append at once. An
  * append whose answer was lost is repeated under the same id until it is known what became of it, the lead it was made
  * under is over, or the log is closed; in the two last cases it stays `unknown`, and if it did land it comes back with
- * `follow`.
+ * `follow`. A log that is closed waits a little for answers that are on their way, and not for a journal that hangs.
  */
 import { resolve } from "node:path";
 import { type Seq, seq } from "../../core/base/index.ts";
-import { type Clock, realClock } from "../../std/index.ts";
+import { type Clock, realClock, ringAfter } from "../../std/index.ts";
 import { checkAppend, unpackRow } from "../format/batch-row.ts";
 import { fromHex } from "../format/chain.ts";
 import type { Journal } from "../journal/journal.ts";
@@ -170,7 +170,7 @@ function createHandle(parts: Parts): SharedLog {
   let closed: Promise<void> | null = null;
   async function close(): Promise<void> {
     closing.abort();
-    await appending.settled();
+    await appending.close();
     await following.stop();
     // What is not stored is in the journal: a replica that cannot be written must not keep a node from ending.
     await tail.flush().catch(() => {});
@@ -192,7 +192,7 @@ function createHandle(parts: Parts): SharedLog {
     pruneJournal: (self) => pruneJournal(parts, self),
     bytes: async () => (await upToDate()).bytes(),
     saveSnapshot: async (snapshot) => (await upToDate()).saveSnapshot(snapshot),
-    loadSnapshot: async () => (await upToDate()).loadSnapshot(),
+    loadSnapshot: async (before) => (await upToDate()).loadSnapshot(before),
     checkpoints: async () => (await upToDate()).checkpoints(),
     acquireLead,
     prune: async (before, keep) => (await upToDate()).prune(before, keep),
@@ -234,6 +234,9 @@ async function pruneJournal({ journal, thread, tail }: Parts, self: string): Pro
   if (before > health.base.seq) await journal.prune(seq(Math.min(before, health.base.seq + PRUNED_EVENTS_MAX)));
 }
 
+/** What is on its way to the journal when the log is closed may take so long to be answered. */
+const LAST_ANSWER_MS = 2000;
+
 /** Appends, one at a time: each is linked to the one before. */
 function createAppending(parts: Parts, following: Following, closing: AbortSignal) {
   const { journal, thread, tail, patience } = parts;
@@ -242,6 +245,8 @@ function createAppending(parts: Parts, following: Following, closing: AbortSigna
   let lead: Lead | null = null;
   /** Ends with the lead of the newest epoch. */
   let leading = new AbortController();
+  /** Ends when the log was closed and the last answers have not come. */
+  const overdue = new AbortController();
 
   function append(call: Parameters<Log["append"]>): Promise<AppendResult> {
     if (isClosing) throw closedFailure();
@@ -272,16 +277,24 @@ function createAppending(parts: Parts, following: Following, closing: AbortSigna
   async function commit({ packed, ...batch }: HashedBatch, { sign }: Batch): Promise<AppendResult> {
     const { hashes: _, ...unpacked } = batch;
     const entry = packed === undefined ? unpacked : { ...unpacked, packed };
-    const ends = AbortSignal.any([closing, ...(lead?.epoch === entry.epoch ? [leading.signal] : [])]);
+    const led = lead?.epoch === entry.epoch ? leading.signal : null;
+    const isOver = (): boolean => closing.aborted || led?.aborted === true;
+    // Whoever appends after that is asked for once all the same: it is told that it is refused.
+    const ends = AbortSignal.any([overdue.signal, ...(led?.aborted === false ? [led] : [])]);
+    const ask = () =>
+      knownAnswer(journal, entry).catch((error: unknown) => {
+        if (isOver()) throw closedFailure();
+        return asAnswer(error);
+      });
     try {
-      const answer = await untilAnswered(() => knownAnswer(journal, entry).catch(asAnswer), patience, ends);
+      const answer = await untilAnswered(ask, patience, ends);
       if (answer instanceof LogFailure) throw answer;
       if (answer.type === "appended") tail.take(batch, sign ?? null);
       else following.start();
       tail.raise(answer.head.epoch);
       return answer;
     } catch (error) {
-      if (!ends.aborted) throw error;
+      if (!isOver()) throw error;
       return { type: "unknown", cause: "the lead was over, or the log closed, before the journal answered" };
     }
   }
@@ -293,10 +306,12 @@ function createAppending(parts: Parts, following: Following, closing: AbortSigna
       leading = own;
       void given.lost.then(() => own.abort());
     },
-    /** No more are taken. Those that were asked for are answered, if the journal does so once more. */
-    settled: async (): Promise<void> => {
+    /** No more are taken. Those that were asked for are answered, if the journal does so once more, and soon. */
+    close: async (): Promise<void> => {
       isClosing = true;
+      const cancel = ringAfter(patience.clock, LAST_ANSWER_MS, () => overdue.abort());
       await last;
+      cancel();
     },
   };
 }

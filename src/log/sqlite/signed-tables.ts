@@ -4,7 +4,7 @@
  * A reader may meet a log of an older version, which has neither. To it they are empty.
  */
 import type { DatabaseSync, SQLOutputValue, StatementSync } from "node:sqlite";
-import { isSha256, type Seq, seq } from "../../core/base/index.ts";
+import { isCount, isSha256, type Seq, seq } from "../../core/base/index.ts";
 import type { KeptList } from "../integrity/kept-list.ts";
 import type { SignedHead } from "../integrity/signed-head.ts";
 import { corruptAt } from "../log.ts";
@@ -126,5 +126,4 @@ function parseKept({ seq: at, hash }: Raw): KeptEntry {
   return { seq: seq(at), hash };
 }
 
-export const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 const isMark = (value: unknown): value is 0 | 1 => value === 0 || value === 1;

@@ -109,7 +109,7 @@ function createHandle(session: Session): Log {
     head: async () => (await state()).head,
     bytes: () => thread.ask("bytes", undefined),
     saveSnapshot: (snapshot) => inTurn(async () => saveSnapshot(writable(), snapshot)),
-    loadSnapshot: () => loadSnapshot(session),
+    loadSnapshot: (before) => loadSnapshot(session, before),
     checkpoints: async () => (await state()).checkpoints,
     acquireLead: async () => soleLead(await writable().thread.ask("raiseEpoch", undefined)),
     prune: (before, keep) => inTurn(async () => prune(writable(), before, keep)),
@@ -197,17 +197,18 @@ async function saveSnapshot(session: Session, { seq, hash, chunks }: SnapshotInp
   return checkpoint;
 }
 
-async function loadSnapshot(session: Session): Promise<Snapshot | null> {
-  const checkpoint = await wholeSnapshot(session);
+async function loadSnapshot(session: Session, before?: Seq): Promise<Snapshot | null> {
+  const checkpoint = await wholeSnapshot(session, before);
   if (checkpoint === null) return null;
   const { seq, hash } = checkpoint;
   return { seq, hash, chunks: readSnapshot(session.directory, seq) };
 }
 
 /** The newest checkpoint whose snapshot is there, signed and undamaged. */
-async function wholeSnapshot({ directory, thread, signer }: Session): Promise<Checkpoint | null> {
+async function wholeSnapshot({ directory, thread, signer }: Session, before?: Seq): Promise<Checkpoint | null> {
   const { head, base, checkpoints } = await thread.ask("state", undefined);
   for (const checkpoint of checkpoints.toReversed()) {
+    if (before !== undefined && checkpoint.seq >= before) continue;
     if (!checkpointSeal.holds(signer, checkpoint)) continue;
     const found = await thread.ask("hashAt", checkpoint.seq);
     if (!isReachable(checkpoint, { head, base, found })) return null;

@@ -6,12 +6,12 @@
  * undone. Rows are parsed here: past this file nothing of a damaged or foreign file is untyped.
  */
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { isSha256, type Seq, seq } from "../../core/base/index.ts";
+import { isCount, isSha256, type Seq, seq } from "../../core/base/index.ts";
 import type { BatchRow } from "../format/batch-row.ts";
 import type { PayloadBlock } from "../format/payload-blocks.ts";
 import type { RowEnd, RowSource } from "../integrity/page.ts";
 import { type Anchor, type Checkpoint, corruptAt, type Head } from "../log.ts";
-import { createSignedTables, isCount, prepareAll, type Raw, type SignedTables } from "./signed-tables.ts";
+import { createSignedTables, prepareAll, type Raw, type SignedTables } from "./signed-tables.ts";
 import { storageFailure } from "./storage-failure.ts";
 
 export const SQLITE_PAGE_BYTES = 8192;

@@ -1,12 +1,13 @@
 /**
- * What `verify` looks at beside the chain: the files, the last two snapshots, the payloads that outlived their events.
+ * What `verify` looks at beside the chain: the files, the key that signs, the last two snapshots, the payloads that
+ * outlived their events.
  *
  * A log may be written to meanwhile. It is read over a connection and in a thread of its own then, so that no append
  * waits for that; and a snapshot that has gone is missed only if it should still be there.
  */
 import { type Seq, seq } from "../../core/base/index.ts";
 import { createListHash, keptListSeal } from "../integrity/kept-list.ts";
-import type { Signer } from "../integrity/signing-key.ts";
+import { privateKeyProblem, type Signer } from "../integrity/signing-key.ts";
 import { SNAPSHOTS_KEPT, snapshotProblem } from "../integrity/snapshot-rules.ts";
 import type { VerifyProblem } from "../log.ts";
 import { LIST_NOT_SIGNED } from "./kept-check.ts";
@@ -37,7 +38,9 @@ export async function beside<Answer>(session: Session, work: (reader: Session) =
 
 export async function findProblems(session: Session): Promise<VerifyProblem[]> {
   const examined = await session.thread.ask("examine", undefined);
-  return [...examined, ...(await snapshotProblems(session)), ...(await keptProblems(session))];
+  const ofKey = privateKeyProblem(session.directory, session.signer);
+  const problems = [...examined, ...(await snapshotProblems(session)), ...(await keptProblems(session))];
+  return ofKey === null ? problems : [...problems, { seq: seq(0), message: ofKey }];
 }
 
 async function snapshotProblems({ directory, thread }: Session): Promise<VerifyProblem[]> {

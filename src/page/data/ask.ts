@@ -2,9 +2,19 @@
  * Calls of the protocol from the page: as any stranger makes them, with the token of this tab.
  *
  * The token stays in the tab: a new tab asks for it again, and closing this one forgets it.
+ *
+ * Lists may be a second old, so that the server makes one for all who look. But what this page was told of by a pulse
+ * is in them, and so is what it did itself: a fleet that falls silent is shown as it is, and an act shows at once.
  */
 import type { Answered, Asked } from "../../protocol/index.ts";
-import { type CallName, ENDPOINTS, type WireError } from "../../protocol/wire/index.ts";
+import {
+  AFTER_HEADER,
+  type CallName,
+  ENDPOINTS,
+  LOOK_MS,
+  SEQ_HEADER,
+  type WireError,
+} from "../../protocol/wire/index.ts";
 import { createStore, type Store } from "./store.ts";
 
 const KEY = "drover-token";
@@ -91,6 +101,22 @@ export async function open(path: string, given: RequestInit = {}): Promise<Respo
   throw new Refused(answer.status, said);
 }
 
+/** The event of the last write of this page: what is shown is looked at again when it moves. */
+export const wrote: Store<number> = createStore(0);
+/** The event of the last pulse. */
+let heard = 0;
+
+/** No answer from now on is older than this event. */
+export function knowOf(seq: number): void {
+  heard = seq;
+}
+
+const MAX_AGE = { "cache-control": `max-age=${LOOK_MS / 1000}` };
+const lookHeaders = (): Record<string, string> => {
+  const after = Math.max(heard, wrote.now());
+  return after === 0 ? MAX_AGE : { ...MAX_AGE, [AFTER_HEADER]: String(after) };
+};
+
 export async function ask<Name extends CallName>(
   name: Name,
   asked: Asked<Name>,
@@ -99,11 +125,23 @@ export async function ask<Name extends CallName>(
   const parts = asked as Parts;
   const { method } = ENDPOINTS[name];
   const body = parts.body === undefined ? null : JSON.stringify(parts.body);
-  const answer = await open(pathOf(name, parts), {
-    method,
-    body,
-    headers: body === null ? {} : { "content-type": "application/json" },
-    ...(signal === undefined ? {} : { signal }),
-  });
-  return (await answer.json()) as Answered<Name>;
+  const until = signal === undefined ? {} : { signal };
+  if (method === "GET") return (await look(pathOf(name, parts), until)).json();
+  const headers = body === null ? {} : { "content-type": "application/json" };
+  const answer = await open(pathOf(name, parts), { method, body, headers, ...until });
+  const answered = (await answer.json()) as Answered<Name>;
+  wrote.set(Math.max(wrote.now(), Number(answer.headers.get(SEQ_HEADER) ?? 0)));
+  return answered;
+}
+
+/** A log that was begun anew never comes to what this page knows of: that is forgotten then. */
+async function look(path: string, until: RequestInit): Promise<Response> {
+  try {
+    return await open(path, { ...until, headers: lookHeaders() });
+  } catch (error) {
+    if (!(error instanceof Refused) || error.code !== "behind") throw error;
+    heard = 0;
+    wrote.set(0);
+    return open(path, { ...until, headers: lookHeaders() });
+  }
 }

@@ -1,10 +1,11 @@
 /**
- * Attempts of the last minutes, by worker, put together from the log's own events and then followed.
+ * Attempts of the last minutes, or of a while ago, put together from the log's own events; the last ones are followed.
  */
 import { useEffect, useState } from "preact/hooks";
 import type { EventJson, EventKind } from "../../protocol/generated/index.ts";
 import { ask } from "./ask.ts";
 import { live } from "./live.ts";
+import { ENDS } from "./outcomes.ts";
 import { lookAtPulses } from "./use-call.ts";
 
 export type Bar = {
@@ -19,30 +20,25 @@ export type Bar = {
 };
 export type Bars = {
   readonly bars: readonly Bar[];
-  readonly isCut: boolean;
+  /** What is not shown: so much happened that the newest are still to be read, or the oldest are too many. */
+  readonly missing: "newest" | "oldest" | null;
   readonly error: Error | null;
   readonly isRead: boolean;
 };
 
-const ENDS: Readonly<Partial<Record<EventKind, string>>> = {
-  "task-done": "done",
-  "attempt-done": "done",
-  "task-failed": "failed",
-  "attempt-failed": "failed",
-  "attempt-lost": "failed",
-  "attempt-stopped": "cancelled",
-  "task-cancelled": "cancelled",
-  "round-ended": "done",
-  "task-parked": "parked",
-};
 const KINDS = ["task-assigned", ...Object.keys(ENDS)] as EventKind[];
 const BARS_MAX = 4000;
 const PAGES_MAX = 30;
 
 /** Takes events in; answers all bars that ended after an instant. */
-function createGathering(): { take(events: readonly EventJson[]): void; since(from: number): readonly Bar[] } {
+function createGathering(): {
+  take(events: readonly EventJson[]): void;
+  since(from: number): readonly Bar[];
+  isFull(): boolean;
+} {
   const open = new Map<string, Bar>();
   let ended: Bar[] = [];
+  let isFull = false;
   return {
     take(events) {
       for (const { payload, at, kind, task } of events) {
@@ -67,37 +63,48 @@ function createGathering(): { take(events: readonly EventJson[]): void; since(fr
           ended.push({ ...running, until: time, outcome });
         }
       }
-      if (ended.length > BARS_MAX) ended = ended.slice(-BARS_MAX);
+      if (ended.length <= BARS_MAX) return;
+      ended = ended.slice(-BARS_MAX);
+      isFull = true;
     },
     since: (from) => [...ended.filter(({ until }) => (until ?? 0) >= from), ...open.values()],
+    isFull: () => isFull,
   };
 }
 
-export function useBars(minutes: number): Bars {
-  const [found, setFound] = useState<Bars>({ bars: [], isCut: false, error: null, isRead: false });
+/** Those of a time of such a length: up to now, and then followed, or up to an instant. */
+export function useBars(lengthMs: number, until: number | null): Bars {
+  const [found, setFound] = useState<Bars>(NOTHING);
   useEffect(() => {
     const gathering = createGathering();
-    const begin = (): number => Date.now() + live.now().aheadMs - minutes * 60_000;
+    const begin = (): number => (until ?? Date.now() + live.now().aheadMs) - lengthMs;
     // What began before the window and still runs in it is found by a longer look back.
-    const since = new Date(begin() - minutes * 60_000).toISOString();
+    const since = new Date(begin() - lengthMs).toISOString();
     let after = 0;
+    setFound(NOTHING);
     async function read(signal: AbortSignal): Promise<void> {
-      let isCut = false;
-      for (let page = 0; page < PAGES_MAX; page++) {
+      let isWhole = false;
+      for (let page = 0; page < PAGES_MAX && !isWhole; page++) {
         const query = { kind: KINDS, limit: 1000, after, ...(after === 0 ? { since } : {}) };
         const { events, nextAfter } = await ask("events", { query }, signal);
-        gathering.take(events);
+        const own = until === null ? events : events.filter(({ at }) => Date.parse(at) <= until);
+        gathering.take(own);
         after = nextAfter ?? events.at(-1)?.seq ?? after;
-        isCut = nextAfter !== undefined;
-        if (!isCut) break;
+        isWhole = nextAfter === undefined || own.length < events.length;
       }
-      setFound({ bars: gathering.since(begin()), isCut, error: null, isRead: true });
+      const missing = isWhole ? (gathering.isFull() ? "oldest" : null) : "newest";
+      setFound({ bars: gathering.since(begin()), missing, error: null, isRead: true });
     }
-    return lookAtPulses((signal) =>
+    const look = (signal: AbortSignal): Promise<void> =>
       read(signal).catch((error: Error) => {
         if (!signal.aborted) setFound((last) => ({ ...last, error }));
-      }),
-    );
-  }, [minutes]);
+      });
+    if (until === null) return lookAtPulses(look);
+    const controller = new AbortController();
+    void look(controller.signal);
+    return () => controller.abort();
+  }, [lengthMs, until]);
   return found;
 }
+
+const NOTHING: Bars = { bars: [], missing: null, error: null, isRead: false };

@@ -3,13 +3,18 @@ import { test } from "node:test";
 import type { EventJson } from "../../protocol/generated/index.ts";
 import { told } from "./event-words.ts";
 
-const joined = (leads: boolean): EventJson => {
+const joined = (leads: boolean, node = "a"): EventJson => {
   const [kind, at] = ["node-joined", "2026-01-01T00:00:00.000Z"] as const;
-  const payload = { kind, at: Date.parse(at), node: "a", url: "http://a:4747", key: "MCow", leads };
+  const payload = { kind, at: Date.parse(at), node, url: "http://a:4747", key: "MCow", leads };
   return { seq: 1, at, kind, payload, priorHash: "", postHash: "" } as EventJson;
 };
 
 test("a node that joins or leads is told by its name and its address", () => {
   assert.equal(told(joined(false)).text, "node a joined: http://a:4747");
   assert.equal(told(joined(true)).text, "node a leads: http://a:4747");
+});
+
+test("no name turns the sentence behind it around", () => {
+  const text = "node a\u05d0b joined: http://a:4747";
+  assert.equal(told(joined(false, "a\u202e\u05d0\u2066b\u2069")).text, text);
 });

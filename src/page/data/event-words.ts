@@ -2,7 +2,7 @@
  * Events as sentences: what happened, and why, where the log says so.
  */
 import type { EventJson } from "../../protocol/generated/index.ts";
-import { count, plural, span } from "./words.ts";
+import { count, plural, span, steady } from "./words.ts";
 
 export type Told = { readonly text: string; readonly tone: string };
 
@@ -20,7 +20,7 @@ function becauseOf({ reason, rank }: Of<"task-assigned">): string {
     "only-worker-available": () => "the only worker with room",
     affinity: () => `it knows the work: ${(reason as { reason?: string }).reason ?? ""}`,
   } as Readonly<Record<string, () => string>>;
-  const numbers = `level ${count(rank.level)}, priority ${rank.priority}, score ${Number(rank.score.toFixed(1))}`;
+  const numbers = `first of its agent with priority ${rank.priority}, score ${Number(rank.score.toFixed(1))}`;
   return `${why[reason.type]?.() ?? reason.type}; ${numbers}`;
 }
 
@@ -36,7 +36,7 @@ const TOLD: { readonly [Kind in Payload["kind"]]?: Teller<Kind> } = {
         : `, after ${needs.slice(0, 3).join(", ")}${needs.length > 3 ? ` and ${needs.length - 3} more` : ""}`
     }`,
   "task-queued": () => "queued: nothing but its turn is in the way",
-  "task-assigned": (event) => `given to ${event.worker}: ${becauseOf(event)}`,
+  "task-assigned": (event) => `given to ${event.worker}, ${becauseOf(event)}`,
   "attempt-started": ({ attempt }) => `attempt ${attempt} has begun`,
   "attempt-usage": ({ attempt, inputTokens, outputTokens }) =>
     `attempt ${attempt} used ${count(inputTokens)} tokens in, ${count(outputTokens)} out`,
@@ -104,5 +104,6 @@ const TONES: Readonly<Record<string, string>> = {
 
 export function told({ kind, payload, at }: EventJson): Told {
   const teller = TOLD[kind as Payload["kind"]] as ((event: Payload, at: number) => string) | undefined;
-  return { text: teller?.(payload, Date.parse(at)) ?? kind.replaceAll("-", " "), tone: TONES[kind] ?? "waiting" };
+  const text = teller?.(payload, Date.parse(at)) ?? kind.replaceAll("-", " ");
+  return { text: steady(text), tone: TONES[kind] ?? "waiting" };
 }

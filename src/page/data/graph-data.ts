@@ -56,6 +56,19 @@ function graphOfPlan(plan: PlanView): Graph {
   return { nodes, isCut: plan.tasks.length > NODES_MAX, plan };
 }
 
+export const isGraphKind = (text: string): text is GraphKind => text === "plan" || text === "group" || text === "tree";
+
+/** What is called so: a tree by its root, a batch, or a plan. The error is that of a plan that there is not either. */
+export function useGraphKind(id: string): { kind: GraphKind | null; error: Error | null } {
+  const tree = useCall("tasks", { query: { root: id, limit: 1 } });
+  const group = useCall("tasks", { query: { group: id, limit: 1 } });
+  const isNone = [tree, group].every(({ data }) => data?.tasks.length === 0);
+  const plan = useCall("plan", isNone ? { params: { id }, query: {} } : null);
+  if (tree.data?.tasks.length === 1) return { kind: "tree", error: null };
+  if (group.data?.tasks.length === 1) return { kind: "group", error: null };
+  return { kind: plan.data === null ? null : "plan", error: tree.error ?? group.error ?? plan.error };
+}
+
 export function useGraph(kind: GraphKind, id: string): { graph: Graph | null; error: Error | null } {
   const plan = useCall("plan", kind === "plan" ? { params: { id }, query: {} } : null);
   const filter = kind === "group" ? { group: id } : { root: id };

@@ -11,6 +11,7 @@ export const to = {
     return search.size === 0 ? `${BASE}/tasks` : `${BASE}/tasks?${search}`;
   },
   task: (id: string): string => `${BASE}/tasks/${part(id)}`,
+  attempt: (id: string, attempt: number): string => `${BASE}/tasks/${part(id)}?attempt=${attempt}`,
   plans: `${BASE}/plans`,
   graph: (kind: "plan" | "group" | "tree", id: string): string => `${BASE}/graph/${kind}/${part(id)}`,
   timeline: `${BASE}/timeline`,

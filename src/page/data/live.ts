@@ -6,7 +6,7 @@
  */
 import { createParser } from "eventsource-parser";
 import type { Pulse } from "../../protocol/generated/index.ts";
-import { open, Refused, session, turnAway } from "./ask.ts";
+import { knowOf, open, Refused, session, turnAway } from "./ask.ts";
 import { createStore, type Store } from "./store.ts";
 
 export type Live = {
@@ -25,6 +25,7 @@ const SILENCE_MS = 40_000;
 
 function hear(pulse: Pulse): void {
   const aheadMs = Date.parse(pulse.at) - Date.now();
+  knowOf(pulse.seq);
   live.set({ ...live.now(), state: "live", pulse, aheadMs });
 }
 

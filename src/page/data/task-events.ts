@@ -47,39 +47,3 @@ export function useTaskEvents(id: string, since: string | undefined): TaskEvents
   }, [key]);
   return found.key === key ? found : NONE;
 }
-
-export type AttemptStory = {
-  readonly number: number;
-  readonly worker: string;
-  readonly startedAt: string;
-  endedAt?: string;
-  outcome: string;
-};
-
-const ENDS: Readonly<Record<string, string>> = {
-  "task-done": "done",
-  "attempt-done": "done",
-  "task-failed": "failed",
-  "attempt-failed": "failed",
-  "attempt-lost": "lost",
-  "attempt-stopped": "stopped",
-  "task-cancelled": "cancelled",
-  "round-ended": "again",
-  "task-parked": "parked",
-  "task-skipped": "skipped",
-};
-
-/** Each attempt with when it began and how it ended. */
-export function attemptsIn(events: readonly EventJson[]): readonly AttemptStory[] {
-  const found: AttemptStory[] = [];
-  for (const { payload, at, kind } of events) {
-    if (payload.kind === "task-assigned")
-      found.push({ number: payload.attempt, worker: payload.worker, startedAt: at, outcome: "running" });
-    const last = found.at(-1);
-    const end = ENDS[kind];
-    if (last === undefined || end === undefined || last.endedAt !== undefined) continue;
-    last.endedAt = at;
-    last.outcome = end;
-  }
-  return found;
-}

@@ -1,166 +1,215 @@
 /**
- * Pages of tasks, newest first, as far as somebody has scrolled.
+ * The rows of a long list of tasks, newest first, of which only those in sight are read, wherever somebody scrolls to.
  *
- * Each page but the first begins behind a cursor, so it holds the same tasks however many are submitted meanwhile, and
- * only pages in sight are asked for again. The first page moves: while it is in sight it takes the place of
- * all; else the list says that there is something new.
+ * The first page moves with what is submitted: while its top is in sight, it is read anew and the others are forgotten.
+ * All others stand behind its cursor, so they hold the same tasks however many come in meanwhile, and the list says
+ * that there is something new.
  */
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { TasksQuery, TaskView } from "../../protocol/generated/index.ts";
+import { PAGE_MAX } from "../../protocol/wire/index.ts";
 import { ask } from "./ask.ts";
-import { onPulse } from "./use-call.ts";
+import { createLooker, onPulse } from "./use-call.ts";
 
-export const PAGE_SIZE = 200;
+const PAGE_SIZE = 200;
 /** So many are selected at once at most. */
 export const ALL_MAX = 5000;
+/** So many pages are remembered behind the first. */
+const KEPT_MAX = 40;
 const EVERY_MS = 1000;
+/** The top is in sight while one of so many rows is. */
+const TOP_ROWS = 20;
 
-type Page = {
-  readonly cursor: string | undefined;
-  readonly tasks: readonly TaskView[];
-  readonly next: string | undefined;
+type Top = { readonly tasks: readonly TaskView[]; readonly next: string | undefined };
+type Known = {
+  readonly key: string;
+  readonly top: Top | null;
+  /** How many tasks there are behind the first page. */
+  readonly behind: number;
+  /** Pages behind the first, by their place. */
+  readonly pages: ReadonlyMap<number, readonly TaskView[]>;
+  readonly hasNews: boolean;
+  readonly error: Error | null;
 };
 export type TaskList = {
-  readonly tasks: readonly TaskView[];
+  /** How many rows there are, read or not. */
+  readonly length: number;
+  /** Undefined if that row has not been read. */
+  readonly at: (row: number) => TaskView | undefined;
+  /** All that have been read. */
+  readonly known: () => readonly TaskView[];
   readonly isLoading: boolean;
   /** Nothing has been read of it, since the server cannot be reached. */
   readonly isUnknown: boolean;
-  /** Whether there are more behind the last one. */
-  readonly hasMore: boolean;
   /** Something was submitted that is not shown yet. */
   readonly hasNews: boolean;
   readonly error: Error | null;
   readonly see: (first: number, last: number) => void;
-  readonly again: () => void;
-  /** Begins anew at the top. */
-  readonly restart: () => void;
-  /** All that match, whether they are in sight or not; of very many the newest. */
-  readonly readAll: () => Promise<readonly TaskView[]>;
+  /** Rows from one to another, read or not; of very many the first. */
+  readonly read: (first: number, last: number) => Promise<readonly TaskView[]>;
 };
-const NONE: readonly Page[] = [];
-type Known = {
-  readonly key: string;
-  readonly pages: readonly Page[];
-  readonly hasNews: boolean;
-  readonly error: Error | null;
-};
+type Answer = { readonly tasks: readonly TaskView[]; readonly next: string | undefined; readonly total: number };
 
-async function readPage(query: TasksQuery, cursor: string | undefined, signal: AbortSignal): Promise<Page> {
-  const asked = { ...query, order: "newest" as const, limit: PAGE_SIZE, ...(cursor === undefined ? {} : { cursor }) };
-  const { tasks, nextCursor } = await ask("tasks", { query: asked }, signal);
-  return { cursor, tasks, next: nextCursor };
+async function readSome(query: TasksQuery, signal?: AbortSignal): Promise<Answer> {
+  const { tasks, nextCursor, total = 0 } = await ask("tasks", { query: { ...query, order: "newest" } }, signal);
+  return { tasks, next: nextCursor, total };
 }
 
-async function readAll(query: TasksQuery): Promise<readonly TaskView[]> {
-  const { signal } = new AbortController();
+type Many = { readonly tasks: readonly TaskView[]; readonly total: number };
+
+/** So many from one on: a page may end sooner by its bytes, and then the next is read too. */
+async function readMany(
+  query: TasksQuery,
+  { skip, many }: { readonly skip: number; readonly many: number },
+  signal?: AbortSignal,
+): Promise<Many> {
   const all: TaskView[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await readPage(query, cursor, signal);
-    all.push(...page.tasks);
-    cursor = page.next;
-  } while (cursor !== undefined && all.length < ALL_MAX);
-  return all.slice(0, ALL_MAX);
+  for (;;) {
+    const limit = Math.min(PAGE_MAX, many - all.length);
+    const { tasks, total } = await readSome({ ...query, limit, skip: skip + all.length }, signal);
+    all.push(...tasks);
+    if (tasks.length === 0 || all.length >= Math.min(many, total - skip)) return { tasks: all, total };
+  }
 }
 
-/** Which pages hold the rows from one to another. */
-function pagesAt(pages: readonly Page[], first: number, last: number): number[] {
-  const found: number[] = [];
-  let begin = 0;
-  for (const [index, { tasks }] of pages.entries()) {
-    if (begin <= last && begin + tasks.length > first) found.push(index);
-    begin += tasks.length;
-  }
-  return found;
+/** In which page behind the first a row is; 0 is the first itself. */
+const pageOf = ({ tasks }: Top, row: number): number =>
+  row < tasks.length ? 0 : 1 + Math.floor((row - tasks.length) / PAGE_SIZE);
+
+function rowOf({ top, pages }: Known, row: number): TaskView | undefined {
+  if (top === null) return undefined;
+  const page = pageOf(top, row);
+  return page === 0 ? top.tasks[row] : pages.get(page)?.[(row - top.tasks.length) % PAGE_SIZE];
 }
+
+/** Those that were used last stay. */
+function kept(pages: Known["pages"], page: number, tasks: readonly TaskView[]): Known["pages"] {
+  const next = new Map(pages);
+  next.delete(page);
+  next.set(page, tasks);
+  for (const oldest of next.keys()) if (next.size > KEPT_MAX) next.delete(oldest);
+  return next;
+}
+
+type Work = { see(): void; stop(): void };
+type Place = {
+  readonly now: () => Known;
+  readonly put: (next: Partial<Known>) => void;
+  readonly seen: () => { readonly first: number; readonly last: number };
+};
+
+/** Reads what is in sight, at once, and again when something has happened. */
+function startReading(query: TasksQuery, { now, put, seen }: Place): Work {
+  const told = (look: (signal: AbortSignal) => Promise<void>) => async (signal: AbortSignal) =>
+    look(signal).catch((error: Error) => {
+      if (!signal.aborted) put({ error });
+    });
+  async function restart(signal: AbortSignal): Promise<void> {
+    const { tasks, next, total } = await readSome({ ...query, limit: PAGE_SIZE }, signal);
+    const pages: Known["pages"] = now().top?.next === next ? now().pages : new Map();
+    put({ top: { tasks, next }, behind: Math.max(0, total - tasks.length), pages, hasNews: false, error: null });
+    filling.soon();
+  }
+  const pagesInSight = (top: Top): number[] => {
+    const [first, last] = [pageOf(top, seen().first), pageOf(top, seen().last)];
+    return Array.from({ length: last - first + 1 }, (_, index) => first + index).filter((page) => page > 0);
+  };
+  async function readPage(top: Top, page: number, signal: AbortSignal): Promise<void> {
+    if (top.next === undefined) return;
+    const part = { skip: (page - 1) * PAGE_SIZE, many: PAGE_SIZE };
+    const { tasks, total } = await readMany({ ...query, cursor: top.next }, part, signal);
+    // Else the list has begun anew meanwhile.
+    if (now().top?.next === top.next) put({ pages: kept(now().pages, page, tasks), behind: total, error: null });
+  }
+  async function fill(signal: AbortSignal): Promise<void> {
+    const { top, pages } = now();
+    const missing = top === null ? undefined : pagesInSight(top).find((page) => !pages.has(page));
+    if (top === null || missing === undefined) return;
+    await readPage(top, missing, signal);
+    filling.soon();
+  }
+  async function refresh(signal: AbortSignal): Promise<void> {
+    const { top } = now();
+    const { first } = seen();
+    if (top === null || first < TOP_ROWS) return restart(signal);
+    const isTopInSight = first < top.tasks.length;
+    const { tasks } = await readSome({ ...query, limit: isTopInSight ? PAGE_SIZE : 1 }, signal);
+    const fresh = new Map(tasks.map((task) => [task.taskId, task]));
+    put({
+      top: { ...top, tasks: top.tasks.map((task) => fresh.get(task.taskId) ?? task) },
+      hasNews: tasks[0]?.taskId !== top.tasks[0]?.taskId,
+      error: null,
+    });
+    for (const page of pagesInSight(top)) await readPage(top, page, signal);
+  }
+  const filling = createLooker({ everyMs: 0, look: told(fill) });
+  const refreshing = createLooker({ everyMs: EVERY_MS, look: told(refresh) });
+  refreshing.now();
+  const stop = onPulse(refreshing.soon);
+  return {
+    see() {
+      filling.soon();
+      if (now().hasNews && seen().first < TOP_ROWS) refreshing.now();
+    },
+    stop() {
+      stop();
+      filling.stop();
+      refreshing.stop();
+    },
+  };
+}
+
+const nothing = (key: string): Known => ({
+  key,
+  top: null,
+  behind: 0,
+  pages: new Map(),
+  hasNews: false,
+  error: null,
+});
 
 export function useTaskPages(query: TasksQuery): TaskList {
   const key = JSON.stringify(query);
-  const [known, setKnown] = useState<Known>({ key: "", pages: [], hasNews: false, error: null });
-  const own: Known = known.key === key ? known : { key, pages: NONE, hasNews: false, error: null };
+  const [known, setKnown] = useState<Known>(() => nothing(""));
+  const own = known.key === key ? known : nothing(key);
   const now = useRef(own);
   now.current = own;
   const seen = useRef({ first: 0, last: 0 });
-  const work = useRef<{ again: () => void; see: () => void; restart: () => void } | null>(null);
-
+  const work = useRef<Work | null>(null);
   useEffect(() => {
-    const controller = new AbortController();
-    const { signal } = controller;
-    let isBusy = false;
-    let timer = 0;
-    const put = (pages: readonly Page[], more: Partial<Known> = {}): void => {
-      now.current = { key, pages, hasNews: false, error: null, ...more };
-      if (!signal.aborted) setKnown(now.current);
-    };
-    async function doing(step: () => Promise<void>): Promise<void> {
-      if (isBusy || signal.aborted) return;
-      isBusy = true;
-      try {
-        await step();
-      } catch (error) {
-        if (!signal.aborted) put(now.current.pages, { error: error as Error });
-      }
-      isBusy = false;
-      if (!signal.aborted) more();
-    }
-    async function restart(): Promise<void> {
-      put([await readPage(query, undefined, signal)]);
-    }
-    /** The pages in sight, once more. */
-    async function refresh(): Promise<void> {
-      const { pages } = now.current;
-      const { first, last } = seen.current;
-      const inSight = pagesAt(pages, first, last);
-      const [top] = pages;
-      if (top === undefined || first < 20) return restart();
-      const news = (await readPage(query, undefined, signal)).tasks[0]?.taskId !== top.tasks[0]?.taskId;
-      const fresh = new Map<number, Page>();
-      for (const index of inSight.filter((one) => one > 0))
-        fresh.set(index, await readPage(query, pages[index]?.cursor, signal));
-      put(
-        now.current.pages.map((page, index) => fresh.get(index) ?? page),
-        { hasNews: news },
-      );
-    }
-    function more(): void {
-      const { pages, hasNews } = now.current;
-      const length = pages.reduce((sum, { tasks }) => sum + tasks.length, 0);
-      const next = pages.at(-1)?.next;
-      if (next === undefined || seen.current.last < length - PAGE_SIZE / 2) return;
-      void doing(async () => put([...pages, await readPage(query, next, signal)], { hasNews }));
-    }
-    const again = (): void => {
-      clearTimeout(timer);
-      timer = 0;
-      void doing(refresh);
-    };
-    const soon = (): void => {
-      if (timer === 0) timer = window.setTimeout(again, EVERY_MS);
+    let isOver = false;
+    const put = (next: Partial<Known>): void => {
+      if (isOver) return;
+      now.current = { ...now.current, ...next };
+      setKnown(now.current);
     };
     seen.current = { first: 0, last: 0 };
-    work.current = { again, see: more, restart: () => void doing(restart) };
-    void doing(restart);
-    const stop = onPulse(soon);
+    const reading = startReading(query, { now: () => now.current, put, seen: () => seen.current });
+    work.current = reading;
     return () => {
-      stop();
-      clearTimeout(timer);
-      controller.abort();
+      isOver = true;
+      reading.stop();
     };
   }, [key]);
-
+  const { top, behind, pages, hasNews, error } = own;
   return {
-    tasks: useMemo(() => own.pages.flatMap(({ tasks }) => tasks), [own.pages]),
-    isLoading: own.pages.length === 0 && own.error === null,
-    isUnknown: own.pages.length === 0 && own.error !== null,
-    hasMore: own.pages.at(-1)?.next !== undefined,
-    hasNews: own.hasNews,
-    error: own.error,
+    length: top === null ? 0 : top.tasks.length + behind,
+    at: (row) => rowOf(own, row),
+    known: () => [...(top?.tasks ?? []), ...[...pages.values()].flat()],
+    isLoading: top === null && error === null,
+    isUnknown: top === null && error !== null,
+    hasNews,
+    error,
     see: (first, last) => {
       seen.current = { first, last };
       work.current?.see();
     },
-    again: () => work.current?.again(),
-    restart: () => work.current?.restart(),
-    readAll: () => readAll(query),
+    async read(first, last) {
+      const rows = Array.from({ length: Math.min(ALL_MAX, last - first + 1) }, (_, index) => rowOf(own, first + index));
+      if (rows.every((row) => row !== undefined) || top?.next === undefined) return rows.flatMap((row) => row ?? []);
+      const head = top.tasks.slice(first, first + rows.length);
+      const part = { skip: Math.max(0, first - top.tasks.length), many: rows.length - head.length };
+      return [...head, ...(await readMany({ ...query, cursor: top.next }, part)).tasks];
+    },
   };
 }

@@ -8,7 +8,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Answered, Asked } from "../../protocol/index.ts";
 import type { CallName } from "../../protocol/wire/index.ts";
-import { ask } from "./ask.ts";
+import { ask, Refused, Unreachable, wrote } from "./ask.ts";
 import { live } from "./live.ts";
 
 export type Called<Value> = {
@@ -20,10 +20,12 @@ export type Called<Value> = {
 type Options = {
   /** How often at most it is asked for again. */
   readonly everyMs?: number;
-  /** Once and no more. */
+  /** Once and no more, unless the server was away. */
   readonly isStill?: boolean;
   /** It changes without an event, so it is asked for again after so long at the latest. */
   readonly agesMs?: number | undefined;
+  /** What is not there so many times in a row will not come: it is asked for no more. */
+  readonly missesMax?: number;
 };
 
 const EVERY_MS = 1000;
@@ -31,7 +33,7 @@ const EVERY_MS = 1000;
 export function useCall<Name extends CallName>(
   name: Name,
   asked: Asked<Name> | null,
-  { everyMs = EVERY_MS, isStill = false, agesMs }: Options = {},
+  { everyMs = EVERY_MS, isStill = false, agesMs, missesMax = Number.POSITIVE_INFINITY }: Options = {},
 ): Called<Answered<Name>> {
   const key = asked === null ? null : JSON.stringify([name, asked]);
   const [found, setFound] = useState<{ key: string | null; data: Answered<Name> | null; error: Error | null }>({
@@ -42,46 +44,55 @@ export function useCall<Name extends CallName>(
   const looking = useRef<() => void>(() => {});
   useEffect(() => {
     if (asked === null) return;
+    let misses = 0;
+    let isDue = !isStill;
     const looker = createLooker({
       everyMs,
       look: async (signal) => {
         try {
           const data = await ask(name, asked, signal);
+          misses = 0;
+          isDue = !isStill;
           setFound({ key, data, error: null });
         } catch (error) {
           if (signal.aborted) return;
+          misses = error instanceof Refused && error.status === 404 ? misses + 1 : 0;
+          isDue = !isStill || error instanceof Unreachable;
           setFound((last) => ({ key, data: last.key === key ? last.data : null, error: error as Error }));
         }
       },
     });
     looking.current = looker.now;
     looker.now();
-    const stop = isStill ? () => {} : onPulse(looker.soon);
-    const stopAging = agesMs === undefined ? () => {} : onAge(agesMs, looker.soon);
+    const soon = (): void => (isDue && misses < missesMax ? looker.soon() : undefined);
+    const stop = onPulse(soon);
+    const stopAging = agesMs === undefined ? () => {} : onAge(agesMs, soon);
     return () => {
       stop();
       stopAging();
       looker.stop();
     };
-  }, [key, everyMs, isStill, agesMs]);
+  }, [key, everyMs, isStill, agesMs, missesMax]);
   const isOwn = found.key === key;
   return { data: isOwn ? found.data : null, error: isOwn ? found.error : null, again: () => looking.current() };
 }
 
-/** Calls back when something has happened, or the server is found again. Answers how to stop. */
+/** Calls back when something has happened or was done here, or the server is found again. Answers how to stop. */
 export function onPulse(hear: () => void): () => void {
   let { pulse, found } = live.now();
+  let done = wrote.now();
   const look = (): void => {
     if (document.hidden) return;
     const next = live.now();
-    if (next.pulse?.seq === pulse?.seq && next.found === found) return;
+    if (next.pulse?.seq === pulse?.seq && next.found === found && wrote.now() === done) return;
     ({ pulse, found } = next);
+    done = wrote.now();
     hear();
   };
-  const stop = live.listen(look);
+  const stops = [live.listen(look), wrote.listen(look)];
   document.addEventListener("visibilitychange", look);
   return () => {
-    stop();
+    for (const stop of stops) stop();
     document.removeEventListener("visibilitychange", look);
   };
 }
@@ -94,9 +105,9 @@ function onAge(everyMs: number, hear: () => void): () => void {
   return () => clearInterval(timer);
 }
 
-/** Looks now, and whenever a pulse says that something has happened, one look at a time. Answers how to stop. */
-export function lookAtPulses(look: (signal: AbortSignal) => Promise<void>): () => void {
-  const looker = createLooker({ everyMs: 0, look });
+/** Looks now, and whenever a pulse says that something has happened: one look at a time, no more often than said. */
+export function lookAtPulses(look: (signal: AbortSignal) => Promise<void>, everyMs = 0): () => void {
+  const looker = createLooker({ everyMs, look });
   looker.now();
   const stop = onPulse(looker.soon);
   return () => {
@@ -108,7 +119,7 @@ export function lookAtPulses(look: (signal: AbortSignal) => Promise<void>): () =
 type Looker = { now(): void; soon(): void; stop(): void };
 
 /** One look at a time, and no more often than said. */
-function createLooker(parts: { everyMs: number; look: (signal: AbortSignal) => Promise<void> }): Looker {
+export function createLooker(parts: { everyMs: number; look: (signal: AbortSignal) => Promise<void> }): Looker {
   const controller = new AbortController();
   let isBusy = false;
   let isDue = false;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ago, brief, bytes, clock, cores, count, money, percent, plural, span } from "./words.ts";
+import { ago, brief, bytes, clock, cores, count, money, outOf, percent, plural, span, withTimes } from "./words.ts";
 
 type Row = readonly [told: string, expected: string];
 const rows: readonly Row[] = [
@@ -32,6 +32,10 @@ const rows: readonly Row[] = [
   [cores(1500), "1.5 cores"],
   [money(0.0012), "0.0012"],
   [money(12.345), "12.35"],
+  [outOf(4, 4), "4 of 4"],
+  [outOf(9, 1), "9, limit 1"],
+  [outOf(1_200_000, 1_000_000, brief), "1.2M, limit 1.0M"],
+  [withTimes("task \u202et waits"), "task t waits"],
   [plural(1, "task"), "1 task"],
   [plural(2000, "task"), "2\u202f000 tasks"],
 ];

@@ -5,6 +5,10 @@
 /** Thousands apart by a narrow space that does not break. */
 export const count = (value: number): string => String(Math.round(value)).replaceAll(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
 
+/** How much of a limit is used. Where that sank, what was begun before is no part of it. */
+export const outOf = (used: number, most: number, shown: (value: number) => string = count): string =>
+  used <= most ? `${shown(used)} of ${shown(most)}` : `${shown(used)}, limit ${shown(most)}`;
+
 /** Three digits and a unit: 1.2k, 34M. */
 export function brief(value: number): string {
   const size = Math.abs(value);
@@ -62,6 +66,13 @@ const TIME = new Intl.DateTimeFormat(undefined, CLOCK);
 const DATE = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric", ...CLOCK });
 export const timeOf = (instant: string | number): string => TIME.format(new Date(instant));
 export const dateOf = (instant: string | number): string => DATE.format(new Date(instant));
+
+/** A sentence with names in it, none of which can turn the letters behind it around. */
+export const steady = (text: string): string => text.replaceAll(/[\u202a-\u202e\u2066-\u2069]/g, "");
+
+/** A sentence of the server with its instants as people here read them. */
+export const withTimes = (text: string): string =>
+  steady(text).replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (instant) => dateOf(instant));
 
 export function bytes(size: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];

@@ -13,6 +13,7 @@ export type Line = {
   readonly color: string;
   readonly values: readonly (number | null)[];
   readonly isFilled?: boolean;
+  /** Where another line, of the same colour, should be: it has no key of its own. */
   readonly isDashed?: boolean;
 };
 
@@ -25,20 +26,23 @@ const LETTER = 6.5;
 const leftOf = (_: uPlot, words: string[] | null): number =>
   Math.max(LEFT_MIN, ...(words ?? []).map((word) => 12 + LETTER * word.length));
 
-function axisOf(shown: (value: number) => string, size: uPlot.Axis.Size, space: number): uPlot.Axis {
+function axisOf(shown: (value: number, step: number) => string, size: uPlot.Axis.Size, space: number): uPlot.Axis {
   return {
     stroke: () => colorOf("faint"),
     grid: { stroke: () => colorOf("line"), width: 1 },
     ticks: { show: false },
     font: "11px system-ui, sans-serif",
     size,
-    values: (_: uPlot, splits: number[]) => splits.map(shown),
+    values: (_: uPlot, splits: number[]) =>
+      splits.map((value) => shown(value, (splits[1] ?? Number.POSITIVE_INFINITY) - (splits[0] ?? 0))),
     space,
   };
 }
 
 const MINUTE = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-const minuteOf = (seconds: number): string => MINUTE.format(seconds * 1000);
+/** With its second, where several marks are of the same minute. */
+const minuteOf = (seconds: number, step: number): string =>
+  step < 60 ? timeOf(seconds * 1000) : MINUTE.format(seconds * 1000);
 
 function optionsOf(lines: readonly Line[], shown: (value: number) => string, box: HTMLElement): uPlot.Options {
   return {
@@ -108,11 +112,13 @@ export default function Chart({
     <figure>
       <div class="chart" ref={box} role="img" aria-label={label} />
       <figcaption class="keys">
-        {lines.map(({ label: name, color }) => (
-          <span key={name} class="key" style={{ "--tone": `var(--${color})` }}>
-            {name}
-          </span>
-        ))}
+        {lines.map(({ label: name, color, isDashed }) =>
+          isDashed ? null : (
+            <span key={name} class="key" style={{ "--tone": `var(--${color})` }}>
+              {name}
+            </span>
+          ),
+        )}
         <output ref={hint} />
       </figcaption>
     </figure>

@@ -1,9 +1,9 @@
 /**
- * Parts that are loaded when they are first shown, so that the first view comes sooner. One that could not be loaded is
- * tried again when the server is found again.
+ * Parts that are loaded when they are first shown, so that the first view comes sooner. When one could not be loaded
+ * and the server is found again, the whole page is loaded anew: a browser remembers of a script that it was not there.
  */
 import type { ComponentType, JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { live } from "../data/live.ts";
 import { useStore } from "../data/store.ts";
 
@@ -15,6 +15,7 @@ export function later<Props extends object>(
     const [Part, setPart] = useState(() => loaded);
     const [isFailed, setFailed] = useState(false);
     const { found } = useStore(live);
+    const begun = useRef(found);
     useEffect(() => {
       if (loaded !== null) return;
       load().then(
@@ -24,7 +25,10 @@ export function later<Props extends object>(
         },
         () => setFailed(true),
       );
-    }, [found]);
+    }, []);
+    useEffect(() => {
+      if (isFailed && found > begun.current) location.reload();
+    }, [isFailed, found]);
     if (Part !== null) return <Part {...props} />;
     return isFailed ? <NotLoaded /> : <div class="loading">Loading…</div>;
   };

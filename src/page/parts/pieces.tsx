@@ -3,6 +3,7 @@
  */
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { RUNS_OUT, USED_UP } from "../../protocol/wire/index.ts";
 import { Refused, Unreachable } from "../data/ask.ts";
 import { to } from "../data/links.ts";
 
@@ -90,9 +91,20 @@ export function TaskName({ id }: { id: string }): JSX.Element {
   );
 }
 
+/** It leads to the tasks of the project. */
+export const ProjectName = ({ id }: { id: string }): JSX.Element => (
+  <a href={to.tasks({ project: id })}>
+    <Name>{id}</Name>
+  </a>
+);
+
 export const Name = ({ children }: { children: string }): JSX.Element => <bdi>{children}</bdi>;
 
 export type Tone = "good" | "warn" | "bad" | "info" | "quiet";
+
+/** Of what fills up: calm, then a warning, and bad when little is left. */
+export const fillTone = <Calm extends Tone>(part: number, calm: Calm): Calm | "warn" | "bad" =>
+  part >= USED_UP ? "bad" : part >= RUNS_OUT ? "warn" : calm;
 
 /** How full something is; `mark` is where it should be. */
 export function Meter({
@@ -159,23 +171,30 @@ export function Failure({ error }: { error: Error | null }): JSX.Element | null 
   );
 }
 
+/** In the place of an answer that is not there: that it is coming, or why not. */
+export function Missing({ error }: { error: Error | null }): JSX.Element | null {
+  if (error === null) return <p class="loading">Loading…</p>;
+  if (error instanceof Unreachable) return <p class="loading">Not known until the server answers.</p>;
+  if (error instanceof Refused && error.status === 403)
+    return <Empty hint={error.message}>Your token does not show this.</Empty>;
+  return <Failure error={error} />;
+}
+
 /** The answer of a call once it is there; before, that it is coming, or why not. */
 export function Loaded<Value>({
-  from,
+  from: { data, error },
   children,
 }: {
   from: { readonly data: Value | null; readonly error: Error | null };
   children: (value: Value) => ComponentChildren;
 }): JSX.Element {
-  if (from.data !== null)
-    return (
-      <>
-        <Failure error={from.error} />
-        {children(from.data)}
-      </>
-    );
-  if (from.error instanceof Unreachable) return <p class="loading">Not known until the server answers.</p>;
-  return from.error === null ? <p class="loading">Loading…</p> : <Failure error={from.error} />;
+  if (data === null) return <Missing error={error} />;
+  return (
+    <>
+      <Failure error={error} />
+      {children(data)}
+    </>
+  );
 }
 
 /** A table that may be wider than its place: it scrolls there, by the keyboard too. */

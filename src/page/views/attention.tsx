@@ -2,24 +2,32 @@
  * What needs a person: questions, blocked gates, budgets that run out, workers that are lost, work that can never run.
  */
 import type { JSX } from "preact";
-import type { GateJson, ProjectView, TaskView, WorkerView } from "../../protocol/generated/index.ts";
+import type {
+  GateJson,
+  ProjectList,
+  ProjectView,
+  StuckTask,
+  TaskView,
+  WorkerView,
+} from "../../protocol/generated/index.ts";
 import { Refused } from "../data/ask.ts";
 import { to } from "../data/links.ts";
+import { live } from "../data/live.ts";
+import { useStore } from "../data/store.ts";
 import { useCall, useNow } from "../data/use-call.ts";
 import { brief, clock, percent, plural, span } from "../data/words.ts";
 import { Answers, isAsking } from "../parts/approvals.tsx";
-import { Name, Panel, TaskName } from "../parts/pieces.tsx";
+import { fillTone, Missing, Name, Panel, TaskName } from "../parts/pieces.tsx";
 
 const LISTED_MAX = 20;
-/** From here on a budget is told of, and from there on it is bad. */
-const BUDGET_WARN = 0.75;
-const BUDGET_BAD = 0.95;
 
 type Row = { readonly key: string; readonly tone: "warn" | "bad"; readonly what: string; readonly text: JSX.Element };
+type Spending = Pick<ProjectView, "budget" | "spent" | "reserved">;
 type Seen = {
   readonly gates: readonly GateJson[];
-  readonly projects: readonly ProjectView[];
-  readonly workers: readonly WorkerView[];
+  readonly projects: Partial<Pick<ProjectList, "projects" | "fleet">>;
+  /** Null until they are known. */
+  readonly workers: readonly WorkerView[] | null;
 };
 
 export function Attention({ gates, projects, workers }: Seen): JSX.Element {
@@ -30,13 +38,16 @@ export function Attention({ gates, projects, workers }: Seen): JSX.Element {
     { everyMs: 2000 },
   );
   const stuck = useCall("stuck", {}, { everyMs: 5000, agesMs: 10_000 });
+  const { pulse } = useStore(live);
   const asking = (parked.data?.tasks ?? []).filter(isAsking);
   const rows = [
     ...asking.map(questionRow),
     ...(stuck.data?.tasks ?? []).map(stuckRow),
     ...gates.flatMap((gate) => gateRow(gate, now)),
-    ...projects.flatMap(budgetRow),
-    ...workers.flatMap(workerRow),
+    ...(projects.fleet === undefined ? [] : budgetRow(projects.fleet, null)),
+    ...(projects.projects ?? []).flatMap((project) => budgetRow(project, project.id)),
+    ...(workers?.length === 0 && (pulse?.queued ?? 0) > 0 ? [nobodyRow] : []),
+    ...(workers ?? []).flatMap(workerRow),
   ];
   const isKnown = [parked, stuck].every(({ data, error }) => data !== null || error instanceof Refused);
   return (
@@ -46,7 +57,7 @@ export function Attention({ gates, projects, workers }: Seen): JSX.Element {
       isFlush
     >
       {rows.length === 0 && !isKnown ? (
-        <p class="loading">Not known until the server answers.</p>
+        <Missing error={parked.error ?? stuck.error} />
       ) : rows.length === 0 ? (
         <p class="all-well">
           <span class="good">✓</span> Nothing does: no question is open, no gate is blocked, no budget runs out.
@@ -82,13 +93,7 @@ function questionRow(task: TaskView): Row {
   };
 }
 
-type Stuck = {
-  readonly taskId: string;
-  readonly why: "never-fits" | "overdue";
-  readonly waitMs: number;
-  readonly count: number;
-};
-function stuckRow({ taskId, why, waitMs, count: like }: Stuck): Row {
+function stuckRow({ taskId, why, waitMs, count: like }: StuckTask): Row {
   const others = like > 1 ? ` and ${plural(like - 1, "task")} like it` : "";
   return {
     key: `${why} ${taskId}`,
@@ -124,26 +129,38 @@ function gateRow({ id, blockedUntil, throttles, queued }: GateJson, now: number)
   ];
 }
 
-function budgetRow({ id, budget, spent, reserved }: ProjectView): Row[] {
+/** Of a project, or of all of them together. */
+function budgetRow({ budget, spent, reserved }: Spending, id: string | null): Row[] {
   if (budget.limit === null) return [];
   const part = (spent + reserved) / budget.limit;
-  if (part < BUDGET_WARN) return [];
+  const tone = fillTone(part, "quiet");
+  if (tone === "quiet") return [];
   return [
     {
-      key: `budget ${id}`,
-      tone: part >= BUDGET_BAD ? "bad" : "warn",
+      key: id === null ? "budget" : `budget ${id}`,
+      tone,
       what: "budget",
       text: (
         <span class="grow">
-          <a href={to.projects}>
-            <Name>{id}</Name>
-          </a>{" "}
-          has used {percent(part)} of {brief(budget.limit)} tokens in {span(budget.window)}
+          <a href={to.projects}>{id === null ? "All projects together" : <Name>{id}</Name>}</a>{" "}
+          {id === null ? "have" : "has"} used {percent(part)} of {brief(budget.limit)} tokens in {span(budget.window)}
         </span>
       ),
     },
   ];
 }
+
+const nobodyRow: Row = {
+  key: "nobody",
+  tone: "bad",
+  what: "no worker",
+  text: (
+    <span class="grow">
+      What is queued waits for a worker, and <a href={to.workers}>none is here</a>: start one with{" "}
+      <code>drover worker --commands</code>
+    </span>
+  ),
+};
 
 function workerRow({ id, status, note, inFlight }: WorkerView): Row[] {
   if (status !== "unreachable" && note === undefined) return [];

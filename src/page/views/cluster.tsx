@@ -1,6 +1,9 @@
 /**
  * The nodes of a cluster: who leads, how far behind the others are, how the journal is; and an alarm where their
  * histories differ.
+ *
+ * What is not of now is not shown as if it were: a server that has gone was perhaps the leader itself, and one that is
+ * cut off from the journal knows the others as they were. Roles and members are "last known" then, in plain colours.
  */
 import { Fragment, type JSX } from "preact";
 import { useEffect } from "preact/hooks";
@@ -38,14 +41,17 @@ export default function Cluster(): JSX.Element {
   return (
     <View title="Cluster">
       <Loaded from={cluster}>
-        {({ nodes, log }) => (
-          <>
-            <Alarms nodes={nodes} log={log} />
-            <Sum nodes={nodes} log={log} />
-            <Nodes nodes={nodes} />
-            <Journal log={log} />
-          </>
-        )}
+        {({ nodes, log }) => {
+          const isOld = cluster.error !== null || log.awayMs !== undefined;
+          return (
+            <>
+              <Alarms nodes={nodes} log={log} />
+              <Sum nodes={nodes} log={log} isOld={isOld} />
+              <Nodes nodes={nodes} isOld={isOld} />
+              <Journal log={log} isOld={isOld} />
+            </>
+          );
+        }}
       </Loaded>
     </View>
   );
@@ -71,34 +77,44 @@ function Alarms({ nodes, log }: { nodes: readonly ClusterNode[]; log: ClusterLog
   );
 }
 
-function Sum({ nodes, log }: { nodes: readonly ClusterNode[]; log: ClusterLog }): JSX.Element {
+/** What one node has said of all, and whether that is not of now. */
+type Seen = { readonly nodes: readonly ClusterNode[]; readonly log: ClusterLog; readonly isOld: boolean };
+
+function Sum({ nodes, log, isOld }: Seen): JSX.Element {
   const leader = nodes.find(({ role }) => role === "leader");
   const down = nodes.filter(({ role }) => role === "down").length;
+  const known = isOld ? ", last known" : "";
   const lag = Math.max(0, ...nodes.filter(({ role }) => role !== "down").map(({ lagMs }) => lagMs));
   return (
     <dl class="stats">
       <Stat
-        label="Nodes"
+        label={`Nodes${known}`}
         value={count(nodes.length - down)}
         of={down === 0 ? undefined : `of ${count(nodes.length)}`}
-        hint={down === 0 ? "all are here" : <span class="bad">{plural(down, "node")} down</span>}
+        hint={
+          down === 0 ? isOld ? "none was down" : "all are here" : <span class="bad">{plural(down, "node")} down</span>
+        }
       />
       <Stat
-        label="Leader"
+        label={`Leader${known}`}
         value={leader === undefined ? <span class="bad">none</span> : <Name>{leader.id}</Name>}
         hint={leader === undefined ? "nothing starts until one leads" : `epoch ${count(leader.epoch)}`}
       />
-      <Stat label="Longest lag" value={lag === 0 ? "none" : span(lag)} />
-      <Stat label="Last event" value={count(log.seq)} hint={<span class="mono">{log.hash.slice(0, 10)}</span>} />
+      <Stat label={`Longest lag${known}`} value={lag === 0 ? "none" : span(lag)} />
+      <Stat
+        label={`Last event${known}`}
+        value={count(log.seq)}
+        hint={<span class="mono">{log.hash.slice(0, 10)}</span>}
+      />
     </dl>
   );
 }
 
 const TONES = { leader: "done", follower: "running", down: "failed" } as const;
 
-function Nodes({ nodes }: { nodes: readonly ClusterNode[] }): JSX.Element {
+function Nodes({ nodes, isOld }: Pick<Seen, "nodes" | "isOld">): JSX.Element {
   return (
-    <Panel title="Nodes" isFlush>
+    <Panel title={isOld ? "Nodes, as last known" : "Nodes"} isFlush>
       <TableBox label="Nodes">
         <table class="table">
           <thead>
@@ -119,7 +135,11 @@ function Nodes({ nodes }: { nodes: readonly ClusterNode[] }): JSX.Element {
                   <Name>{id}</Name>
                 </td>
                 <td>
-                  <span class={`badge is-${TONES[role]}`}>{role}</span>
+                  {isOld ? (
+                    <span class="badge">{role}, last known</span>
+                  ) : (
+                    <span class={`badge is-${TONES[role]}`}>{role}</span>
+                  )}
                 </td>
                 <td class={`number nowrap ${lagMs > LAG_WARN_MS ? "bad" : "muted"}`}>
                   {lagMs === 0 ? "no" : span(lagMs)}
@@ -144,16 +164,18 @@ function Nodes({ nodes }: { nodes: readonly ClusterNode[] }): JSX.Element {
   );
 }
 
-function Journal({ log }: { log: ClusterLog }): JSX.Element {
-  const { kind, address, version, bytes: size, prunedTo, members } = log;
+function Journal({ log, isOld }: Pick<Seen, "log" | "isOld">): JSX.Element {
+  const { kind, address, version, bytes: size, prunedTo, members, awayMs, ageMs } = log;
   const facts: readonly (readonly [string, string | null])[] = [
     ["Kept by", version === undefined ? kind : `${kind} ${version}`],
     ["Address", address],
+    ["Out of reach", awayMs === undefined ? null : `for ${span(awayMs)}`],
+    ["As it was", ageMs === undefined ? null : `${span(ageMs)} ago`],
     ["Takes", size === undefined ? null : bytes(size)],
     ["Begins behind", prunedTo === 0 ? null : `event ${count(prunedTo)}`],
     ...members.map(({ name, address: at, isUp }) => {
       const label = name === at ? "Member" : `Member ${name}`;
-      return [label, `${at}, ${isUp ? "up" : "down"}`] as const;
+      return [label, `${at}, ${isUp ? "up" : "down"}${isOld ? ", last known" : ""}`] as const;
     }),
   ];
   return (

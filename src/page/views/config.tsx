@@ -35,6 +35,7 @@ const FROM: Readonly<Record<SettingView["origin"], string>> = {
   variable: "environment",
   flag: "flag",
   patch: "patched",
+  leader: "leader",
 };
 
 const sectionOf = ({ path }: SettingView): string => path.split(".")[0] ?? path;
@@ -66,6 +67,7 @@ export default function Config(): JSX.Element {
           if (sections.length === 0) return <Empty>No knob is like that.</Empty>;
           return (
             <>
+              <Overruled knobs={settings.filter(({ own }) => own !== undefined)} />
               {sections.map(([section, knobs]) => (
                 <Section key={section} name={section} knobs={knobs} />
               ))}
@@ -80,6 +82,17 @@ export default function Config(): JSX.Element {
 
 const isPatched = (settings: readonly SettingView[] | undefined): boolean =>
   settings?.some(({ origin }) => origin === "patch") ?? false;
+
+/** What the files of a node say that does not hold, since another node leads. */
+function Overruled({ knobs }: { knobs: readonly SettingView[] }): JSX.Element | null {
+  if (knobs.length === 0) return null;
+  return (
+    <p class="muted" role="note">
+      {knobs.length === 1 ? "One knob has" : `${count(knobs.length)} knobs have`} another value in the config of this
+      node, which would hold if it led. Give all nodes the same config.
+    </p>
+  );
+}
 
 function Section({ name, knobs }: { name: string; knobs: readonly SettingView[] }): JSX.Element {
   return (
@@ -107,7 +120,7 @@ function Section({ name, knobs }: { name: string; knobs: readonly SettingView[] 
 }
 
 function Row({ knob }: { knob: SettingView }): JSX.Element {
-  const { path, value, origin, where, about } = knob;
+  const { path, value, origin, where, own, about } = knob;
   const isSet = origin !== "default";
   return (
     <tr>
@@ -116,6 +129,11 @@ function Row({ knob }: { knob: SettingView }): JSX.Element {
       </td>
       <td class={isSet ? "loose changed" : "loose"}>
         <bdi>{words(value)}</bdi>
+        {own === undefined ? null : (
+          <div class="faint">
+            here <bdi>{words(own.value)}</bdi>, {own.where === undefined ? FROM[own.origin] : <bdi>{own.where}</bdi>}
+          </div>
+        )}
       </td>
       <td class="loose origin">
         <span class={isSet ? "" : "faint"}>{FROM[origin]}</span>

@@ -12,7 +12,7 @@ import { live } from "../data/live.ts";
 import { lookAtPulses } from "../data/use-call.ts";
 import { useRights } from "../data/who.ts";
 import { count, dateOf, timeOf } from "../data/words.ts";
-import { Empty, Failure, Panel, Segments, TableBox, TaskName, View } from "../parts/pieces.tsx";
+import { Empty, Failure, Missing, Panel, Segments, TableBox, TaskName, View } from "../parts/pieces.tsx";
 
 const KEPT_MAX = 500;
 const LOOK_BACK = 400;
@@ -42,15 +42,15 @@ const CHOICES: readonly (readonly [Kinds, string])[] = [
   ["config", "Config"],
 ];
 
-function useLog(kinds: Kinds, task: string): { events: readonly EventJson[]; error: Error | null } {
-  const [found, setFound] = useState<{ events: readonly EventJson[]; error: Error | null }>({
-    events: [],
-    error: null,
-  });
+type Log = { readonly events: readonly EventJson[]; readonly error: Error | null; readonly isRead: boolean };
+const UNREAD: Log = { events: [], error: null, isRead: false };
+
+function useLog(kinds: Kinds, task: string): Log {
+  const [found, setFound] = useState(UNREAD);
   useEffect(() => {
     let events: readonly EventJson[] = [];
     let after: number | null = null;
-    setFound({ events: [], error: null });
+    setFound(UNREAD);
     async function read(signal: AbortSignal): Promise<void> {
       const seq = live.now().pulse?.seq ?? (await ask("pulse", {}, signal)).seq;
       after ??= kinds === "all" && task === "" ? Math.max(0, seq - LOOK_BACK) : Math.max(0, seq - 20 * LOOK_BACK);
@@ -65,12 +65,12 @@ function useLog(kinds: Kinds, task: string): { events: readonly EventJson[]; err
         events = [...events, ...page.events].slice(-KEPT_MAX);
         after = page.nextAfter ?? page.events.at(-1)?.seq ?? after;
         isMore = page.nextAfter !== undefined;
-        setFound({ events, error: null });
+        setFound({ events, error: null, isRead: true });
       }
     }
     return lookAtPulses((signal) =>
       read(signal).catch((error: Error) => {
-        if (!signal.aborted) setFound({ events, error });
+        if (!signal.aborted) setFound(({ isRead }) => ({ events, error, isRead }));
       }),
     );
   }, [kinds, task]);
@@ -81,7 +81,7 @@ export default function Events(): JSX.Element {
   const { query, route } = useLocation();
   const kinds = (query.kinds ?? "all") as Kinds;
   const task = query.task ?? "";
-  const { events, error } = useLog(KINDS[kinds as "tasks"] === undefined ? "all" : kinds, task);
+  const { events, error, isRead } = useLog(KINDS[kinds as "tasks"] === undefined ? "all" : kinds, task);
   const [isHeld, setHeld] = useState<readonly EventJson[] | null>(null);
   const shown = [...(isHeld ?? events)].reverse();
   const go = (next: { kinds?: Kinds; task?: string }): void => {
@@ -121,7 +121,9 @@ export default function Events(): JSX.Element {
       </div>
       <Failure error={error} />
       <Panel isFlush>
-        {shown.length === 0 ? (
+        {shown.length === 0 && !isRead ? (
+          <Missing error={error} />
+        ) : shown.length === 0 ? (
           <Empty>No such event lately.</Empty>
         ) : (
           <TableBox label="Events">
@@ -198,9 +200,11 @@ function Verify(): JSX.Element | null {
 
 function verdict(found: Verified | Error): string {
   if (found instanceof Error) return found.message;
-  const { ok, upTo, base, head, events, problems } = found;
+  const { ok, upTo, base, head, events, witnesses = [], problems } = found;
   const pruned = base.seq === 0 ? "" : `, those up to ${count(base.seq)} are pruned`;
-  if (ok) return `All ${count(events)} events are as they were written, up to ${count(head.seq)}${pruned}.`;
+  const names = witnesses.map(({ node }) => node).join(", ");
+  const signed = names === "" ? "" : ` Signed by ${names} too.`;
+  if (ok) return `All ${count(events)} events are as they were written, up to ${count(head.seq)}${pruned}.${signed}`;
   const wrong = problems[0]?.message ?? "something is wrong";
   const more = problems.length > 1 ? ` (and ${count(problems.length - 1)} more)` : "";
   return `Right up to event ${count(upTo)} of ${count(head.seq)}: then ${wrong}${more}.`;

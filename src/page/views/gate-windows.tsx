@@ -3,8 +3,8 @@
  */
 import type { JSX } from "preact";
 import type { GateJson } from "../../protocol/generated/index.ts";
-import { brief, clock, count, span } from "../data/words.ts";
-import { Meter, type Tone } from "../parts/pieces.tsx";
+import { brief, clock, count, outOf, plural, span } from "../data/words.ts";
+import { fillTone, Meter, type Tone } from "../parts/pieces.tsx";
 
 export const isBlocked = ({ blockedUntil }: GateJson, now: number): boolean =>
   blockedUntil !== undefined && Date.parse(blockedUntil) > now;
@@ -17,8 +17,6 @@ export function GateState({ gate, now }: { gate: GateJson; now: number }): JSX.E
     return <span class="badge is-paused">full, {clock(Date.parse(gate.heldUntil) - now)}</span>;
   return <span class="badge is-active">open</span>;
 }
-
-const toneOf = (part: number): Tone => (part >= 0.95 ? "bad" : part >= 0.75 ? "warn" : "info");
 
 export function Windows({ gate }: { gate: GateJson }): JSX.Element {
   const { running, limit, requests, requestsUsed, windowMs, tokensUsed } = gate;
@@ -40,19 +38,27 @@ export function Windows({ gate }: { gate: GateJson }): JSX.Element {
         <Meter
           part={most === 0 ? 1 : used / most}
           label={`${name} of ${gate.id}`}
-          text={`${shown(used)} of ${shown(most)}`}
-          tone={tone ?? toneOf(most === 0 ? 1 : used / most)}
+          text={outOf(used, most, shown)}
+          tone={tone ?? fillTone(most === 0 ? 1 : used / most, "info")}
         />
       </dd>
     </>
   );
   return (
-    <dl class="facts gate-windows">
-      {line("Calls out", running, limit, count, "info")}
-      {line(`Requests in ${span(windowMs)}`, requestsUsed, requests, count)}
-      {windows.map(([name, window]) =>
-        window === null ? null : line(`Tokens in ${name}`, window.used, window.limit, brief),
-      )}
-    </dl>
+    <>
+      <dl class="facts gate-windows">
+        {line("Calls out", running, limit, count, running > limit ? "warn" : "info")}
+        {line(`Requests in ${windowMs === 60_000 ? "a minute" : span(windowMs)}`, requestsUsed, requests, count)}
+        {windows.map(([name, window]) =>
+          window === null ? null : line(`Tokens in ${name}`, window.used, window.limit, brief),
+        )}
+      </dl>
+      {running > limit ? (
+        <p class="small warn gate-foot">
+          {plural(running - limit, "call")} went out before the limit sank: the next goes when{" "}
+          {count(running - limit + 1)} have come back.
+        </p>
+      ) : null}
+    </>
   );
 }

@@ -5,12 +5,13 @@ import type { JSX } from "preact";
 import { useRoute } from "preact-iso";
 import type { GateDetail } from "../../protocol/generated/index.ts";
 import { ask } from "../data/ask.ts";
+import { to } from "../data/links.ts";
 import { doing } from "../data/say.ts";
 import { useCall, useNow } from "../data/use-call.ts";
 import { useRights } from "../data/who.ts";
 import { count, plural, span } from "../data/words.ts";
 import { asked } from "../parts/dialog.tsx";
-import { Empty, Loaded, Name, Panel, Stat, State, TableBox, TaskName, View } from "../parts/pieces.tsx";
+import { Empty, Loaded, Name, Panel, ProjectName, Stat, State, TableBox, TaskName, View } from "../parts/pieces.tsx";
 import { GateState, isBlocked, Windows } from "./gate-windows.tsx";
 
 const SHOWN_MAX = 200;
@@ -19,20 +20,27 @@ export default function Gate(): JSX.Element {
   const { params } = useRoute();
   const id = params.id ?? "";
   const gate = useCall("gate", { params: { id } }, { agesMs: 2000 });
+  const { data } = gate;
   return (
-    <Loaded from={gate}>
-      {(found) => (
-        <View title={<Name>{id}</Name>} note={<Note gate={found} />} actions={<Reset gate={found} />}>
-          <Totals gate={found} />
-          <div class="task-grid">
-            <Calls gate={found} />
-            <Panel title="Windows">
-              <Windows gate={found} />
-            </Panel>
-          </div>
-        </View>
-      )}
-    </Loaded>
+    <View
+      title={<Name>{id}</Name>}
+      note={data === null ? undefined : <Note gate={data} />}
+      actions={data === null ? <a href={to.gates}>All gates</a> : <Reset gate={data} />}
+    >
+      <Loaded from={gate}>
+        {(found) => (
+          <>
+            <Totals gate={found} />
+            <div class="task-grid">
+              <Calls gate={found} />
+              <Panel title="Windows">
+                <Windows gate={found} />
+              </Panel>
+            </div>
+          </>
+        )}
+      </Loaded>
+    </View>
   );
 }
 
@@ -85,7 +93,7 @@ function Calls({ gate: { calls } }: { gate: GateDetail }): JSX.Element {
         <Empty>No call is out, and none waits.</Empty>
       ) : (
         <TableBox label="Calls">
-          <table class="table">
+          <table class="table is-cards calls">
             <thead>
               <tr>
                 <th>State</th>
@@ -101,12 +109,16 @@ function Calls({ gate: { calls } }: { gate: GateDetail }): JSX.Element {
                   <td>
                     <State state={call.state} />
                   </td>
-                  <td>{call.class}</td>
-                  <td>
-                    <Name>{call.project}</Name>
+                  <td data-is="Class">{call.class}</td>
+                  <td class="clip" data-is="Project">
+                    <ProjectName id={call.project} />
                   </td>
-                  <td>{call.task === undefined ? <span class="faint">none</span> : <TaskName id={call.task} />}</td>
-                  <td class="number">{span(call.seconds * 1000)}</td>
+                  <td class="clip">
+                    {call.task === undefined ? <span class="faint">no task</span> : <TaskName id={call.task} />}
+                  </td>
+                  <td class="number" data-is="For">
+                    {span(call.seconds * 1000)}
+                  </td>
                 </tr>
               ))}
             </tbody>

@@ -7,8 +7,16 @@ import { Graph as Layered, layout } from "@dagrejs/dagre";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useRoute } from "preact-iso";
+import { Refused } from "../data/ask.ts";
 import { inColumns } from "../data/graph-columns.ts";
-import { criticalPath, type GraphKind, type GraphNode, useGraph } from "../data/graph-data.ts";
+import {
+  criticalPath,
+  type GraphKind,
+  type GraphNode,
+  isGraphKind,
+  useGraph,
+  useGraphKind,
+} from "../data/graph-data.ts";
 import { to } from "../data/links.ts";
 import { useNow } from "../data/use-call.ts";
 import { plural, span } from "../data/words.ts";
@@ -81,9 +89,48 @@ function curve(from: Placed, to: Placed): string {
 const TITLES = { plan: "Plan", group: "Batch", tree: "Tree" } as const;
 
 export default function GraphView(): JSX.Element {
-  const { params } = useRoute();
-  const kind = (params.kind ?? "plan") as GraphKind;
-  const id = params.id ?? "";
+  const { kind, id = "" } = useRoute().params;
+  if (kind === undefined) return <GraphOfAny id={id} />;
+  return isGraphKind(kind) ? <GraphOf kind={kind} id={id} /> : <NoSuchKind kind={kind} />;
+}
+
+function GraphOfAny({ id }: { id: string }): JSX.Element {
+  const { kind, error } = useGraphKind(id);
+  if (kind !== null) return <GraphOf kind={kind} id={id} />;
+  return (
+    <View
+      title={
+        <>
+          Graph of <Name>{id}</Name>
+        </>
+      }
+    >
+      {error instanceof Refused && error.status === 404 ? (
+        <Panel>
+          <Empty hint="Ended tasks are kept for a while only.">No plan, batch or tree of this name is known.</Empty>
+        </Panel>
+      ) : error === null ? (
+        <p class="loading">Loading…</p>
+      ) : (
+        <Failure error={error} />
+      )}
+    </View>
+  );
+}
+
+function NoSuchKind({ kind }: { kind: string }): JSX.Element {
+  return (
+    <View title="Graph">
+      <Panel>
+        <Empty hint="There are /ui/graph/plan/ID, group/ID and tree/ID; /ui/graph/ID finds out which.">
+          There is no graph of the kind <Name>{kind}</Name>.
+        </Empty>
+      </Panel>
+    </View>
+  );
+}
+
+function GraphOf({ kind, id }: { kind: GraphKind; id: string }): JSX.Element {
   const { graph, error } = useGraph(kind, id);
   const plan = graph?.plan ?? null;
   return (

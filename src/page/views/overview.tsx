@@ -7,10 +7,10 @@ import { to } from "../data/links.ts";
 import { live } from "../data/live.ts";
 import { useStore } from "../data/store.ts";
 import { type Called, useCall, useNow } from "../data/use-call.ts";
-import { clock, count, percent, plural, span } from "../data/words.ts";
+import { clock, count, outOf, percent, plural, span } from "../data/words.ts";
 import type { Line } from "../parts/chart.tsx";
 import { later } from "../parts/later.tsx";
-import { Empty, Loaded, Meter, Name, NoWorkers, Panel, Stat, View } from "../parts/pieces.tsx";
+import { Empty, Loaded, Meter, Missing, Name, NoWorkers, Panel, ProjectName, Stat, View } from "../parts/pieces.tsx";
 import { Attention } from "./attention.tsx";
 
 const Chart = later(() => import("../parts/chart.tsx"));
@@ -18,7 +18,6 @@ const LISTED_MAX = 8;
 const RATE_SAMPLES = 3;
 
 export function Overview(): JSX.Element {
-  const queue = useCall("queue", {}, { everyMs: 10_000 });
   const history = useCall("history", { query: { projects: false } }, { everyMs: 5000, agesMs: 10_000 });
   const projects = useCall("projects", {}, { everyMs: 2000, agesMs: 5000 });
   const workers = useCall("workers", {}, { everyMs: 2000 });
@@ -26,11 +25,11 @@ export function Overview(): JSX.Element {
   const samples = history.data?.samples ?? [];
   return (
     <View title="Overview">
-      <Numbers samples={samples} maxInFlight={queue.data?.maxInFlight ?? null} />
+      <Numbers samples={samples} />
       <Attention
         gates={gates.data?.gates ?? []}
-        projects={projects.data?.projects ?? []}
-        workers={workers.data?.workers ?? []}
+        projects={projects.data ?? {}}
+        workers={workers.data?.workers ?? null}
       />
       <div class="grid is-narrow">
         <Charts history={history} />
@@ -54,7 +53,7 @@ const orDash = (value: number | null | undefined, shown: (value: number) => stri
   value === null || value === undefined ? "–" : shown(value);
 const rateText = (rate: number): string => (rate >= 100 ? count(rate) : rate.toFixed(rate >= 10 ? 1 : 2));
 
-function Numbers({ samples, maxInFlight }: { samples: readonly Sample[]; maxInFlight: number | null }): JSX.Element {
+function Numbers({ samples }: { samples: readonly Sample[] }): JSX.Element {
   const { pulse } = useStore(live);
   const last = samples.findLast(({ waitP50Ms }) => waitP50Ms !== undefined);
   const failed = rateOf(samples, (sample) => sample.failed);
@@ -63,7 +62,7 @@ function Numbers({ samples, maxInFlight }: { samples: readonly Sample[]; maxInFl
       <Stat
         label="In flight"
         value={orDash(pulse?.inFlight, count)}
-        of={maxInFlight === null ? undefined : `of ${count(maxInFlight)}`}
+        of={pulse === null ? undefined : `of ${count(pulse.maxInFlight)}`}
       />
       <Stat label="Queued" value={orDash(pulse?.queued, count)} hint="for their turn" />
       <Stat label="Waiting" value={orDash(pulse?.waiting, count)} hint="for other tasks" />
@@ -79,7 +78,7 @@ function Numbers({ samples, maxInFlight }: { samples: readonly Sample[]; maxInFl
       <Stat
         label="Wait, median"
         value={orDash(last?.waitP50Ms, span)}
-        hint={`95 % within ${orDash(last?.waitP95Ms, span)}`}
+        hint={last?.waitP95Ms === undefined ? undefined : `95 % within ${span(last.waitP95Ms)}`}
       />
     </dl>
   );
@@ -164,7 +163,9 @@ function Charts({ history }: { history: Called<History> }): JSX.Element {
     <>
       {charts.map(([title, lines, shown]) => (
         <Panel key={title} title={title} actions={<span class="small">last hour</span>}>
-          {samples.length < 2 ? (
+          {history.data === null ? (
+            <Missing error={history.error} />
+          ) : samples.length < 2 ? (
             <Empty hint="A sample is taken every ten seconds, and kept over restarts.">Nothing to draw yet.</Empty>
           ) : (
             <Chart
@@ -200,7 +201,7 @@ function Shares({ from }: { from: Called<{ readonly projects: readonly ProjectVi
                 {order.slice(0, LISTED_MAX).map(({ id, share, target, queued, status }) => (
                   <li key={id}>
                     <span class="clip" title={id}>
-                      <Name>{id}</Name>
+                      <ProjectName id={id} />
                       {status === "paused" ? <span class="warn small"> paused</span> : null}
                     </span>
                     <Meter
@@ -234,8 +235,8 @@ export function GateLine({ gate, now }: { gate: GateJson; now: number }): JSX.El
       <Meter
         part={limit === 0 ? 0 : running / limit}
         label={`Calls out at ${id}`}
-        text={`${count(running)} of ${count(limit)}`}
-        tone={isBlocked ? "bad" : "info"}
+        text={outOf(running, limit)}
+        tone={isBlocked ? "bad" : running > limit ? "warn" : "info"}
       />
       <span class={isBlocked ? "small bad right nowrap" : "small muted right nowrap"}>
         {isBlocked ? `blocked ${clock(Date.parse(blockedUntil) - now)}` : `${count(queued)} wait`}
@@ -289,7 +290,7 @@ function Workers({ from }: { from: Called<{ readonly workers: readonly WorkerVie
                     <Meter
                       part={slots === 0 ? 0 : inFlight / slots}
                       label={`Slots in use at ${id}`}
-                      text={`${count(inFlight)} of ${count(slots)}`}
+                      text={outOf(inFlight, slots)}
                     />
                     <span class={`badge is-${status} small`}>{status}</span>
                   </li>

@@ -10,7 +10,7 @@ import { useCall, useNow } from "../data/use-call.ts";
 import { useRights } from "../data/who.ts";
 import { ago, brief, count, money, tokensOf } from "../data/words.ts";
 import { asked } from "../parts/dialog.tsx";
-import { Empty, Loaded, Name, Panel, State, TableBox, View } from "../parts/pieces.tsx";
+import { Empty, Loaded, Name, Panel, ProjectName, State, TableBox, View } from "../parts/pieces.tsx";
 
 export default function Plans(): JSX.Element {
   const plans = useCall("plans", { query: { limit: 200 } });
@@ -67,7 +67,7 @@ function Table({ plans }: { plans: readonly PlanSummary[] }): JSX.Element {
                   <Name>{plan.id}</Name>
                 </a>
                 <div class="small muted">
-                  <Name>{plan.project}</Name>
+                  <ProjectName id={plan.project} />
                 </div>
               </td>
               <td>

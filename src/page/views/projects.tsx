@@ -6,7 +6,6 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { History, ProjectView } from "../../protocol/generated/index.ts";
 import { ask } from "../data/ask.ts";
-import { to } from "../data/links.ts";
 import { doing } from "../data/say.ts";
 import { type Called, useCall } from "../data/use-call.ts";
 import { useRights } from "../data/who.ts";
@@ -14,7 +13,19 @@ import { brief, count, percent, tokensOf } from "../data/words.ts";
 import type { Line } from "../parts/chart.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { later } from "../parts/later.tsx";
-import { Empty, Loaded, Meter, Name, Panel, State, TableBox, type Tone, View } from "../parts/pieces.tsx";
+import {
+  Empty,
+  fillTone,
+  Loaded,
+  Meter,
+  Missing,
+  Name,
+  Panel,
+  ProjectName,
+  State,
+  TableBox,
+  View,
+} from "../parts/pieces.tsx";
 
 const Chart = later(() => import("../parts/chart.tsx"));
 const COLORS = ["running", "done", "queued", "parked", "assigned", "failed", "skipped", "waiting"];
@@ -41,13 +52,11 @@ export default function Projects(): JSX.Element {
       </Panel>
       <div class="grid is-wide">
         <SharesOverTime history={history} />
-        <Budgets history={history} all={all} />
+        <Budgets history={history} projects={projects} />
       </div>
     </View>
   );
 }
-
-const budgetTone = (part: number): Tone => (part >= 0.95 ? "bad" : part >= 0.75 ? "warn" : "good");
 
 function Table({ all, onEdit }: { all: readonly ProjectView[]; onEdit: (id: string) => void }): JSX.Element {
   const { mayManage } = useRights();
@@ -91,19 +100,25 @@ function ProjectRow({ project, onEdit }: { project: ProjectView; onEdit: ((id: s
   return (
     <tr>
       <td class="name">
-        <a href={to.tasks({ project: id })}>
-          <Name>{id}</Name>
-        </a>
+        <ProjectName id={id} />
         {isPaused ? <State state="paused" /> : null}
       </td>
       <td class="number" data-is="Weight">
         {weight}
       </td>
       <td data-is="Share">
-        <Meter part={share} mark={target} label={`Share of ${id}`} text={`${percent(share)} of ${percent(target)}`} />
+        <Meter
+          part={share}
+          mark={target}
+          label={`Share of ${id}`}
+          text={`${percent(share)}, target ${percent(target)}`}
+        />
       </td>
       <td class="number" data-is="Runs">
-        {count(inFlight)} <span class="faint">of {count(maxConcurrent)}</span>
+        {count(inFlight)}{" "}
+        <span class="faint">
+          {inFlight > maxConcurrent ? "limit" : "of"} {count(maxConcurrent)}
+        </span>
       </td>
       <td class="number" data-is="Waits">
         {count(queued)}
@@ -114,7 +129,7 @@ function ProjectRow({ project, onEdit }: { project: ProjectView; onEdit: ((id: s
         ) : (
           <Meter
             part={part}
-            tone={budgetTone(part)}
+            tone={fillTone(part, "good")}
             label={`Budget of ${id}`}
             text={`${brief(spent + reserved)} of ${brief(budget.limit)}`}
           />
@@ -208,7 +223,7 @@ function Weight({
   );
 }
 
-/** Those that had work lately, each with its line. */
+/** Each of these projects with its line. */
 function linesOf(
   history: History,
   ids: readonly string[],
@@ -224,18 +239,33 @@ function linesOf(
   }));
 }
 
+/** Of those that got most: what each got, and what its weight entitled it to. */
+function shareLines(history: History): Line[] {
+  const got = new Map<string, number>();
+  for (const { id, share } of history.samples.flatMap(({ projects }) => projects))
+    got.set(id, (got.get(id) ?? 0) + share);
+  const most = [...got].sort(([, left], [, right]) => right - left).slice(0, COLORS.length);
+  // By name, so that a line keeps its colour while the order changes.
+  const ids = most.map(([id]) => id).sort();
+  const targets = linesOf(history, ids, ({ target }) => target);
+  return [
+    ...linesOf(history, ids, ({ share }) => share),
+    ...targets.map((line) => ({ ...line, label: `target of ${line.label}`, isDashed: true })),
+  ];
+}
+
 function SharesOverTime({ history }: { history: Called<History> }): JSX.Element {
-  const last = history.data?.samples.at(-1);
-  const ids = (last?.projects ?? []).slice(0, COLORS.length).map(({ id }) => id);
   return (
-    <Panel title="Share over time" actions={<span class="small">last hour</span>}>
-      {history.data === null || history.data.samples.length < 2 ? (
+    <Panel title="Share against target" actions={<span class="small">last hour; dashed: target</span>}>
+      {history.data === null ? (
+        <Missing error={history.error} />
+      ) : history.data.samples.length < 2 ? (
         <Empty hint="A sample is taken every ten seconds.">Nothing to draw yet.</Empty>
       ) : (
         <Chart
-          label="Share of each project over the last hour"
+          label="Share of each project against its target over the last hour"
           times={history.data.samples.map(({ at }) => Date.parse(at))}
-          lines={linesOf(history.data, ids, ({ share }) => share)}
+          lines={shareLines(history.data)}
           shown={percent}
         />
       )}
@@ -243,12 +273,20 @@ function SharesOverTime({ history }: { history: Called<History> }): JSX.Element 
   );
 }
 
-function Budgets({ history, all }: { history: Called<History>; all: readonly ProjectView[] }): JSX.Element {
-  const limited = all.filter(({ budget }) => budget.limit !== null).slice(0, COLORS.length);
+function Budgets({
+  history,
+  projects,
+}: {
+  history: Called<History>;
+  projects: Called<{ readonly projects: readonly ProjectView[] }>;
+}): JSX.Element {
+  const limited = (projects.data?.projects ?? []).filter(({ budget }) => budget.limit !== null).slice(0, COLORS.length);
   const limits = new Map(limited.map(({ id, budget }) => [id, budget.limit ?? 0]));
   return (
     <Panel title="Budget left" actions={<span class="small">tokens, last hour</span>}>
-      {history.data === null || history.data.samples.length < 2 || limited.length === 0 ? (
+      {history.data === null || projects.data === null ? (
+        <Missing error={history.error ?? projects.error} />
+      ) : history.data.samples.length < 2 || limited.length === 0 ? (
         <Empty hint="A project with a budget shows here how it burns down.">
           {limited.length === 0 ? "No project has a budget." : "Nothing to draw yet."}
         </Empty>

@@ -43,6 +43,11 @@ function bodyOf(values: Readonly<Record<string, string>>, more: string): TaskBod
   return { ...Object.fromEntries(given), ...rest } as TaskBody;
 }
 
+/** A sentence of the schema: what stands between backticks is code. */
+const Words = ({ children }: { children: string }): JSX.Element => (
+  <>{children.split("`").map((part, at) => (at % 2 === 1 ? <code key={at}>{part}</code> : part))}</>
+);
+
 export function SubmitForm({ onClose }: { onClose: () => void }): JSX.Element {
   const { route } = useLocation();
   const { who } = useRights();
@@ -86,7 +91,9 @@ export function SubmitForm({ onClose }: { onClose: () => void }): JSX.Element {
               value={values[key] ?? ""}
               onInput={(event) => setValues({ ...values, [key]: event.currentTarget.value })}
             />
-            <span class="hint">{help[key] ?? ""}</span>
+            <span class="hint">
+              <Words>{help[key] ?? ""}</Words>
+            </span>
             {problem?.field === key ? <span class="bad">{problem.text}</span> : null}
           </label>
         ))}
@@ -96,7 +103,7 @@ export function SubmitForm({ onClose }: { onClose: () => void }): JSX.Element {
         <textarea
           class="textarea"
           name="more"
-          placeholder={'{ "params": { "file": "a.txt" }, "needs": ["other-task"], "capabilities": ["git"] }'}
+          placeholder={'{ "params": { "command": "echo hello" }, "needs": ["other-task"], "capabilities": ["git"] }'}
           value={more}
           onInput={(event) => setMore(event.currentTarget.value)}
         />
@@ -109,7 +116,9 @@ export function SubmitForm({ onClose }: { onClose: () => void }): JSX.Element {
               <dt key={name} class="mono">
                 {name}
               </dt>
-              <dd>{text}</dd>
+              <dd>
+                <Words>{text}</Words>
+              </dd>
             </>
           ))}
         </dl>

@@ -3,27 +3,33 @@
  * cost.
  */
 import type { ComponentChildren, JSX } from "preact";
-import { useState } from "preact/hooks";
-import { useRoute } from "preact-iso";
-import type { EventJson, TaskView as Task, TaskLink, TaskLinks } from "../../protocol/generated/index.ts";
+import { useEffect, useState } from "preact/hooks";
+import { useLocation, useRoute } from "preact-iso";
+import type { EventJson, TaskView as Task } from "../../protocol/generated/index.ts";
 import { told } from "../data/event-words.ts";
 import { to } from "../data/links.ts";
-import { attemptsIn, type TaskEvents, useTaskEvents } from "../data/task-events.ts";
+import { type TaskEvents, useTaskEvents } from "../data/task-events.ts";
 import { useCall, useNow } from "../data/use-call.ts";
 import { useRights } from "../data/who.ts";
 import { ago, bytes, count, dateOf, money, plural, span, timeOf, tokensOf } from "../data/words.ts";
 import { Answers, isAsking } from "../parts/approvals.tsx";
-import { Empty, Failure, Loaded, Name, Panel, State, TableBox, TaskName, View } from "../parts/pieces.tsx";
+import { Empty, Failure, Loaded, Name, Panel, State, View } from "../parts/pieces.tsx";
 import { cancelAll, retry } from "../parts/task-acts.ts";
-import { WhyPanel } from "./why.tsx";
+import { Attempts, Output } from "./task-attempts.tsx";
+import { Ties } from "./task-links.tsx";
+import { type Moment, WhyPanel } from "./why.tsx";
 
 const ENDED = new Set(["done", "failed", "cancelled", "skipped", "rejected"]);
 
 export function TaskView(): JSX.Element {
   const { params } = useRoute();
+  const { query } = useLocation();
+  const isChosen = query.attempt !== undefined;
   const id = params.id ?? "";
   const task = useCall("task", { params: { id } });
   const events = useTaskEvents(id, task.data?.createdAt);
+  const [moment, setMoment] = useState<Moment | null>(null);
+  useEffect(() => setMoment(null), [id]);
   const { data } = task;
   return (
     <View
@@ -45,7 +51,7 @@ export function TaskView(): JSX.Element {
                 <Answers task={found} />
               </div>
             ) : null}
-            {found.error === undefined ? null : (
+            {found.error === undefined || found.state !== "rejected" ? null : (
               <p class="failure">
                 <bdi>{found.error}</bdi>
               </p>
@@ -53,16 +59,28 @@ export function TaskView(): JSX.Element {
             <div class="task-grid">
               <div class="column">
                 {found.state === "rejected" ? null : (
-                  <WhyPanel id={id} events={events.events} isOver={ENDED.has(found.state)} />
+                  <WhyPanel
+                    key={id}
+                    id={id}
+                    events={events.events}
+                    isOver={ENDED.has(found.state)}
+                    error={found.error}
+                    moment={moment}
+                    setMoment={setMoment}
+                  />
                 )}
-                <Story events={events} />
-                <Log id={id} task={found} />
+                <Story events={events} moment={moment} setMoment={setMoment} />
+                <Output key={id} task={found} attempt={attemptOf(query.attempt, found.attempt)} isChosen={isChosen} />
                 <Bodies task={found} />
               </div>
               <div class="column">
                 <Facts task={found} />
-                <Attempts task={found} events={events.events} />
-                <Ties id={id} task={found} />
+                <Attempts
+                  task={found}
+                  events={events.events}
+                  shown={isChosen ? attemptOf(query.attempt, found.attempt) : null}
+                />
+                <Ties key={id} task={found} />
               </div>
             </div>
           </>
@@ -72,13 +90,19 @@ export function TaskView(): JSX.Element {
   );
 }
 
+/** Which attempt the address names; else the last one. */
+function attemptOf(text: string | undefined, last: number): number {
+  const number = Number(text ?? last);
+  return Number.isInteger(number) && number > 0 && number < last ? number : last;
+}
+
 function Acts({ task }: { task: Task }): JSX.Element | null {
   const { mayAct } = useRights();
   const { taskId, state, group, children } = task;
   return (
     <>
       {children === undefined && task.parent === undefined ? null : (
-        <a class="button" href={to.graph("tree", task.parent === undefined ? taskId : (task.parent ?? taskId))}>
+        <a class="button" href={to.graph("tree", task.parent ?? taskId)}>
           Tree
         </a>
       )}
@@ -214,7 +238,19 @@ const resourceWords = ({ cpuMillicores, memoryBytes }: NonNullable<Task["resourc
     ...(memoryBytes === undefined ? [] : [bytes(memoryBytes)]),
   ].join(", ");
 
-function Story({ events: { events, error, isWhole } }: { events: TaskEvents }): JSX.Element {
+function Story({
+  events: { events, error, isWhole },
+  moment,
+  setMoment,
+}: {
+  events: TaskEvents;
+  moment: Moment | null;
+  setMoment: (moment: Moment) => void;
+}): JSX.Element {
+  const choose = ({ at, seq }: EventJson): void => {
+    setMoment({ at: Date.parse(at), seq });
+    document.querySelector(".why")?.scrollIntoView({ block: "nearest" });
+  };
   return (
     <Panel title="Story" actions={<span class="small">{plural(events.length, "event")}</span>}>
       <Failure error={error} />
@@ -223,7 +259,13 @@ function Story({ events: { events, error, isWhole } }: { events: TaskEvents }): 
       ) : (
         <ol class="story">
           {events.map((event, index) => (
-            <StoryLine key={event.seq} event={event} before={events[index - 1]} />
+            <StoryLine
+              key={event.seq}
+              event={event}
+              before={events[index - 1]}
+              isChosen={moment?.seq === event.seq}
+              onChoose={() => choose(event)}
+            />
           ))}
         </ol>
       )}
@@ -231,7 +273,17 @@ function Story({ events: { events, error, isWhole } }: { events: TaskEvents }): 
   );
 }
 
-function StoryLine({ event, before }: { event: EventJson; before: EventJson | undefined }): JSX.Element {
+function StoryLine({
+  event,
+  before,
+  isChosen,
+  onChoose,
+}: {
+  event: EventJson;
+  before: EventJson | undefined;
+  isChosen: boolean;
+  onChoose: () => void;
+}): JSX.Element {
   const { text, tone } = told(event);
   const since = before === undefined ? 0 : Date.parse(event.at) - Date.parse(before.at);
   return (
@@ -239,138 +291,11 @@ function StoryLine({ event, before }: { event: EventJson; before: EventJson | un
       <time class="muted" datetime={event.at} title={`event ${event.seq}, ${dateOf(event.at)}`}>
         {timeOf(event.at)}
       </time>
-      <bdi>{text}</bdi>
+      <button type="button" class="story-text" aria-pressed={isChosen} title="Why at that moment" onClick={onChoose}>
+        <bdi>{text}</bdi>
+      </button>
       <span class="faint small right nowrap">{since < 1 ? "" : `+${span(since)}`}</span>
     </li>
-  );
-}
-
-function Attempts({ task, events }: { task: Task; events: readonly EventJson[] }): JSX.Element | null {
-  const now = useNow();
-  const attempts = attemptsIn(events);
-  if (attempts.length === 0) return null;
-  const used = new Map((task.attempts ?? []).map(({ attempt, usage }) => [attempt, usage]));
-  return (
-    <Panel title="Attempts" isFlush>
-      <TableBox label="Attempts">
-        <table class="table">
-          <thead>
-            <tr>
-              <th class="number">#</th>
-              <th>Worker</th>
-              <th>Outcome</th>
-              <th class="number">Took</th>
-              <th class="number">Tokens</th>
-            </tr>
-          </thead>
-          <tbody>
-            {attempts.map(({ number, worker, startedAt, endedAt, outcome }) => (
-              <tr key={number}>
-                <td class="number">{number}</td>
-                <td>
-                  <Name>{worker}</Name>
-                </td>
-                <td>
-                  <span class={`badge is-${outcome === "lost" ? "failed" : outcome}`}>{outcome}</span>
-                </td>
-                <td class="number">
-                  {span((endedAt === undefined ? now : Date.parse(endedAt)) - Date.parse(startedAt))}
-                </td>
-                <td class="number">{used.has(number) ? count(tokensOf(used.get(number))) : ""}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </TableBox>
-    </Panel>
-  );
-}
-
-/** Workers that run commands keep what these write; others have nothing to show, so it is asked for on demand. */
-function Log({ id, task }: { id: string; task: Task }): JSX.Element | null {
-  const [isWanted, setWanted] = useState(task.action === "exec");
-  const isAsked = isWanted && task.attempt > 0;
-  const logs = useCall("logs", isAsked ? { params: { id }, query: { tail: 500 } } : null, {
-    everyMs: 2000,
-    agesMs: ENDED.has(task.state) ? undefined : 2000,
-  });
-  if (task.attempt === 0) return null;
-  if (!isWanted)
-    return (
-      <p>
-        <button type="button" class="button" onClick={() => setWanted(true)}>
-          Show what it wrote
-        </button>
-      </p>
-    );
-  return (
-    <Panel
-      title="Output"
-      actions={
-        <span class="small">
-          {logs.data === null ? "" : `attempt ${logs.data.attempt}${logs.data.truncated ? ", its end" : ""}`}
-        </span>
-      }
-    >
-      <Loaded from={logs}>
-        {({ text }) => (text === "" ? <Empty>Nothing was written yet.</Empty> : <Tail text={text} />)}
-      </Loaded>
-    </Panel>
-  );
-}
-
-/** The end of a text stays in sight as it grows, unless somebody has scrolled up. */
-function Tail({ text }: { text: string }): JSX.Element {
-  const keep = (box: HTMLPreElement | null): void => {
-    if (box === null) return;
-    const isAtEnd = box.dataset.isRead !== "true";
-    if (isAtEnd) box.scrollTop = box.scrollHeight;
-  };
-  return (
-    <pre
-      class="block"
-      ref={keep}
-      tabIndex={0}
-      onScroll={({ currentTarget: box }) => {
-        box.dataset.isRead = String(box.scrollTop + box.clientHeight < box.scrollHeight - 20);
-      }}
-    >
-      {text}
-    </pre>
-  );
-}
-
-const KINDS = { parent: "parent", need: "needs", child: "child", dependent: "waits for it" } as const;
-
-function Ties({ id, task }: { id: string; task: Task }): JSX.Element | null {
-  const links = useCall("links", task.state === "rejected" ? null : { params: { id } }, { everyMs: 2000 });
-  if (links.data === null || links.data.up.length + links.data.down.length === 0) return null;
-  const { up, down }: TaskLinks = links.data;
-  return (
-    <Panel title="Dependencies" actions={<span class="small">{`${up.length} up, ${down.length} down`}</span>}>
-      <Tied title="Waits for" links={up} />
-      <Tied title="Waited for by" links={down} />
-    </Panel>
-  );
-}
-
-function Tied({ title, links }: { title: string; links: readonly TaskLink[] }): JSX.Element | null {
-  if (links.length === 0) return null;
-  return (
-    <>
-      <p class="small muted tied-title">{title}</p>
-      <ul class="tied">
-        {links.slice(0, 100).map(({ taskId, state, kind }) => (
-          <li key={kind + taskId}>
-            <State state={state} />
-            <span class="clip">
-              <TaskName id={taskId} />
-            </span>
-            <span class="faint small">{KINDS[kind]}</span>
-          </li>
-        ))}
-      </ul>
-    </>
   );
 }
 

@@ -21,6 +21,9 @@ import { SubmitForm } from "./submit.tsx";
 
 const ROW_HEIGHT = 36;
 const TYPED_MS = 250;
+/** So far down is a row looked for that has moved. */
+const MOVED_MAX = 400;
+const toTop = (): void => document.querySelector(".rows")?.scrollTo({ top: 0 });
 const FIELDS = ["state", "project", "agentId", "type", "label", "q"] as const;
 /** What is selected, by its id; of one that is out of sight as it was last seen. */
 type Chosen = ReadonlyMap<string, TaskView>;
@@ -180,13 +183,15 @@ function Selection({
   choose: (next: Chosen) => void;
   list: TaskList;
 }): JSX.Element {
-  const seen = chosenOf(list.tasks);
+  const seen = chosen.size === 0 ? NONE : chosenOf(list.known());
   const all = [...chosen].map(([id, task]) => seen.get(id) ?? task);
   const open = all.filter((task) => !isOver(task));
   const again = all.filter(mayRetry);
   const clear = (): void => choose(NONE);
-  const chooseAll = (): Promise<boolean> => quietly(async () => choose(chosenOf(await list.readAll())));
-  const shown = `${count(list.tasks.length)}${list.hasMore ? "+" : ""}`;
+  /** What was not done stays selected. */
+  const clearIf = (isDone: boolean): void => {
+    if (isDone) clear();
+  };
   return (
     <header>
       {chosen.size === 0 ? (
@@ -195,22 +200,17 @@ function Selection({
             ? "Loading…"
             : list.isUnknown
               ? "Not known"
-              : `${shown} ${list.tasks.length === 1 ? "task" : "tasks"}${isFiltered ? " match" : ""}`}
+              : `${plural(list.length, "task")}${isFiltered ? (list.length === 1 ? " matches" : " match") : ""}`}
         </span>
       ) : (
         <>
           <strong>{plural(chosen.size, "task")} selected</strong>
           <span class="actions">
-            {list.hasMore && list.tasks.every(({ taskId }) => chosen.has(taskId)) && chosen.size < ALL_MAX ? (
-              <button type="button" class="button is-small" onClick={chooseAll}>
-                Select all{isFiltered ? " that match" : ""}
-              </button>
-            ) : null}
             <button
               type="button"
               class="button is-small is-danger"
               disabled={open.length === 0}
-              onClick={() => cancelAll(open).then(clear)}
+              onClick={() => cancelAll(open).then(clearIf)}
             >
               Cancel {open.length}
             </button>
@@ -218,7 +218,7 @@ function Selection({
               type="button"
               class="button is-small"
               disabled={again.length === 0}
-              onClick={() => retryAll(again).then(clear)}
+              onClick={() => retryAll(again).then(clearIf)}
             >
               Retry {again.length}
             </button>
@@ -230,7 +230,7 @@ function Selection({
       )}
       {list.hasNews && chosen.size === 0 ? (
         <span class="actions">
-          <button type="button" class="button is-small" onClick={list.restart}>
+          <button type="button" class="button is-small" onClick={toTop}>
             Show new tasks
           </button>
         </span>
@@ -244,7 +244,7 @@ const COLUMNS = ["Task", "State", "Action", "Project", "Agent", "Type", "Tokens"
 const NUMBERS: ReadonlySet<string> = new Set(["Tokens", "Took", "Age"]);
 
 function Heads({
-  list: { tasks },
+  list,
   chosen,
   choose,
 }: {
@@ -252,17 +252,25 @@ function Heads({
   chosen: Chosen;
   choose: ((next: Chosen) => void) | null;
 }): JSX.Element {
-  const isAll = tasks.length > 0 && tasks.every(({ taskId }) => chosen.has(taskId));
+  const most = Math.min(list.length, ALL_MAX);
+  const isAll = most > 0 && chosen.size >= most;
+  const name = list.length > ALL_MAX ? `Select the newest ${count(ALL_MAX)}` : "Select all";
+  const turn = async (): Promise<void> => {
+    if (choose === null) return;
+    if (isAll) choose(NONE);
+    else await quietly(async () => choose(chosenOf(await list.read(0, most - 1))));
+  };
   return (
     <div class="task-row task-heads">
       <span>
-        {choose === null || tasks.length === 0 ? null : (
+        {choose === null || list.length === 0 ? null : (
           <input
             type="checkbox"
-            aria-label="Select all that are listed"
+            aria-label={name}
+            title={name}
             checked={isAll}
             indeterminate={!isAll && chosen.size > 0}
-            onChange={() => choose(isAll ? NONE : chosenOf(tasks))}
+            onChange={turn}
           />
         )}
       </span>
@@ -289,9 +297,8 @@ function List({
   mayAct: boolean;
 }): JSX.Element {
   const now = useNow(5000);
-  const turned = useRef<string | null>(null);
-  const { tasks } = list;
-  if (tasks.length === 0)
+  const turned = useRef<{ readonly id: string; readonly row: number } | null>(null);
+  if (list.length === 0)
     return list.isLoading ? (
       <p class="loading">Loading…</p>
     ) : list.isUnknown ? (
@@ -310,38 +317,43 @@ function List({
       </Empty>
     );
   /** With Shift all from the one that was turned last, as that one is now. */
-  const turn = (index: number, isRange: boolean): void => {
-    const { taskId } = tasks[index] as TaskView;
-    const last = isRange ? tasks.findIndex((task) => task.taskId === turned.current) : -1;
-    const [from, end] = last < 0 ? [index, index] : [Math.min(last, index), Math.max(last, index)];
-    const isOn = last < 0 ? !chosen.has(taskId) : chosen.has(turned.current ?? "");
+  const turn = async (row: number, { taskId }: TaskView, isRange: boolean): Promise<void> => {
+    const last = isRange ? turned.current : null;
+    const from = last === null ? row : rowOf(list, last);
+    const isOn = last === null ? !chosen.has(taskId) : chosen.has(last.id);
+    turned.current = { id: taskId, row };
     const next = new Map(chosen);
-    for (const task of tasks.slice(from, end + 1))
+    for (const task of await list.read(Math.min(from, row), Math.max(from, row)))
       if (isOn) next.set(task.taskId, task);
       else next.delete(task.taskId);
-    turned.current = taskId;
     choose(next);
   };
   return (
-    <Rows
-      label="Tasks"
-      length={tasks.length}
-      rowHeight={ROW_HEIGHT}
-      onSeen={({ first, last }) => list.see(first, last)}
-    >
-      {(index) => {
-        const task = tasks[index];
-        return task === undefined ? null : (
+    <Rows label="Tasks" length={list.length} rowHeight={ROW_HEIGHT} onSeen={({ first, last }) => list.see(first, last)}>
+      {(row) => {
+        const task = list.at(row);
+        return task === undefined ? (
+          <div class="task-row">
+            <span />
+            <span class="faint">…</span>
+          </div>
+        ) : (
           <Row
             task={task}
             now={now}
             isChosen={chosen.has(task.taskId)}
-            onTurn={mayAct ? (isRange) => turn(index, isRange) : null}
+            onTurn={mayAct ? (isRange) => quietly(() => turn(row, task, isRange)) : null}
           />
         );
       }}
     </Rows>
   );
+}
+
+/** Where a task is now that was in a row: others may have come in above it. */
+function rowOf(list: TaskList, { id, row }: { readonly id: string; readonly row: number }): number {
+  for (let at = row; at < Math.min(list.length, row + MOVED_MAX); at++) if (list.at(at)?.taskId === id) return at;
+  return row;
 }
 
 function Row({

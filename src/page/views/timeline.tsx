@@ -1,22 +1,32 @@
 /**
- * The timeline: workers as lanes, attempts as bars.
+ * The timeline: workers as lanes, attempts as bars. It goes along with the time, or stands at a time that has passed.
+ *
+ * How much of it is seen, up to when, and of which project or plan, stands in the address, so a link can be shared.
  */
-import type { JSX } from "preact";
+import type { JSX, TargetedPointerEvent } from "preact";
+import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { type Bar, useBars } from "../data/attempt-bars.ts";
 import { to } from "../data/links.ts";
-import { useNow } from "../data/use-call.ts";
-import { plural, span, timeOf } from "../data/words.ts";
-import { Empty, Failure, Name, Panel, Segments, View } from "../parts/pieces.tsx";
+import { toneOf } from "../data/outcomes.ts";
+import { useTaskIds } from "../data/task-ids.ts";
+import { useCall, useNow } from "../data/use-call.ts";
+import { dateOf, plural, span, timeOf } from "../data/words.ts";
+import { Empty, Failure, Missing, Name, Panel, Segments, View } from "../parts/pieces.tsx";
 
-type Zoom = "1" | "5" | "15" | "60";
+type Zoom = "1" | "5" | "15" | "60" | "360";
 const ZOOMS: readonly (readonly [Zoom, string])[] = [
   ["1", "1 min"],
   ["5", "5 min"],
   ["15", "15 min"],
   ["60", "1 h"],
+  ["360", "6 h"],
 ];
-const TICKS = 4;
+/** Between two marks, in seconds: the least that leaves few enough of them. */
+const STEPS_S = [15, 60, 300, 900, 3600] as const;
+const MARKS_MAX = 6;
+/** A pointer that has gone so far drags, and does not click. */
+const DRAG_PX = 4;
 
 /** Bars of a lane in as few rows as keep them apart. */
 function rowsOf(bars: readonly Bar[], now: number): readonly (readonly Bar[])[] {
@@ -33,92 +43,219 @@ function rowsOf(bars: readonly Bar[], now: number): readonly (readonly Bar[])[] 
   return rows.map((row) => row.bars);
 }
 
+/** What part of time is seen. */
+type Window = { readonly end: number; readonly lengthMs: number };
+
 export default function Timeline(): JSX.Element {
   const { query, route } = useLocation();
-  const zoom = ZOOMS.find(([minutes]) => minutes === query.minutes)?.[0] ?? "5";
-  const setZoom = (minutes: Zoom): void => route(`${to.timeline}?minutes=${minutes}`, true);
-  const { bars, isCut, error, isRead } = useBars(Number(zoom));
   const now = useNow(500);
+  const zoom = ZOOMS.find(([minutes]) => minutes === query.minutes)?.[0] ?? "5";
   const lengthMs = Number(zoom) * 60_000;
-  const lanes = [...Map.groupBy(bars, ({ worker }) => worker)].sort(([left], [right]) => (left < right ? -1 : 1));
+  const until = /^\d{1,15}$/.test(query.until ?? "") && Number(query.until) < now ? Number(query.until) : null;
+  const { project = "", plan = "" } = query;
+  const [draggedMs, setDragged] = useState(0);
+  const { bars, missing, error, isRead } = useBars(lengthMs, until);
+  const ids = useTaskIds({ project, plan });
+  const change = (next: Record<string, string>): void => {
+    const search = new URLSearchParams(Object.entries({ ...query, ...next }).filter(([, value]) => value !== ""));
+    route(`${to.timeline}?${search}`, true);
+  };
+  const move = (ms: number): void => {
+    const next = Math.round((until ?? now) + ms);
+    change({ until: next >= now ? "" : String(next) });
+  };
+  const window = { end: (until ?? now) - draggedMs, lengthMs };
+  const own = bars.filter(({ task, from }) => from <= window.end && (ids.wanted === null || ids.wanted.has(task)));
+  const lanes = [...Map.groupBy(own, ({ worker }) => worker)].sort(([left], [right]) => (left < right ? -1 : 1));
   return (
-    <View title="Timeline" actions={<Segments label="Zoom" choices={ZOOMS} chosen={zoom} onChoose={setZoom} />}>
-      <Failure error={error} />
-      <Panel
-        title="Attempts by worker"
-        actions={
-          <span class="keys">
-            {["running", "done", "failed", "cancelled", "parked"].map((state) => (
-              <span key={state} class={`key is-${state}`}>
-                {state}
-              </span>
-            ))}
-          </span>
-        }
-        isFlush
-      >
+    <View
+      title="Timeline"
+      note={until === null ? undefined : <span class="muted">up to {dateOf(until)}</span>}
+      actions={
+        <>
+          <button type="button" class="button" aria-label="Earlier" onClick={() => move(-lengthMs / 2)}>
+            ←
+          </button>
+          <button
+            type="button"
+            class="button"
+            aria-label="Later"
+            disabled={until === null}
+            onClick={() => move(lengthMs / 2)}
+          >
+            →
+          </button>
+          <button type="button" class="button" disabled={until === null} onClick={() => change({ until: "" })}>
+            Now
+          </button>
+          <Segments label="Zoom" choices={ZOOMS} chosen={zoom} onChoose={(minutes) => change({ minutes })} />
+        </>
+      }
+    >
+      <Narrowed project={project} plan={plan} change={change} />
+      <Failure error={error ?? ids.error} />
+      <Panel title="Attempts by worker" actions={<Keys />} isFlush>
         {lanes.length === 0 ? (
           isRead ? (
-            <Empty>Nothing ran in the last {zoom === "1" ? "minute" : `${zoom} minutes`}.</Empty>
+            <Empty>Nothing ran here in {zoom === "1" ? "this minute" : `these ${span(lengthMs)}`}.</Empty>
           ) : (
-            <p class="loading">Reading the log…</p>
+            <Missing error={error} />
           )
         ) : (
-          <div class="gantt">
-            <Axis now={now} lengthMs={lengthMs} />
-            {lanes.map(([worker, own]) => (
-              <div key={worker} class="lane">
-                <span class="lane-name clip" title={worker}>
-                  <Name>{worker}</Name>
-                  <small class="faint">{plural(own.length, "attempt")}</small>
-                </span>
-                <div class="lane-rows">
-                  {rowsOf(own, now).map((row) => (
-                    <div key={row[0]?.key} class="lane-row">
-                      {row.map((bar) => (
-                        <One key={bar.key} bar={bar} now={now} lengthMs={lengthMs} />
-                      ))}
-                    </div>
-                  ))}
-                </div>
-              </div>
-            ))}
-          </div>
+          <Lanes lanes={lanes} window={window} drag={setDragged} drop={move} />
         )}
-        {isCut ? <p class="loading">So much happened that the oldest attempts are left out.</p> : null}
+        {missing === null ? null : (
+          <p class="loading">
+            {missing === "newest"
+              ? "So much happened that the newest attempts are not here yet."
+              : "So much happened that the oldest attempts are left out."}
+          </p>
+        )}
+        {ids.isCut ? <p class="loading">So many tasks match that the attempts of the oldest are left out.</p> : null}
       </Panel>
     </View>
   );
 }
 
-function Axis({ now, lengthMs }: { now: number; lengthMs: number }): JSX.Element {
+const Keys = (): JSX.Element => (
+  <span class="keys">
+    {["running", "done", "failed", "cancelled", "parked"].map((state) => (
+      <span key={state} class={`key is-${state}`}>
+        {state}
+      </span>
+    ))}
+  </span>
+);
+
+function Narrowed({
+  project,
+  plan,
+  change,
+}: {
+  project: string;
+  plan: string;
+  change: (next: Record<string, string>) => void;
+}): JSX.Element {
+  const projects = useCall("projects", {}, { everyMs: 10_000 });
+  const plans = useCall("plans", { query: {} }, { everyMs: 10_000 });
+  const choices: readonly (readonly [name: "project" | "plan", chosen: string, ids: readonly string[]])[] = [
+    ["project", project, (projects.data?.projects ?? []).map(({ id }) => id)],
+    ["plan", plan, (plans.data?.plans ?? []).map(({ id }) => id)],
+  ];
+  return (
+    <div class="narrowed">
+      {choices.map(([name, chosen, ids]) => (
+        <select
+          key={name}
+          class="select"
+          aria-label={name === "project" ? "Project" : "Plan"}
+          value={chosen}
+          onChange={({ currentTarget: { value } }) => change({ project: "", plan: "", [name]: value })}
+        >
+          <option value="">All {name}s</option>
+          {(chosen === "" || ids.includes(chosen) ? ids : [chosen, ...ids]).map((id) => (
+            <option key={id} value={id}>
+              {id}
+            </option>
+          ))}
+        </select>
+      ))}
+    </div>
+  );
+}
+
+function Lanes({
+  lanes,
+  window,
+  drag,
+  drop,
+}: {
+  lanes: readonly (readonly [worker: string, bars: readonly Bar[]])[];
+  window: Window;
+  drag: (ms: number) => void;
+  drop: (ms: number) => void;
+}): JSX.Element {
+  const begin = (event: TargetedPointerEvent<HTMLDivElement>): void => {
+    const box = event.currentTarget;
+    const width = box.querySelector(".lane-rows")?.clientWidth ?? 1;
+    const from = event.clientX;
+    const msAt = (x: number): number => ((x - from) / width) * window.lengthMs;
+    const going = ({ clientX }: PointerEvent): void => drag(msAt(clientX));
+    const over = (end: PointerEvent): void => {
+      box.ownerDocument.removeEventListener("pointermove", going);
+      drag(0);
+      if (end.type !== "pointerup" || Math.abs(end.clientX - from) < DRAG_PX) return;
+      drop(-msAt(end.clientX));
+      box.addEventListener("click", (click) => click.preventDefault(), { once: true, capture: true });
+    };
+    if (event.button !== 0) return;
+    box.ownerDocument.addEventListener("pointermove", going);
+    for (const kind of ["pointerup", "pointercancel"] as const)
+      box.ownerDocument.addEventListener(kind, over, { once: true });
+  };
+  return (
+    <div class="gantt" onPointerDown={begin}>
+      <Axis window={window} />
+      {lanes.map(([worker, own]) => (
+        <div key={worker} class="lane">
+          <span class="lane-name clip" title={worker}>
+            <Name>{worker}</Name>
+            <small class="faint">{plural(own.length, "attempt")}</small>
+          </span>
+          <div class="lane-rows">
+            {rowsOf(own, window.end).map((row) => (
+              <div key={row[0]?.key} class="lane-row">
+                {row.map((bar) => (
+                  <One key={bar.key} bar={bar} window={window} />
+                ))}
+              </div>
+            ))}
+          </div>
+        </div>
+      ))}
+    </div>
+  );
+}
+
+const placeIn = ({ end, lengthMs }: Window, time: number): number => (100 * (time - end + lengthMs)) / lengthMs;
+
+/** Marks at round times. */
+function Axis({ window }: { window: Window }): JSX.Element {
+  const stepMs = 1000 * (STEPS_S.find((step) => window.lengthMs / (1000 * step) <= MARKS_MAX) ?? 3600);
+  const first = Math.ceil((window.end - window.lengthMs) / stepMs) * stepMs;
+  const marks = Array.from({ length: MARKS_MAX + 1 }, (_, index) => first + index * stepMs);
   return (
     <div class="lane axis" aria-hidden="true">
       <span class="lane-name" />
       <div class="lane-rows">
-        {Array.from({ length: TICKS }, (_, index) => (
-          <span key={index} class="tick" style={{ left: `${(100 * index) / TICKS}%` }}>
-            {timeOf(now - lengthMs * (1 - index / TICKS))}
-          </span>
-        ))}
+        {marks
+          .filter((time) => time <= window.end)
+          .map((time) => (
+            <span key={time} class="tick" style={{ left: `${placeIn(window, time)}%` }}>
+              {timeOf(time)}
+            </span>
+          ))}
       </div>
     </div>
   );
 }
 
-function One({ bar, now, lengthMs }: { bar: Bar; now: number; lengthMs: number }): JSX.Element | null {
-  const begin = now - lengthMs;
-  const [from, until] = [Math.max(begin, bar.from), Math.min(now, bar.until ?? now)];
+function One({ bar, window }: { bar: Bar; window: Window }): JSX.Element | null {
+  const begin = window.end - window.lengthMs;
+  const [from, until] = [Math.max(begin, bar.from), Math.min(window.end, bar.until ?? window.end)];
   if (until < begin) return null;
-  const at = (time: number): number => (100 * (time - begin)) / lengthMs;
-  const took = span((bar.until ?? now) - bar.from);
+  const took = span((bar.until ?? window.end) - bar.from);
   return (
     <a
-      class={`bar is-${bar.outcome}`}
+      class={`bar is-${toneOf(bar.outcome)}`}
       href={to.task(bar.task)}
+      draggable={false}
       title={`${bar.task}, attempt ${bar.attempt}: ${bar.outcome}, ${took}`}
       aria-label={`${bar.task}: ${bar.outcome}, ${took}`}
-      style={{ left: `${at(from)}%`, width: `max(2px, ${at(until) - at(from)}%)` }}
+      style={{
+        left: `${placeIn(window, from)}%`,
+        width: `max(2px, ${placeIn(window, until) - placeIn(window, from)}%)`,
+      }}
     >
       <span>{bar.task}</span>
     </a>

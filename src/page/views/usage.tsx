@@ -60,7 +60,7 @@ function Table({ report: { rows, total, omitted }, by }: { report: UsageReport; 
   const filter = FILTERS[by];
   return (
     <TableBox label="Usage">
-      <table class="table">
+      <table class="table is-cards">
         <thead>
           <tr>
             <th>{CHOICES.find(([choice]) => choice === by)?.[1]}</th>
@@ -77,7 +77,7 @@ function Table({ report: { rows, total, omitted }, by }: { report: UsageReport; 
             const part = all === 0 ? 0 : tokensOf(usage) / all;
             return (
               <tr key={key}>
-                <td>
+                <td class="name">
                   {filter === undefined ? (
                     key
                   ) : (
@@ -89,11 +89,21 @@ function Table({ report: { rows, total, omitted }, by }: { report: UsageReport; 
                 <td>
                   <Meter part={part} label={`Part of ${key}`} text={percent(part)} />
                 </td>
-                <td class="number">{count(usage.inputTokens)}</td>
-                <td class="number">{count(usage.outputTokens)}</td>
-                <td class="number">{count(usage.cachedTokens)}</td>
-                <td class="number">{usage.cost === undefined ? "" : money(usage.cost)}</td>
-                <td class="number">{count(attempts)}</td>
+                <td class="number" data-is="In">
+                  {count(usage.inputTokens)}
+                </td>
+                <td class="number" data-is="Out">
+                  {count(usage.outputTokens)}
+                </td>
+                <td class="number" data-is="Cached">
+                  {count(usage.cachedTokens)}
+                </td>
+                <td class="number" data-is="Cost">
+                  {usage.cost === undefined ? "" : money(usage.cost)}
+                </td>
+                <td class="number" data-is="Attempts">
+                  {count(attempts)}
+                </td>
               </tr>
             );
           })}

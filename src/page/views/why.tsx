@@ -1,57 +1,134 @@
 /**
- * Why a task is not running: what holds it first, then what does not, then who is ahead. Now, or as of any of its
- * events: a slider goes back along its story.
+ * Why a task is not running: what holds it first, then what does not, then who is ahead. Now, or at any moment since it
+ * was submitted: a slider goes back along its time, on which each of its events has a mark.
  */
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { EventJson, WhyAnswer } from "../../protocol/generated/index.ts";
 import { told } from "../data/event-words.ts";
 import { useCall, useNow } from "../data/use-call.ts";
-import { clock, plural, timeOf } from "../data/words.ts";
+import { clock, dateOf, plural, timeOf, withTimes } from "../data/words.ts";
 import { Loaded, Panel, TaskName } from "../parts/pieces.tsx";
+
+/** An instant, and the last event of the whole log at that instant, where it is known. */
+export type Moment = { readonly at: number; readonly seq: number | null };
+
+const STEPS = 500;
+/** A hand that rests so long has arrived. */
+const REST_MS = 150;
 
 export function WhyPanel({
   id,
   events,
   isOver,
+  error,
+  moment,
+  setMoment,
 }: {
   id: string;
   events: readonly EventJson[];
   isOver: boolean;
+  error: string | undefined;
+  moment: Moment | null;
+  setMoment: (moment: Moment | null) => void;
 }): JSX.Element {
-  const [at, setAt] = useState<number | null>(null);
-  const event = at === null ? null : (events[at] ?? null);
-  const why = useCall(
-    "why",
-    { params: { id }, query: event === null ? {} : { at: event.seq } },
-    { isStill: event !== null, agesMs: event === null && !isOver ? 5000 : undefined },
-  );
+  const seq = useSeqAt(moment, events);
+  const isNow = moment === null || seq === undefined;
+  const why = useCall("why", seq === null ? null : { params: { id }, query: isNow ? {} : { at: seq } }, {
+    isStill: !isNow,
+    agesMs: isNow && !isOver ? 5000 : undefined,
+  });
+  // While somebody drags, the last answer stays until the next one has come.
+  const last = useRef<WhyAnswer | null>(null);
+  last.current = why.data ?? last.current;
+  const shown = why.error === null ? last.current : null;
   return (
-    <Panel
-      title="Why"
-      actions={<span class="small">{event === null ? "now" : `as of event ${event.seq}, ${timeOf(event.at)}`}</span>}
-    >
-      <Loaded from={why}>{(answer) => <Answer why={answer} isPast={event !== null} />}</Loaded>
-      {events.length < 2 ? null : (
-        <label class="moment">
-          <span class="small muted">
-            {event === null
-              ? isOver
-                ? "Drag back along its story: why it was not running then."
-                : "Now. Drag back along its story: why it was not running then."
-              : `${timeOf(event.at)}: ${told(event).text}`}
-          </span>
-          <input
-            type="range"
-            aria-label="Moment"
-            min={0}
-            max={events.length}
-            value={at ?? events.length}
-            onInput={({ currentTarget: { value } }) => setAt(Number(value) >= events.length ? null : Number(value))}
-          />
-        </label>
-      )}
+    <Panel title="Why" actions={<span class="small">{moment === null ? "now" : `at ${dateOf(moment.at)}`}</span>}>
+      <Loaded from={{ data: shown, error: why.error }}>
+        {(answer) => (
+          <>
+            <Answer why={answer} isPast={moment !== null} />
+            {moment !== null || error === undefined || answer.summary.includes(error) ? null : (
+              <p class="bad">
+                <bdi>{error}</bdi>
+              </p>
+            )}
+          </>
+        )}
+      </Loaded>
+      <Slider events={events} isOver={isOver} moment={moment} setMoment={setMoment} />
     </Panel>
+  );
+}
+
+/** The number of the last event at a moment: null while it is looked for, undefined if nothing has happened since. */
+function useSeqAt(moment: Moment | null, events: readonly EventJson[]): number | null | undefined {
+  const [rested, setRested] = useState(moment);
+  useEffect(() => {
+    const timer = window.setTimeout(() => setRested(moment), REST_MS);
+    return () => clearTimeout(timer);
+  }, [moment]);
+  const at = moment === null || moment.seq !== null || rested !== moment ? null : moment.at;
+  const query = at === null ? null : { query: { since: new Date(at + 1).toISOString(), limit: 1 } };
+  const later = useCall("events", query, { isStill: true });
+  if (moment === null) return undefined;
+  if (moment.seq !== null) return moment.seq;
+  if (later.error !== null) return undefined;
+  if (later.data === null) return null;
+  const [next] = later.data.events;
+  return next === undefined ? undefined : Math.max(events[0]?.seq ?? 1, next.seq - 1);
+}
+
+function Slider({
+  events,
+  isOver,
+  moment,
+  setMoment,
+}: {
+  events: readonly EventJson[];
+  isOver: boolean;
+  moment: Moment | null;
+  setMoment: (moment: Moment | null) => void;
+}): JSX.Element | null {
+  const now = useNow();
+  const [first, last] = [events[0], events.at(-1)];
+  if (first === undefined || last === undefined) return null;
+  const [from, until] = [Date.parse(first.at), isOver ? Date.parse(last.at) : now];
+  if (until <= from) return null;
+  const partOf = (at: number): number => Math.min(1, Math.max(0, (at - from) / (until - from)));
+  const turn = (step: number): void =>
+    setMoment(step >= STEPS ? null : { at: Math.round(from + ((until - from) * step) / STEPS), seq: null });
+  const before =
+    moment === null
+      ? undefined
+      : events.findLast(({ seq, at }) => (moment.seq === null ? Date.parse(at) <= moment.at : seq <= moment.seq));
+  const words =
+    moment === null
+      ? `${isOver ? "" : "Now. "}Drag back along its time, or choose a line of its story: why it was not running then.`
+      : `${timeOf(moment.at)}${before === undefined ? "" : `, after: ${told(before).text}`}`;
+  return (
+    <div class="moment">
+      <span class="small muted">{words}</span>
+      <span class="moment-line">
+        {events.map((event) => (
+          <i key={event.seq} class={`is-${told(event).tone}`} style={{ "--part": partOf(Date.parse(event.at)) }} />
+        ))}
+        <input
+          type="range"
+          aria-label="Moment"
+          aria-valuetext={words}
+          min={0}
+          max={STEPS}
+          value={moment === null ? STEPS : Math.round(STEPS * partOf(moment.at))}
+          onInput={({ currentTarget: { value } }) => turn(Number(value))}
+        />
+      </span>
+      {moment === null ? null : (
+        <button type="button" class="button is-small" onClick={() => setMoment(null)}>
+          Back to now
+        </button>
+      )}
+    </div>
   );
 }
 
@@ -66,7 +143,7 @@ function Answer({ why, isPast }: { why: WhyAnswer; isPast: boolean }): JSX.Eleme
   return (
     <div class="why">
       <p class="why-sum">
-        <bdi>{why.summary}</bdi>
+        <bdi>{withTimes(why.summary)}</bdi>
       </p>
       {held.length === 0 ? null : (
         <ul class="conditions">
@@ -76,7 +153,7 @@ function Answer({ why, isPast }: { why: WhyAnswer; isPast: boolean }): JSX.Eleme
                 ✗
               </span>
               <code>{code}</code>
-              <bdi>{detail}</bdi>
+              <bdi>{withTimes(detail)}</bdi>
             </li>
           ))}
         </ul>
@@ -109,7 +186,7 @@ function Answer({ why, isPast }: { why: WhyAnswer; isPast: boolean }): JSX.Eleme
                   ✓
                 </span>
                 <code>{code}</code>
-                <bdi>{detail}</bdi>
+                <bdi>{withTimes(detail)}</bdi>
               </li>
             ))}
           </ul>

@@ -7,7 +7,7 @@ import { ask } from "../data/ask.ts";
 import { doing } from "../data/say.ts";
 import { useCall, useNow } from "../data/use-call.ts";
 import { useRights } from "../data/who.ts";
-import { ago, bytes, cores, count, plural } from "../data/words.ts";
+import { ago, bytes, cores, count, outOf, plural } from "../data/words.ts";
 import { asked } from "../parts/dialog.tsx";
 import { Loaded, Meter, Name, NoWorkers, Panel, Stat, State, TaskName, View } from "../parts/pieces.tsx";
 
@@ -102,7 +102,7 @@ function Card({ worker }: { worker: WorkerView }): JSX.Element {
             <Meter
               part={slots === 0 ? 0 : inFlight / slots}
               label={`Slots in use at ${id}`}
-              text={`${inFlight} of ${slots}`}
+              text={outOf(inFlight, slots)}
             />
           </dd>
           {resources?.cpuMillicores === undefined ? null : (

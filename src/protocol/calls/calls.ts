@@ -31,6 +31,7 @@ type Nothing = Record<never, never>;
 export type BulkCalls = {
   readonly bulk: Call<{ body: wire.BulkBody }, wire.BulkAnswer>;
   readonly waitAny: Call<{ body: wire.WaitAnyBody }, wire.WaitAnyAnswer>;
+  readonly waitPermits: Call<{ body: wire.WaitPermitsBody }, wire.WaitPermitsAnswer>;
 };
 export type TaskCalls = {
   readonly submit: Call<{ body: wire.TaskBody }, wire.Submitted>;
@@ -142,6 +143,18 @@ const bulkCalls = callsOf<BulkCalls>("bulk", {
       "1 MiB some are left for the next time. While many are waited for the answer is held back a moment longer, 1 " +
       "ms for each hundred of them, for those that end just after the first.",
     answers: { 200: bulk.waitAnyAnswer },
+  },
+  waitPermits: {
+    roles: CALLERS,
+    body: bulk.waitPermitsBody,
+    needsBody: true,
+    summary: "Wait until any of many permits is granted",
+    description:
+      "Answers the ids of those that wait no more: granted, given up, not there, or not the token's own. Ask for " +
+      "each of them by POST /permits, which says what became of it, and wait again for the others. While it waits " +
+      "their tickets are kept. While many are waited for the answer is held back a moment longer, 1 ms for each " +
+      "hundred of them.",
+    answers: { 200: bulk.waitPermitsAnswer },
   },
 });
 
@@ -368,7 +381,7 @@ const workerCalls = callsOf<WorkerCalls>("workers", {
     query: worker.leaveQuery,
     summary: "Give a worker nothing more, and let it finish",
     answers: { 200: worker.workerStatus },
-    errors: ["not_found", "session_lost"],
+    errors: ["not_found", "conflict", "session_lost"],
   },
   leaveWorker: {
     roles: WORKERS,
@@ -376,7 +389,7 @@ const workerCalls = callsOf<WorkerCalls>("workers", {
     query: worker.leaveQuery,
     summary: "Leave; what the worker held is queued again",
     answers: { 200: worker.workerStatus },
-    errors: ["not_found", "session_lost"],
+    errors: ["not_found", "conflict", "session_lost"],
   },
 });
 

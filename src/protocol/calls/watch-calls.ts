@@ -7,7 +7,7 @@ import { type Call, callsOf, type Id } from "./call.ts";
 import { EVERYBODY, idOf, READERS, WATCHERS } from "./roles.ts";
 
 type Nothing = Record<never, never>;
-export type LinkCalls = { readonly links: Call<{ params: Id }, wire.TaskLinks> };
+export type LinkCalls = { readonly links: Call<{ params: Id; query: wire.LinksQuery }, wire.TaskLinks> };
 export type HistoryCalls = {
   readonly history: Call<{ query: wire.HistoryQuery }, wire.History>;
   readonly stuck: Call<Nothing, wire.Stuck>;
@@ -25,8 +25,11 @@ export const watchCalls: WatchCalls = {
     links: {
       roles: READERS,
       params: idOf("task"),
+      query: watching.linksQuery,
       summary: "What a task waits for, and what waits for it",
-      description: "Its parent and needs, its children and those that need it, each with where it stands.",
+      description:
+        "Its parent and needs, its children and those that need it, each with where it stands. Of very many a part " +
+        "is listed: ask again with upSkip and downSkip for the next.",
       answers: { 200: watching.taskLinks },
       errors: ["not_found"],
     },
@@ -66,7 +69,8 @@ export const watchCalls: WatchCalls = {
       summary: "Every knob in force, and who set it",
       description:
         "What drover config show --effective --origins would print of this server as it runs now, with what it was " +
-        "patched with. Secrets are left out.",
+        "patched with. Secrets are left out. On a node of a cluster these are the knobs in force in the cluster; " +
+        "own has what the node's own config says otherwise.",
       answers: { 200: watching.settingsView },
     },
     verify: {
@@ -74,7 +78,8 @@ export const watchCalls: WatchCalls = {
       summary: "Hash the whole log anew, and say up to where it is as it was written",
       description:
         "It takes as long as the log is, about a second for half a million events; calls at the same time share one " +
-        "reading. Who doubts the server itself runs drover verify over its data directory instead.",
+        "reading. A node of a cluster also compares its history with what the others have signed. " +
+        "Who doubts the server itself runs drover verify over its data directory instead.",
       answers: { 200: watching.verified },
     },
   }),

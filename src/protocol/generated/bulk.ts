@@ -45,6 +45,22 @@ export type WaitAnyBody = {
   readonly timeoutMs?: number;
 };
 
+/** Which of the permits wait no more. */
+export type WaitPermitsAnswer = {
+  /** Those that wait no more; none when the time is over. */
+  readonly ids: readonly string[];
+};
+
+/** Permits that are waited for together. */
+export type WaitPermitsBody = {
+  /** The permits that were asked for. */
+  readonly ids: readonly string[];
+  /** How long to wait for the first at most. Default: 30000. */
+  readonly timeoutMs?: number;
+  /** The session that joining gave. A worker token must say it. */
+  readonly session?: string;
+};
+
 /** What a call of a bulk is answered. */
 export type BulkItem = {
   /** The status that the call would have alone. */

@@ -26,8 +26,13 @@ export type ClusterNode = {
   readonly seq: number;
   /** The hash of the chain there. */
   readonly hash: string;
-  /** For how long it has been behind the journal, as far as is known. */
+  /** For how long it had been behind the journal when it was heard of last. */
   readonly lagMs: number;
+  /**
+   * How long ago it was so, where nobody can say that it is so now: the journal is away, or has no room
+   * for its word.
+   */
+  readonly ageMs?: number;
   /**
    * The node that answers has another hash at that event: their histories differ. Stop one of them, and
    * look.
@@ -53,6 +58,12 @@ export type ClusterLog = {
   readonly prunedTo: number;
   /** How many it takes, if that is known. */
   readonly bytes?: number;
+  /** For how long it has not answered this node; absent if it does. */
+  readonly awayMs?: number;
+  /** How long ago it said what is told here of itself and of other nodes; absent if it answers. */
+  readonly ageMs?: number;
+  /** Why it takes nothing; absent if it does, as far as this node knows. */
+  readonly readOnly?: string;
   /** What is not as it should be, in sentences. */
   readonly warnings: readonly string[];
   /** The servers it runs on, where it knows of several. */

@@ -160,6 +160,8 @@ export type PlanTaskView = {
     /** How many there may be. */
     readonly max: number;
   };
+  /** How many tasks name it as their parent. */
+  readonly children?: number;
 };
 
 /** A plan as Drover shows it. */

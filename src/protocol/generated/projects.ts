@@ -102,6 +102,20 @@ export type ProjectList = {
   readonly projects: readonly ProjectView[];
   /** How many there are. */
   readonly count: number;
+  /** The budget of all together; absent for a token that is scoped to some. */
+  readonly fleet?: {
+    /** Its token budget. */
+    readonly budget: {
+      /** The most there may be; null: not limited. */
+      readonly limit: number | null;
+      /** Milliseconds. */
+      readonly window: number;
+    };
+    /** Tokens in the budget's window. */
+    readonly spent: number;
+    /** Tokens set aside for what runs now, and for calls outside a task that wait or are out. */
+    readonly reserved: number;
+  };
 };
 
 /** A project as Drover shows it. */

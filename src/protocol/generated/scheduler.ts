@@ -187,7 +187,7 @@ export type QueuedTask = {
 export type LinePart = {
   /** How many run. */
   readonly inFlight: number;
-  /** How many may run at once. */
+  /** How many may be out now; of calls, the sum of the gates that are used now, or of all where none is. */
   readonly maxInFlight: number;
   /** How many wait for their turn. */
   readonly queued: number;
@@ -201,6 +201,10 @@ export type LinePart = {
   readonly running: readonly LineEntry[];
   /** Those that wait for their turn, as it would come if nothing else happened. */
   readonly next: readonly LineEntry[];
+  /** Tasks that failed; their runs count in the averages too. */
+  readonly failed?: number;
+  /** Of calls, the gates: those that are used now first. */
+  readonly gates?: readonly LineGate[];
 };
 
 /** A task or a call that is out or waits for its turn. */
@@ -223,4 +227,16 @@ export type LineEntry = {
   readonly gate?: string;
   /** The task that makes the call, if one does. */
   readonly task?: string;
+};
+
+/** What a gate lets out, and what waits at it. */
+export type LineGate = {
+  /** Its id. */
+  readonly id: string;
+  /** Its calls that are out. */
+  readonly inFlight: number;
+  /** How many may be out now; calls that went out before a limit sank still count. */
+  readonly maxInFlight: number;
+  /** Its calls that wait. */
+  readonly queued: number;
 };

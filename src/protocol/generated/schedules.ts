@@ -92,7 +92,10 @@ export type SchedulesQuery = {
 export type ScheduleTask = {
   /** Who submits: the unit of fairness inside a project. */
   readonly agentId: string;
-  /** What is to be done. Push workers get it as `kind`, exec workers as JSON. */
+  /**
+   * What is to be done; `exec` runs the command in `params.command`. Push workers get it as `kind`, exec
+   * workers as JSON.
+   */
   readonly action: string;
   /** Who pays. Default: default. */
   readonly project?: string;
@@ -108,7 +111,7 @@ export type ScheduleTask = {
   readonly params?: Readonly<Record<string, unknown>>;
   /** Any JSON for its worker. Drover does not look into it. */
   readonly payload?: unknown;
-  /** Lower is sooner. Without one, the parent's, else 0. */
+  /** Lower is sooner; critical is -200, high -100, normal 0, low 100. Without one, the parent's, else 0. */
   readonly priority?: number | PriorityName;
   /** When it may start at the earliest. */
   readonly notBefore?: string;

@@ -72,6 +72,8 @@ export type TaskPage = {
   readonly tasks: readonly TaskView[];
   /** Of this page. */
   readonly count: number;
+  /** How many match behind the cursor, those passed over among them; where the newest come first. */
+  readonly total?: number;
   /** Where to go on. Absent on the last page, and only there. */
   readonly nextCursor?: string;
 };
@@ -97,8 +99,11 @@ export type TasksQuery = {
    * asked for.
    */
   readonly state?: readonly TaskState[];
-  /** Whether those that were submitted first come first, or last. Default: oldest. */
-  readonly order?: "oldest" | "newest";
+  /**
+   * Whether those that were submitted first come first, or last; asc is oldest, desc is newest. Default:
+   * oldest.
+   */
+  readonly order?: "oldest" | "newest" | "asc" | "desc";
   /**
    * Only those whose id, agent, project, type, a label, or action where that is one word, holds this
    * text, in either case.
@@ -110,6 +115,8 @@ export type TasksQuery = {
   readonly limit?: number;
   /** The nextCursor of the page before. */
   readonly cursor?: string;
+  /** How many of those behind the cursor are passed over. Default: 0. */
+  readonly skip?: number;
 };
 
 /** How long to wait. */

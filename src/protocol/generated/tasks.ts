@@ -18,7 +18,10 @@ export type AssignedView<
 > = {
   /** The agent it is of. */
   readonly agentId?: string;
-  /** What is to be done. Push workers get it as `kind`, exec workers as JSON. */
+  /**
+   * What is to be done; `exec` runs the command in `params.command`. Push workers get it as `kind`, exec
+   * workers as JSON.
+   */
   readonly action?: string;
   /** Who pays. Default: default. */
   readonly project?: string;
@@ -34,7 +37,7 @@ export type AssignedView<
   readonly params?: Params;
   /** Any JSON for its worker. Drover does not look into it. */
   readonly payload?: unknown;
-  /** Lower is sooner. Without one, the parent's, else 0. */
+  /** Lower is sooner; critical is -200, high -100, normal 0, low 100. Without one, the parent's, else 0. */
   readonly priority?: number | PriorityName;
   /** When it has failed if it has not ended. */
   readonly deadline?: string;
@@ -187,7 +190,10 @@ export type BatchBody = {
 export type BatchTask = {
   /** The batch's own, where it is named at all. */
   readonly agentId?: string;
-  /** What is to be done. Push workers get it as `kind`, exec workers as JSON. */
+  /**
+   * What is to be done; `exec` runs the command in `params.command`. Push workers get it as `kind`, exec
+   * workers as JSON.
+   */
   readonly action: string;
   /**
    * The task's id, chosen by the caller. The same id and body again is the same task: a lost answer may
@@ -208,7 +214,7 @@ export type BatchTask = {
   readonly params?: Readonly<Record<string, unknown>>;
   /** Any JSON for its worker. Drover does not look into it. */
   readonly payload?: unknown;
-  /** Lower is sooner. Without one, the parent's, else 0. */
+  /** Lower is sooner; critical is -200, high -100, normal 0, low 100. Without one, the parent's, else 0. */
   readonly priority?: number | PriorityName;
   /** When it has failed if it has not ended. */
   readonly deadline?: string;
@@ -326,7 +332,10 @@ export type Submitted = {
 export type TaskBody<Params extends object = Readonly<Record<string, unknown>>> = {
   /** Who submits: the unit of fairness inside a project. */
   readonly agentId: string;
-  /** What is to be done. Push workers get it as `kind`, exec workers as JSON. */
+  /**
+   * What is to be done; `exec` runs the command in `params.command`. Push workers get it as `kind`, exec
+   * workers as JSON.
+   */
   readonly action: string;
   /**
    * The task's id, chosen by the caller. The same id and body again is the same task: a lost answer may
@@ -347,7 +356,7 @@ export type TaskBody<Params extends object = Readonly<Record<string, unknown>>> 
   readonly params?: Params;
   /** Any JSON for its worker. Drover does not look into it. */
   readonly payload?: unknown;
-  /** Lower is sooner. Without one, the parent's, else 0. */
+  /** Lower is sooner; critical is -200, high -100, normal 0, low 100. Without one, the parent's, else 0. */
   readonly priority?: number | PriorityName;
   /** When it has failed if it has not ended. */
   readonly deadline?: string;
@@ -420,7 +429,10 @@ export type TaskBody<Params extends object = Readonly<Record<string, unknown>>> 
 export type TaskView<Params extends object = Readonly<Record<string, unknown>>, Result = unknown> = {
   /** The agent it is of. */
   readonly agentId?: string;
-  /** What is to be done. Push workers get it as `kind`, exec workers as JSON. */
+  /**
+   * What is to be done; `exec` runs the command in `params.command`. Push workers get it as `kind`, exec
+   * workers as JSON.
+   */
   readonly action?: string;
   /** Who pays. Default: default. */
   readonly project?: string;
@@ -436,7 +448,7 @@ export type TaskView<Params extends object = Readonly<Record<string, unknown>>, 
   readonly params?: Params;
   /** Any JSON for its worker. Drover does not look into it. */
   readonly payload?: unknown;
-  /** Lower is sooner. Without one, the parent's, else 0. */
+  /** Lower is sooner; critical is -200, high -100, normal 0, low 100. Without one, the parent's, else 0. */
   readonly priority?: number | PriorityName;
   /** When it has failed if it has not ended. */
   readonly deadline?: string;

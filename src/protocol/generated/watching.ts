@@ -24,6 +24,16 @@ export type HistoryQuery = {
   readonly projects?: boolean;
 };
 
+/** Which links of a task, and how many of each direction. */
+export type LinksQuery = {
+  /** How many of each direction are listed at most. Default: 1000. */
+  readonly limit?: number;
+  /** How many of what it waits for come before the first that is listed. Default: 0. */
+  readonly upSkip?: number;
+  /** How many of what waits for it come before the first that is listed. Default: 0. */
+  readonly downSkip?: number;
+};
+
 /** Whether anything has happened. */
 export type Pulse = {
   /** The number of the last event: while it is the same, nothing has happened. */
@@ -44,6 +54,8 @@ export type Pulse = {
   readonly inFlight: number;
   /** How many wait for somebody's word. */
   readonly parked: number;
+  /** How many may run at once. */
+  readonly maxInFlight: number;
 };
 
 /** The config in force. */
@@ -68,7 +80,11 @@ export type TaskLinks = {
   readonly up: readonly TaskLink[];
   /** What grew below it and what needs it, in the order of submission. */
   readonly down: readonly TaskLink[];
-  /** How many were left out: 1000 of each direction are listed. */
+  /** How many there are in all of these. */
+  readonly upTotal: number;
+  /** How many there are in all of those. */
+  readonly downTotal: number;
+  /** How many of both come behind the last ones that are listed; upSkip and downSkip reach them. */
   readonly omitted?: number;
 };
 
@@ -92,6 +108,16 @@ export type Verified = {
   readonly unsignedFrom?: number;
   /** The sha256 of the key of the signatures. */
   readonly key?: string;
+  /**
+   * Of a node of a cluster: the others that have signed this history with the keys that the log names
+   * for them.
+   */
+  readonly witnesses?: readonly {
+    /** Its name. */
+    readonly node: string;
+    /** The event up to which it has signed. */
+    readonly seq: number;
+  }[];
   /** What is wrong; empty where nothing is. */
   readonly problems: readonly VerifiedProblem[];
 };
@@ -145,10 +171,19 @@ export type SettingView = {
   readonly value: unknown;
   /** What it is where nobody sets it; absent: nothing. */
   readonly default?: unknown;
-  /** Who set it. */
-  readonly origin: "default" | "file" | "variable" | "flag" | "patch";
-  /** File and line, the variable, the flag, or the call that patched it. */
+  /** Who set it. leader: the config of the node that leads, which differs from that of this one. */
+  readonly origin: "default" | "file" | "variable" | "flag" | "patch" | "leader";
+  /** File and line, the variable, the flag, the call that patched it, or the node that leads. */
   readonly where?: string;
+  /** What this node's own config says, where another is in force. It would hold if this node led. */
+  readonly own?: {
+    /** null: nothing. */
+    readonly value: unknown;
+    /** Who set it. */
+    readonly origin: "default" | "file" | "variable" | "flag" | "patch" | "leader";
+    /** File and line, the variable or the flag. */
+    readonly where?: string;
+  };
   /** What it means. */
   readonly about?: string;
 };

@@ -90,7 +90,10 @@ export type LogStatus = {
 export type SyncAnswer = {
   /** All attempts this worker should hold and has not yet named in running. */
   readonly assignments: readonly Assignment[];
-  /** Stop these, and report them as cancelled. */
+  /**
+   * Stop these, and report them as cancelled. With taskSeq if the worker named one that is not its own
+   * any more so.
+   */
   readonly cancel: readonly AttemptRef[];
   /**
    * What became of each result that was reported; in a brief answer, of those that were not simply
@@ -235,6 +238,11 @@ export type AttemptRef = {
   readonly taskId: string;
   /** The number of the attempt. */
   readonly attempt: number;
+  /**
+   * The number of the event that submitted the task, as its assignment says it. It tells the task from a
+   * later one of the same id: a worker that says it is never heard of another task than it means.
+   */
+  readonly taskSeq?: number;
 };
 
 /** An attempt that runs, as its worker reports it. */
@@ -243,6 +251,11 @@ export type RunningReport = {
   readonly taskId: string;
   /** The number of the attempt. */
   readonly attempt: number;
+  /**
+   * The number of the event that submitted the task, as its assignment says it. It tells the task from a
+   * later one of the same id: a worker that says it is never heard of another task than it means.
+   */
+  readonly taskSeq?: number;
   /** Shown with the task; not kept. */
   readonly progress?: unknown;
   /** The tokens it used. */
@@ -255,6 +268,11 @@ export type ResultReport = {
   readonly taskId: string;
   /** The number of the attempt. */
   readonly attempt: number;
+  /**
+   * The number of the event that submitted the task, as its assignment says it. It tells the task from a
+   * later one of the same id: a worker that says it is never heard of another task than it means.
+   */
+  readonly taskSeq?: number;
   /**
    * How it ended. requeue gives the task back; skipped says that there was nothing to do, and why is in
    * error; again asks for another round of its loop; ask parks it until somebody answers.
@@ -297,6 +315,11 @@ export type Assignment = {
   readonly taskId: string;
   /** The number of the attempt. */
   readonly attempt: number;
+  /**
+   * The number of the event that submitted the task, as its assignment says it. It tells the task from a
+   * later one of the same id: a worker that says it is never heard of another task than it means.
+   */
+  readonly taskSeq?: number;
   /** The task it is about. */
   readonly task: AssignedView;
   /** When the lease ends, unless it is renewed; absent in a brief answer. */
@@ -311,6 +334,11 @@ export type ResultAnswer = {
   readonly taskId: string;
   /** The number of the attempt. */
   readonly attempt: number;
+  /**
+   * The number of the event that submitted the task, as its assignment says it. It tells the task from a
+   * later one of the same id: a worker that says it is never heard of another task than it means.
+   */
+  readonly taskSeq?: number;
   /** Whether it counts. */
   readonly accepted: boolean;
   /**

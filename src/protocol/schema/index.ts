@@ -3,7 +3,7 @@
 export * from "./knobs.ts";
 export { type Published, published, withUnits } from "./published.ts";
 export * from "./schema.ts";
-export { findUnitless, forPeople, isSpan, unitMissing } from "./span-unit.ts";
+export { findUnitless, forPeople, isSpan, unitMissing, writtenAs } from "./span-unit.ts";
 export { Checked, checked, readShape } from "./validate.ts";
 export {
   alternatives,

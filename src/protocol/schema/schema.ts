@@ -174,6 +174,18 @@ export function isWebUrl(value: unknown): boolean {
   return url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
 }
 
+/** One of a host and a port alone: what is asked there has the whole path for itself. */
+export const webOrigin = (): Schema<string> =>
+  schemaOf(
+    {
+      type: "string",
+      minLength: 1,
+      maxLength: 2048,
+      expected: "an http or https URL of a host and a port alone, without a path, such as http://a.example:4747",
+    },
+    (value) => isWebUrl(value) && new URL(value as string).href === `${new URL(value as string).origin}/`,
+  );
+
 /** A number of one unit, or text with its unit; the reader knows both. */
 function measure(reader: core.Reader<number>, min: number, max: number, pattern: string): Schema<number | string> {
   const check = lets(reader);

@@ -5,11 +5,16 @@
  * refused, with both readings of it, and so is a fraction. Zero is zero in every unit.
  */
 import { unitAdvice } from "../../std/index.ts";
+import { spanText } from "./knobs.ts";
 import { SPAN_PATTERN } from "./schema.ts";
 import { alternatives, type JsonSchema, schemaUnder } from "./walk.ts";
 
 export const isSpan = (schema: JsonSchema): boolean =>
   alternatives(schema).some(({ pattern }) => pattern === SPAN_PATTERN);
+
+/** A value of a config as people write it. */
+export const writtenAs = (value: unknown, schema: JsonSchema | null): unknown =>
+  typeof value === "number" && isSpan(schema ?? {}) ? spanText(value) : value;
 
 /** What is wrong with a span that lacks its unit, also one in quotes, or has a fraction; null if nothing is. */
 export function unitMissing(field: string, given: unknown): string | null {

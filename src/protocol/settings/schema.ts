@@ -127,7 +127,7 @@ export const clusterSection: Section = section(
       "The name of this node; null: one that is made once and kept in the data directory.",
     ),
     advertise: knob(
-      s.nullable(s.webUrl()),
+      s.nullable(s.webOrigin()),
       null,
       "Where other nodes and clients reach this node; null: where it listens.",
     ),

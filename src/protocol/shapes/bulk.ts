@@ -39,6 +39,16 @@ export const waitAnyBody: s.Schema<wire.WaitAnyBody> = s.namedObject("WaitAnyBod
     default: WAIT_MS_DEFAULT,
   }),
 });
+export const waitPermitsBody: s.Schema<wire.WaitPermitsBody> = s.namedObject("WaitPermitsBody", {
+  ids: s.described(s.list(s.name(), { min: 1, max: BULK_MAX }), "The permits that were asked for."),
+  timeoutMs: s.optional(s.whole(0, WAIT_MS_MAX), "How long to wait for the first at most.", {
+    default: WAIT_MS_DEFAULT,
+  }),
+  session: s.optional(s.text(1, 256), "The session that joining gave. A worker token must say it."),
+});
+export const waitPermitsAnswer: s.Schema<wire.WaitPermitsAnswer> = s.namedAnswer("WaitPermitsAnswer", {
+  ids: s.described(s.list(s.name()), "Those that wait no more; none when the time is over."),
+});
 export const waitAnyAnswer: s.Schema<wire.WaitAnyAnswer> = s.namedAnswer("WaitAnyAnswer", {
   answers: s.described(
     s.list(

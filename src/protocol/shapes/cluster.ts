@@ -15,7 +15,11 @@ const node: s.Schema<wire.ClusterNode> = s.answer({
   epoch: s.described(s.whole(0), "How often the lead has changed, as far as it knows."),
   seq: seq("The last event that it has applied."),
   hash: hash("The hash of the chain there."),
-  lagMs: s.described(s.whole(0), "For how long it has been behind the journal, as far as is known."),
+  lagMs: s.described(s.whole(0), "For how long it had been behind the journal when it was heard of last."),
+  ageMs: s.optional(
+    s.whole(0),
+    "How long ago it was so, where nobody can say that it is so now: the journal is away, or has no room for its word.",
+  ),
   differs: s.optional(
     s.exactly(true),
     "The node that answers has another hash at that event: their histories differ. Stop one of them, and look.",
@@ -35,6 +39,12 @@ const journal: s.Schema<wire.ClusterLog> = s.answer({
   epoch: s.described(s.whole(0), "How often the lead has changed."),
   prunedTo: seq("It begins behind this event; nodes have what was before."),
   bytes: s.optional(s.whole(0), "How many it takes, if that is known."),
+  awayMs: s.optional(s.whole(0), "For how long it has not answered this node; absent if it does."),
+  ageMs: s.optional(
+    s.whole(0),
+    "How long ago it said what is told here of itself and of other nodes; absent if it answers.",
+  ),
+  readOnly: s.optional(s.text(1, 10_000), "Why it takes nothing; absent if it does, as far as this node knows."),
   warnings: s.described(s.list(s.text(1, 10_000)), "What is not as it should be, in sentences."),
   members: s.described(s.list(member), "The servers it runs on, where it knows of several."),
 });

@@ -5,6 +5,7 @@
  */
 import type * as wire from "../generated/permits.ts";
 import * as s from "../schema/schema.ts";
+import { WAIT_MS_MAX } from "../wire/task-state.ts";
 import { usage } from "./workers.ts";
 
 const session = (): s.OptionalSchema<string> =>
@@ -30,7 +31,7 @@ export const permitBody: s.Schema<wire.PermitBody> = s.component(
         tokens: s.optional(s.whole(0, 1_000_000_000_000), "What the call is expected to use."),
         taskId: s.optional(s.name(), "The task on whose reservation it draws, with attempt."),
         attempt: s.optional(s.whole(1, 1_000_000_000)),
-        waitMs: s.optional(s.whole(0, 60_000), "How long to wait for the grant.", { default: 0 }),
+        waitMs: s.optional(s.whole(0, WAIT_MS_MAX), "How long to wait for the grant.", { default: 0 }),
         again: s.optional(
           s.name(),
           "The permit of the same call that was settled as rateLimited: this one takes its position in the queue.",

@@ -52,6 +52,7 @@ export const planTaskView: s.Schema<wire.PlanTaskView> = s.answer<wire.PlanTaskV
   reason: s.optional(s.text(0, 1_000_000), "Why it did not go well, or what it asks."),
   usage: s.optional(usageView(), "What its attempts used in all, as they said at their ends."),
   round: s.optional(round(), "Of a loop: which round it is in, of how many."),
+  children: s.optional(s.whole(1), "How many tasks name it as their parent."),
 });
 
 const summary: s.Fields<wire.PlanSummary> = {

@@ -31,14 +31,15 @@ export const projectBody: s.Schema<wire.ProjectBody> = s.namedObject(
   },
   { examples: [{ weight: 2, maxConcurrent: 10, budget: { limit: 1_000_000, window: "24h" } }] },
 );
+const budgetRules = (): s.Schema<wire.ProjectView["budget"]> =>
+  s.answer({ limit: s.nullable(s.whole(1)), window: s.described(s.whole(1), "Milliseconds.") });
+const SPENT = "Tokens in the budget's window.";
+const RESERVED = "Tokens set aside for what runs now, and for calls outside a task that wait or are out.";
 export const projectView: s.Schema<wire.ProjectView> = s.namedAnswer("Project", {
   id: s.name(),
   weight: s.finite(0, 1_000_000, true),
   maxConcurrent: s.whole(1),
-  budget: s.answer<wire.ProjectView["budget"]>({
-    limit: s.nullable(s.whole(1)),
-    window: s.described(s.whole(1), "Milliseconds."),
-  }),
+  budget: budgetRules(),
   maxPriority: s.whole(-1_000_000_000, 1_000_000_000),
   provider: s.nullable(s.name()),
   bytesPerMinute: s.nullable(s.whole(1)),
@@ -50,11 +51,17 @@ export const projectView: s.Schema<wire.ProjectView> = s.namedAnswer("Project", 
   target: amount("Its weight ÷ the weights of all."),
   deficit: amount("Target − share: positive if it got less than its weight entitles it to."),
   charged: amount("Tokens and start costs it was charged altogether, calls included; what runs at its estimate."),
-  spent: amount("Tokens in the budget's window."),
+  spent: amount(SPENT),
   usage: s.optional(usageView(), "What attempts of its tasks used in all, as they said at their ends."),
-  reserved: amount("Tokens set aside for what runs now, and for calls outside a task that wait or are out."),
+  reserved: amount(RESERVED),
 });
-export const projectList: s.Schema<wire.ProjectList> = s.answer({ projects: s.list(projectView), count: s.whole(0) });
+const fleetSpending = (): s.Schema<NonNullable<wire.ProjectList["fleet"]>> =>
+  s.answer({ budget: budgetRules(), spent: amount(SPENT), reserved: amount(RESERVED) });
+export const projectList: s.Schema<wire.ProjectList> = s.answer({
+  projects: s.list(projectView),
+  count: s.whole(0),
+  fleet: s.optional(fleetSpending(), "The budget of all together; absent for a token that is scoped to some."),
+});
 
 const tokenWindow = (): s.Schema<TokenWindow> =>
   s.nullable(s.answer<NonNullable<TokenWindow>>({ limit: s.whole(0), used: s.finite(0, 1e300) }));

@@ -235,16 +235,27 @@ const lineEntry: s.Schema<wire.LineEntry> = s.answer({
   gate: s.optional(s.name(), "The gate of a call."),
   task: s.optional(s.name(), "The task that makes the call, if one does."),
 });
+const lineGate: s.Schema<wire.LineGate> = s.answer({
+  id: s.name(),
+  inFlight: s.described(count(), "Its calls that are out."),
+  maxInFlight: s.described(count(), "How many may be out now; calls that went out before a limit sank still count."),
+  queued: s.described(count(), "Its calls that wait."),
+});
 const linePart = (): s.Schema<wire.LinePart> =>
   s.answer<wire.LinePart>({
     inFlight: count(),
-    maxInFlight: count(),
+    maxInFlight: s.described(
+      count(),
+      "How many may be out now; of calls, the sum of the gates that are used now, or of all where none is.",
+    ),
     queued: count(),
     completed: count(),
     avgWaitMs: s.described(mean(), "How long those that were let out waited, on average."),
     avgRunMs: s.described(mean(), "How long they were out, on average."),
     running: s.described(s.list(lineEntry), "Those that are out, in the order of their start."),
     next: s.described(s.list(lineEntry), "Those that wait for their turn, as it would come if nothing else happened."),
+    failed: s.optional(count(), "Tasks that failed; their runs count in the averages too."),
+    gates: s.optional(s.list(lineGate), "Of calls, the gates: those that are used now first."),
   });
 export const lineView: s.Schema<wire.LineView> = s.namedAnswer("Line", {
   seq: s.described(count(), "The number of the last event: nothing has happened while it stays the same."),

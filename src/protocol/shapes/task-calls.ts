@@ -3,7 +3,7 @@
  */
 import type * as wire from "../generated/task-calls.ts";
 import * as s from "../schema/schema.ts";
-import { PAGE_MAX } from "../wire/endpoints.ts";
+import { PAGE_MAX, SKIP_MAX } from "../wire/endpoints.ts";
 import { TASK_STATES, type TaskState, WAIT_MS_DEFAULT, WAIT_MS_MAX } from "../wire/task-state.ts";
 import { labelFilter } from "./labels.ts";
 import { priority, taskView } from "./tasks.ts";
@@ -31,9 +31,11 @@ export const tasksQuery: s.Schema<wire.TasksQuery> = s.object({
     s.list(filterState(), { min: 1, max: 100 }),
     "One or more, as in state=queued,running. Rejected tasks, which were never let in, are listed only if asked for.",
   ),
-  order: s.optional(s.oneOf("oldest", "newest"), "Whether those that were submitted first come first, or last.", {
-    default: "oldest",
-  }),
+  order: s.optional(
+    s.oneOf("oldest", "newest", "asc", "desc"),
+    "Whether those that were submitted first come first, or last; asc is oldest, desc is newest.",
+    { default: "oldest" },
+  ),
   q: s.optional(
     s.text(1, 200),
     "Only those whose id, agent, project, type, a label, or action where that is one word, holds this text, " +
@@ -47,6 +49,7 @@ export const tasksQuery: s.Schema<wire.TasksQuery> = s.object({
     s.refined(s.text(1, 17), (value) => /^r?\d{1,16}$/.test(value), "the nextCursor of a former page"),
     "The nextCursor of the page before.",
   ),
+  skip: s.optional(s.whole(0, SKIP_MAX), "How many of those behind the cursor are passed over.", { default: 0 }),
 });
 export const taskPage: s.Schema<wire.TaskPage> = s.namedAnswer("TaskPage", {
   tasks: s.described(
@@ -54,6 +57,10 @@ export const taskPage: s.Schema<wire.TaskPage> = s.namedAnswer("TaskPage", {
     "In the order of submission, which does not change, or the newest first. Results are left out: read each task.",
   ),
   count: s.described(s.whole(0), "Of this page."),
+  total: s.optional(
+    s.whole(0),
+    "How many match behind the cursor, those passed over among them; where the newest come first.",
+  ),
   nextCursor: s.optional(s.text(1, 17), "Where to go on. Absent on the last page, and only there."),
 });
 

@@ -51,9 +51,12 @@ export const resources: s.Schema<wire.Resources> = s.object({
 });
 
 const batchTaskFields: Fields<Omit<wire.TaskBody, "agentId">> = {
-  action: s.described(s.text(1, 1024), "What is to be done. Push workers get it as `kind`, exec workers as JSON.", {
-    expected: "what is to be done: text of 1 to 1024 characters",
-  }),
+  action: s.described(
+    s.text(1, 1024),
+    "What is to be done; `exec` runs the command in `params.command`. Push workers get it as `kind`, exec workers as " +
+      "JSON.",
+    { expected: "what is to be done: text of 1 to 1024 characters" },
+  ),
   id: s.optional(
     s.name(),
     "The task's id, chosen by the caller. The same id and body again is the same task: a lost answer may be repeated.",
@@ -65,7 +68,10 @@ const batchTaskFields: Fields<Omit<wire.TaskBody, "agentId">> = {
   selector: s.optional(s.text(0, 4096), "Where in the tab, such as `#buy`."),
   params: s.optional(s.anyObject(), "Arguments of the action."),
   payload: s.optional(s.anything(), "Any JSON for its worker. Drover does not look into it."),
-  priority: s.optional(priority(), "Lower is sooner. Without one, the parent's, else 0."),
+  priority: s.optional(
+    priority(),
+    "Lower is sooner; critical is -200, high -100, normal 0, low 100. Without one, the parent's, else 0.",
+  ),
   deadline: s.optional(s.instant(), "When it has failed if it has not ended."),
   notBefore: s.optional(s.instant(), "When it may start at the earliest."),
   callbackUrl: s.optional(s.webUrl(), "Where the task is posted when it has ended."),

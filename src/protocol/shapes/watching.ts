@@ -11,8 +11,9 @@ import { TASK_STATES, type TaskState } from "../wire/task-state.ts";
 export const SAMPLES_MAX = 1000;
 export const SAMPLE_EVERY_MS = 10_000;
 export const SAMPLES_KEPT_MS = 21_600_000;
-/** How many links of each kind an answer lists. */
+/** How many links of each direction one answer lists, and how far behind the first one it may begin. */
 export const LINKS_MAX = 1000;
+const LINKS_SKIPPED_MAX = 10_000_000;
 
 /** How many knobs one answer holds. */
 export const SETTINGS_MAX = 2000;
@@ -39,6 +40,7 @@ export const pulse: s.Schema<wire.Pulse> = s.namedAnswer("Pulse", {
   queued: count(),
   inFlight: count(),
   parked: s.described(count(), "How many wait for somebody's word."),
+  maxInFlight: count(),
 });
 
 const link: s.Schema<wire.TaskLink> = s.answer({
@@ -53,7 +55,18 @@ export const taskLinks: s.Schema<wire.TaskLinks> = s.namedAnswer("TaskLinks", {
   taskId: s.name(),
   up: s.described(s.list(link), "What it is below of and what it needs."),
   down: s.described(s.list(link), "What grew below it and what needs it, in the order of submission."),
-  omitted: s.optional(count(), `How many were left out: ${LINKS_MAX} of each direction are listed.`),
+  upTotal: s.described(count(), "How many there are in all of these."),
+  downTotal: s.described(count(), "How many there are in all of those."),
+  omitted: s.optional(
+    count(),
+    "How many of both come behind the last ones that are listed; upSkip and downSkip reach them.",
+  ),
+});
+const skip = (): s.Schema<number> => s.whole(0, LINKS_SKIPPED_MAX);
+export const linksQuery: s.Schema<wire.LinksQuery> = s.object({
+  limit: s.optional(s.whole(1, LINKS_MAX), "How many of each direction are listed at most.", { default: LINKS_MAX }),
+  upSkip: s.optional(skip(), "How many of what it waits for come before the first that is listed.", { default: 0 }),
+  downSkip: s.optional(skip(), "How many of what waits for it come before the first that is listed.", { default: 0 }),
 });
 
 const stuckTask: s.Schema<wire.StuckTask> = s.answer({
@@ -71,12 +84,25 @@ export const stuck: s.Schema<wire.Stuck> = s.namedAnswer("Stuck", {
   tasks: s.described(s.list(stuckTask), `Those that have waited longest first, at most ${STUCK_MAX}.`),
 });
 
+const settingOrigin = s.oneOf("default", "file", "variable", "flag", "patch", "leader");
+const settingWhere = (of: string) => s.optional(s.text(1, 5000), `File and line, the variable${of}.`);
 const setting: s.Schema<wire.SettingView> = s.answer({
   path: s.described(s.text(1, 1000), "Where it stands in drover.yml."),
   value: s.described(s.anything(), "What is in force. Secrets are left out."),
   default: s.optional(s.anything(), "What it is where nobody sets it; absent: nothing."),
-  origin: s.described(s.oneOf("default", "file", "variable", "flag", "patch"), "Who set it."),
-  where: s.optional(s.text(1, 5000), "File and line, the variable, the flag, or the call that patched it."),
+  origin: s.described(
+    settingOrigin,
+    "Who set it. leader: the config of the node that leads, which differs from that of this one.",
+  ),
+  where: settingWhere(", the flag, the call that patched it, or the node that leads"),
+  own: s.optional(
+    s.answer({
+      value: s.described(s.anything(), "null: nothing."),
+      origin: s.described(settingOrigin, "Who set it."),
+      where: settingWhere(" or the flag"),
+    }),
+    "What this node's own config says, where another is in force. It would hold if this node led.",
+  ),
   about: s.optional(s.text(0, 5000), "What it means."),
 });
 export const settingsView: s.Schema<wire.SettingsView> = s.namedAnswer("SettingsView", {
@@ -102,6 +128,15 @@ export const verified: s.Schema<wire.Verified> = s.namedAnswer("Verified", {
   checkpoints: s.described(count(), "How many snapshots carry a signature that holds."),
   unsignedFrom: s.optional(s.whole(1), "From this event on no signature covers it yet."),
   key: s.optional(s.text(1, 200), "The sha256 of the key of the signatures."),
+  witnesses: s.optional(
+    s.list(
+      s.answer({
+        node: s.described(s.name(), "Its name."),
+        seq: s.described(s.whole(0), "The event up to which it has signed."),
+      }),
+    ),
+    "Of a node of a cluster: the others that have signed this history with the keys that the log names for them.",
+  ),
   problems: s.described(
     s.list<wire.VerifiedProblem>(
       s.answer({

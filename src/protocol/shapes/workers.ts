@@ -97,7 +97,15 @@ export const joined: s.Schema<wire.Joined> = s.namedAnswer("Joined", {
   brief: s.optional(s.exactly(true), "This server takes brief syncs."),
 });
 
-const attemptRef: s.Fields<wire.AttemptRef> = { taskId: s.name(), attempt: s.whole(1, ATTEMPT_MAX) };
+const attemptName = { taskId: s.name(), attempt: s.whole(1, ATTEMPT_MAX) };
+const attemptRef: s.Fields<wire.AttemptRef> = {
+  ...attemptName,
+  taskSeq: s.optional(
+    s.whole(1),
+    "The number of the event that submitted the task, as its assignment says it. It tells the task from a later one " +
+      "of the same id: a worker that says it is never heard of another task than it means.",
+  ),
+};
 export const syncBody: s.Schema<wire.SyncBody> = s.namedObject("SyncBody", {
   session: s.optional(s.text(1, SESSION_MAX), "As joining gave it. A worker token must say it."),
   n: s.optional(s.whole(0), "Counts up. A lower one than seen before is refused: stale_sync."),
@@ -174,7 +182,7 @@ export const leaveQuery: s.Schema<wire.LeaveQuery> = s.object({
 });
 const wantedLog: s.Schema<wire.WantedLog> = s.answer({
   id: s.described(s.name(), "Name it when handing the log in."),
-  ...attemptRef,
+  ...attemptName,
   lines: s.described(s.whole(1), "The last so many lines at most."),
   bytes: s.described(s.whole(1), "And no more bytes than this, as a JSON string."),
   taskAgeMs: s.optional(
@@ -208,7 +216,10 @@ export const syncAnswer: s.Schema<wire.SyncAnswer> = s.namedAnswer("SyncAnswer",
     ),
     "All attempts this worker should hold and has not yet named in running.",
   ),
-  cancel: s.described(s.list(s.answer<wire.AttemptRef>(attemptRef)), "Stop these, and report them as cancelled."),
+  cancel: s.described(
+    s.list(s.answer<wire.AttemptRef>(attemptRef)),
+    "Stop these, and report them as cancelled. With taskSeq if the worker named one that is not its own any more so.",
+  ),
   results: s.described(
     s.list(
       s.answer<wire.ResultAnswer>({

@@ -19,6 +19,8 @@ export const BULK_HEADER = "drover-bulk";
 
 /** On a request: a node has sent it on, and this is its id. It is sent on once. */
 export const FORWARDED_HEADER = "x-drover-forwarded";
+/** On such a request: that it was a node of the same cluster. */
+export const FORWARD_SEAL_HEADER = "x-drover-forward-seal";
 /** On a read: the number of an event that is to be applied before it is answered. */
 export const AFTER_HEADER = "x-drover-after";
 /** For how long such a read is held back at most. */
@@ -33,6 +35,8 @@ export const AGE_HEADER = "x-drover-age-ms";
 
 /** How many tasks, and how many events, one page holds at most. */
 export const PAGE_MAX = 1000;
+/** So many are passed over at most. */
+export const SKIP_MAX = 10_000_000;
 export const EVENTS_MAX = 1000;
 
 /** What may travel with others in one `bulk`, and how many of them. Each is safe to repeat. */
@@ -42,7 +46,7 @@ export const BULK_MAX = 1000;
 
 /** Every call of the wire, by name. */
 export type CallName =
-  | ("bulk" | "waitAny")
+  | ("bulk" | "waitAny" | "waitPermits")
   | ("submit" | "submitBatch" | "tasks" | "task" | "patch" | "cancel" | "cancelWhere" | "retry" | "why" | "wait")
   | ("logs" | "putFile" | "file" | "approve")
   | ("group" | "waitGroup" | "cancelGroup" | "retryGroup")
@@ -88,6 +92,7 @@ const endpoint = (method: Method, path: string, more: Partial<Endpoint> = {}): E
 export const ENDPOINTS: Readonly<Record<CallName, Endpoint>> = {
   bulk: endpoint("POST", "/bulk", { repeatable: true }),
   waitAny: endpoint("POST", "/tasks/wait", { repeatable: true, waits: true }),
+  waitPermits: endpoint("POST", "/permits/wait", { repeatable: true, waits: true }),
   submit: endpoint("POST", "/tasks", { repeatable: true }),
   submitBatch: endpoint("POST", "/tasks/batch", { repeatable: true }),
   tasks: endpoint("GET", "/tasks"),
@@ -160,3 +165,15 @@ export const ENDPOINTS: Readonly<Record<CallName, Endpoint>> = {
 
 /** Whether a call changes nothing, so that every node of a cluster answers it from what it has. */
 export const isRead = (name: CallName): boolean => ENDPOINTS[name].method === "GET" || name === "waitAny";
+
+/** A budget or a window is said to run out from the first part on, and to be all but used up from the second. */
+export const RUNS_OUT = 0.75;
+export const USED_UP = 0.95;
+
+/** Lists that many look at, each again and again: an answer may be told to all who ask alike and say so. */
+export const LOOKS: ReadonlySet<CallName> = new Set<CallName>([
+  ...(["line", "queue", "stats", "projects", "workers", "gates"] as const),
+  ...(["tasks", "plans", "usage", "stuck", "history"] as const),
+]);
+/** For how long one is kept, and by `Cache-Control: max-age` wanted, at most. */
+export const LOOK_MS = 1000;

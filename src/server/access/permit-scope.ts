@@ -19,7 +19,7 @@ const POSITIONS_MAX = 10_000;
 /** From so many on, those that are no longer queued or held are looked for and forgotten. */
 const SWEEP_AT = 1000;
 
-type OwnPermits = {
+export type OwnPermits = {
   /** Throws, as if there were no such permit, unless it is the caller's own, or has no owner yet. */
   check(caller: Caller, permit: string, session: string | undefined): void;
   /** Whether the position that the call of this permit had before its 429 is the caller's. */

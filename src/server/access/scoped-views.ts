@@ -83,11 +83,13 @@ export async function ownLine(
   if (!isScoped(caller)) return read(query);
   const { tasks, calls, ...common } = await read({ limit: LINE_MAX });
   const { projects, agentId } = caller;
-  const own = ({ running, next, ...totals }: LinePart): LinePart => {
+  const own = ({ running, next, gates, ...totals }: LinePart): LinePart => {
     const isTheirs = (entry: LineEntry): boolean =>
       (projects === null || projects.includes(entry.project)) && (agentId === null || entry.agentId === agentId);
     const shown = (list: readonly LineEntry[]): LineEntry[] => list.filter(isTheirs).slice(0, query.limit);
-    return { ...totals, running: shown(running), next: shown(next) };
+    const used = new Set([...running, ...next].filter(isTheirs).map(({ gate }) => gate));
+    const theirs = gates === undefined ? {} : { gates: gates.filter(({ id }) => used.has(id)).slice(0, query.limit) };
+    return { ...totals, running: shown(running), next: shown(next), ...theirs };
   };
   return { ...common, tasks: own(tasks), calls: own(calls) };
 }

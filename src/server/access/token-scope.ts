@@ -23,6 +23,7 @@ import type { CallName } from "../../protocol/index.ts";
 const FOR_SCOPED: Readonly<Record<CallName, "own" | "common" | "refused">> = {
   bulk: "own",
   waitAny: "own",
+  waitPermits: "own",
   submit: "own",
   submitBatch: "own",
   tasks: "own",

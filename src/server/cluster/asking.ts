@@ -4,6 +4,12 @@
  * Only headers that a call may need go along; where it came from was checked here. An answer whose head has come is the
  * caller's; if it breaks off, so does the caller's. When another node takes the lead, calls that wait for the old one
  * are called off.
+ *
+ * Who is asked as the leader gets the caller's token, and is believed. So it must be known that the leader is there:
+ * that the log names it is not enough, since the address of one that is gone may be anybody's by now. Either the
+ * journal has a word of it of the last seconds, or, where this node hears nothing of the journal, it has proved to this
+ * node itself, just now and without having seen any token, that it leads (known-leader.ts). That a call was answered
+ * well is no such proof: whoever has the address could answer so for ever.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
@@ -16,11 +22,14 @@ import {
   BULK_HEADER,
   type CallName,
   ENDPOINTS,
+  FORWARD_SEAL_HEADER,
   FORWARDED_HEADER,
   LEADER_HEADER,
   PROTOCOL_HEADER,
 } from "../../protocol/wire/index.ts";
 import { type Clock, ringAfter } from "../../std/index.ts";
+import { createKnownLeader } from "./known-leader.ts";
+import { askWordBy } from "./node-word.ts";
 import { createPeers, PeerFailure } from "./peers.ts";
 
 /** For the head of an answer; of a call that may be held back for a minute, longer. */
@@ -58,8 +67,8 @@ type Waiting = {
 };
 
 export type Asking = {
-  /** Where the leader is; null if nobody is known to lead, or this node itself led last. */
-  leaderNow(): string | null;
+  /** Where the leader is; null if no other node is known to lead by what it has said lately. */
+  findLeader(): Promise<string | null>;
   /** Rejects only if the caller has hung up. */
   ask(question: Question): Promise<Outcome>;
   /** Resolves when the caller has the answer, or is gone. */
@@ -72,7 +81,10 @@ export type Asking = {
   stop(): void;
 };
 export type AskingDeps = {
-  readonly node: Pick<DroverNode, "id" | "leaderUrl" | "life" | "onLife">;
+  readonly node: Pick<
+    DroverNode,
+    "id" | "leaderUrl" | "peers" | "life" | "onLife" | "applied" | "readWord" | "sealForward"
+  >;
   readonly drover: Pick<Drover, "state" | "watch">;
   readonly clock: Clock;
   /** A caller that takes nothing of its answer for so long is gone. */
@@ -81,15 +93,22 @@ export type AskingDeps = {
 
 export function createAsking({ node, drover, clock, silenceMs }: AskingDeps): Asking {
   const peers = createPeers(clock);
+  const proved = createKnownLeader({ node, drover, clock, askWord: askWordBy(node, peers, clock) });
   const waiting = new Set<Waiting>();
 
-  const leaderNow = (): string | null => (drover.state.cluster.leader === node.id ? null : node.leaderUrl());
+  const leaderInLog = (): string | null => (drover.state.cluster.leader === node.id ? null : node.leaderUrl());
+  function findLeader(): Promise<string | null> {
+    const leader = leaderInLog();
+    const isHeardOf = node.peers().some(({ url }) => url === leader);
+    return isHeardOf || node.life().leads() ? Promise.resolve(isHeardOf ? leader : null) : proved.find();
+  }
 
   function callOffMoved(): void {
     if (waiting.size === 0) return;
-    const now = leaderNow();
+    const now = leaderInLog();
     for (const { leader, over } of waiting)
-      if (leader !== null && leader !== now) over.abort(new Error("another node leads now"));
+      if (leader !== null && leader !== now && leader !== proved.lately())
+        over.abort(new Error("another node leads now"));
   }
   const stopListening = [drover.watch(callOffMoved), node.onLife(callOffMoved)];
 
@@ -105,7 +124,7 @@ export function createAsking({ node, drover, clock, silenceMs }: AskingDeps): As
     if (response.destroyed) hangUp();
     try {
       const { method = "GET" } = request;
-      const headers = { ...headersFor(request, node.id, body), ...more.headers };
+      const headers = { ...headersFor(request, node, body), ...more.headers };
       const path = pathOf(request.url ?? "/");
       const answer = await peers.ask({ base, path, method, headers, body, signal: over.signal });
       // What is no answer of Drover was none of its leader.
@@ -114,9 +133,11 @@ export function createAsking({ node, drover, clock, silenceMs }: AskingDeps): As
         return { kind: "failed", failure: new PeerFailure("what answered there is no node of Drover") };
       }
       if (answer.statusCode !== 503) return { kind: "answer", answer };
+      if (asLeader) proved.forget(base);
       return { kind: "refused", answer, bytes: await allOf(answer) };
     } catch (error) {
       if (over.signal.reason instanceof PollEnded) throw over.signal.reason;
+      if (asLeader) proved.forget(base);
       return { kind: "failed", failure: error instanceof PeerFailure ? error : new PeerFailure(error) };
     } finally {
       cancel();
@@ -146,10 +167,11 @@ export function createAsking({ node, drover, clock, silenceMs }: AskingDeps): As
   }
 
   return {
-    leaderNow,
+    findLeader,
     ask,
     handBack,
     stop() {
+      proved.stop();
       for (const stop of stopListening) stop();
       for (const { over } of waiting) over.abort(new Error("this node stops"));
       peers.close();
@@ -164,15 +186,21 @@ const pathOf = (target: string): string =>
 /** What of a request the leader may need. Its Host is that of the leader, and no page speaks to it. */
 const SENT_ON = ["authorization", "accept", "content-type", "user-agent", "traceparent", "tracestate"] as const;
 
-function headersFor(request: IncomingMessage, self: string, body: Buffer | Readable | null): Record<string, string> {
-  const { headers } = request;
-  const sent: Record<string, string> = { [FORWARDED_HEADER]: headerText(self) };
+function headersFor(
+  { headers }: IncomingMessage,
+  { id, sealForward }: Pick<DroverNode, "id" | "sealForward">,
+  body: Buffer | Readable | null,
+): Record<string, string> {
+  const sent: Record<string, string> = { [FORWARDED_HEADER]: headerText(id) };
   for (const name of [...SENT_ON, PROTOCOL_HEADER, BULK_HEADER, AFTER_HEADER]) {
     const value = headers[name];
     if (typeof value === "string") sent[name] = value;
   }
   const length = Buffer.isBuffer(body) ? String(body.length) : body === null ? undefined : headers["content-length"];
   if (length !== undefined) sent["content-length"] = length;
+  // What is sent as it comes was not looked at here.
+  const seal = Buffer.isBuffer(body) ? sealForward({ authorization: sent.authorization, length }) : null;
+  if (seal !== null) sent[FORWARD_SEAL_HEADER] = seal;
   return sent;
 }
 

@@ -11,15 +11,17 @@
 
 import type { Drover } from "../../engine/index.ts";
 import type { DroverNode } from "../../engine/node/index.ts";
-import { ServerRefusal } from "../../http/index.ts";
+import { type Holder, ServerRefusal } from "../../http/index.ts";
 import { AFTER_HEADER, type CallName, FORWARDED_HEADER } from "../../protocol/wire/index.ts";
 import type { Asking, CameIn } from "./asking.ts";
+import type { Doors } from "./doors.ts";
 import type { FileCopies } from "./file-copies.ts";
 import type { ForwardRoom } from "./forward-room.ts";
 
 /** Where something may be. */
 type Whereabouts = "copy" | "nodes" | "leader";
 export type LookedFor = CameIn & {
+  readonly holder: Holder;
   /** Why it was not answered here. */
   readonly refusal: unknown;
   /** What the path names: a task, or the hash of a content. */
@@ -33,26 +35,26 @@ export type Elsewhere = {
 };
 
 export function createElsewhere(deps: {
-  readonly node: Pick<DroverNode, "peers" | "tokenFor" | "leaderUrl" | "applied">;
+  readonly node: Pick<DroverNode, "peers" | "leaderUrl" | "applied">;
+  readonly doors: Pick<Doors, "tokenFor" | "answered">;
   readonly drover: Pick<Drover, "state">;
   readonly asking: Asking;
   readonly copies: Pick<FileCopies, "fetch">;
   readonly room: ForwardRoom;
 }): Elsewhere {
-  const { node, drover, asking, copies, room } = deps;
+  const { node, drover, doors, asking, copies, room } = deps;
 
   async function askLeader(call: CameIn): Promise<{ readonly status: number } | null> {
-    const leader = asking.leaderNow();
-    const isThere = node.peers().some(({ url }) => url === leader);
-    return leader === null || !isThere ? null : askOne(call, leader);
+    const leader = await asking.findLeader();
+    return leader === null ? null : askOne(call, leader);
   }
 
   async function askNodes(call: CameIn): Promise<{ readonly status: number } | null> {
-    for (const { id, url } of node.peers()) {
-      const token = node.tokenFor(id);
+    for (const place of node.peers()) {
+      const token = await doors.tokenFor(place);
       if (token === null) continue;
       const headers = { authorization: `Bearer ${token}`, [AFTER_HEADER]: String(node.applied().seq) };
-      const answered = await askOne(call, url, headers);
+      const answered = await askOne(call, place.url, headers, (status) => doors.answered(place, status));
       if (answered !== null) return answered;
     }
     return null;
@@ -62,9 +64,11 @@ export function createElsewhere(deps: {
     call: CameIn,
     base: string,
     headers: Readonly<Record<string, string>> = {},
+    onAnswer: (status: number) => void = () => {},
   ): Promise<{ readonly status: number } | null> {
     const outcome = await asking.ask({ ...call, base, asLeader: false, body: null, headers });
     if (outcome.kind !== "answer") return null;
+    onAnswer(outcome.answer.statusCode ?? 0);
     if (outcome.answer.statusCode === 200) return asking.handBack(call, outcome, node.leaderUrl() ?? base);
     outcome.answer.destroy();
     return null;
@@ -81,7 +85,7 @@ export function createElsewhere(deps: {
     async elsewhere(asked) {
       const where = whereabouts(asked.name, asked.refusal);
       if (where === null || asked.request.headers[FORWARDED_HEADER] !== undefined) return null;
-      const leave = room.take(0);
+      const leave = room.take(asked);
       if (leave === null) return null;
       try {
         return await look(where, asked);

@@ -7,11 +7,13 @@
  * something is missing. One is fetched at a time, at a bounded rate, and what comes is compared with its hash before it
  * is kept, within the same limits as an upload.
  */
+import type { IncomingMessage } from "node:http";
 import type { Drover } from "../../engine/index.ts";
 import type { DroverNode } from "../../engine/node/index.ts";
 import { headerText } from "../../http/index.ts";
 import { FORWARDED_HEADER } from "../../protocol/wire/index.ts";
 import { type Clock, nextTurn, restFor, ringAfter } from "../../std/index.ts";
+import type { Doors } from "./doors.ts";
 import { createPeers, type Peers } from "./peers.ts";
 
 /** More that are missing are found by the next look. */
@@ -30,13 +32,14 @@ export type FileCopies = {
   stop(): Promise<void>;
 };
 type CopyDeps = {
-  readonly node: Pick<DroverNode, "id" | "peers" | "tokenFor" | "onLife">;
+  readonly node: Pick<DroverNode, "id" | "peers" | "onLife">;
   readonly drover: Pick<Drover, "state" | "files" | "watch">;
+  readonly doors: Pick<Doors, "tokenFor" | "answered">;
   readonly clock: Clock;
   readonly onWarning: (message: string) => void;
 };
 
-export function startFileCopies({ node, drover, clock, onWarning }: CopyDeps): FileCopies {
+export function startFileCopies({ node, drover, doors, clock, onWarning }: CopyDeps): FileCopies {
   const peers = createPeers(clock);
   const wanted = new Set<string>();
   const over = new AbortController();
@@ -89,27 +92,31 @@ export function startFileCopies({ node, drover, clock, onWarning }: CopyDeps): F
   async function ask({ ask: send }: Peers, { id, url, hash }: { id: string; url: string; hash: string }) {
     const ending = new AbortController();
     const cancel = ringAfter(clock, COPY_MS, () => ending.abort(new Error("it took too long")), { keepAlive: false });
-    const token = node.tokenFor(id);
-    const headers = {
-      [FORWARDED_HEADER]: headerText(node.id),
-      ...(token === null ? {} : { authorization: `Bearer ${token}` }),
-    };
     const signal = AbortSignal.any([over.signal, ending.signal]);
+    let taken: IncomingMessage | null = null;
     try {
-      const path = `/files/${hash}`;
-      const answer = await send({ base: url, path, method: "GET", headers, body: null, signal });
-      answer.once("close", cancel);
-      if (answer.statusCode === 200) return answer;
-      answer.destroy();
-      return null;
+      const token = await doors.tokenFor({ id, url });
+      if (token === null) throw new Error("it does not let this node in");
+      const headers = { [FORWARDED_HEADER]: headerText(node.id), authorization: `Bearer ${token}` };
+      const answer = await send({ base: url, path: `/files/${hash}`, method: "GET", headers, body: null, signal });
+      doors.answered({ id, url }, answer.statusCode ?? 0);
+      if (answer.statusCode === 200) taken = answer;
+      else answer.destroy();
     } catch {
-      // It is out of reach: another may have it.
-      cancel();
-      return null;
+      // It is out of reach, or not the node that is meant: another may have it.
     }
+    if (taken === null) cancel();
+    else taken.once("close", cancel);
+    return taken;
   }
 
   async function look(): Promise<void> {
+    // Where they could not be counted, none is taken in.
+    const isCounted = await drover.files.counted().then(
+      () => true,
+      () => false,
+    );
+    if (!isCounted) return;
     let looked = 0;
     for (const hash of drover.state.files.keys()) {
       want(hash);

@@ -1,31 +1,47 @@
 /**
  * How many calls a node has at other nodes at once, and how large their bodies may be together.
+ *
+ * As with calls that wait, the last tenth of both is kept for callers that have few, and a worker's sync may have the
+ * last (http/shared-slots.ts).
  */
+import { createSharedSlots, type Holder } from "../../http/index.ts";
+
 export type ForwardLimits = {
   /** Calls under way at once, those that are held included. */
   readonly forwardsMax: number;
   /** Of the bodies they have. */
   readonly forwardBytesMax: number;
 };
+export type Forwarded = {
+  readonly holder: Holder;
+  /** Of its body. */
+  readonly size?: number;
+  /** Whether it may have the last. */
+  readonly isNeeded?: boolean;
+};
 export type ForwardRoom = {
-  /** Answers how to give the room back; null if there is none. */
-  take(size: number): (() => void) | null;
+  /** Answers how to give the room back; null if there is none for this caller. */
+  take(call: Forwarded): (() => void) | null;
   /** Calls under way. */
   count(): number;
 };
 
 export function createForwardRoom({ forwardsMax, forwardBytesMax }: ForwardLimits): ForwardRoom {
-  let [underWay, bytes] = [0, 0];
+  const [calls, bytes] = [createSharedSlots(forwardsMax), createSharedSlots(forwardBytesMax)];
   return {
-    take(size) {
-      if (underWay >= forwardsMax || bytes + size > forwardBytesMax) return null;
-      underWay++;
-      bytes += size;
+    take({ holder, size = 0, isNeeded = false }) {
+      const leave = calls.take(holder, { isNeeded });
+      if (leave === null || size === 0) return leave;
+      const giveBack = bytes.take(holder, { isNeeded, slots: size });
+      if (giveBack === null) {
+        leave();
+        return null;
+      }
       return () => {
-        underWay--;
-        bytes -= size;
+        leave();
+        giveBack();
       };
     },
-    count: () => underWay,
+    count: calls.count,
   };
 }

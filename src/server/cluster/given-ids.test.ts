@@ -34,6 +34,17 @@ test("each task of a batch and of a bulk gets its own", () => {
   });
 });
 
+test("where all have one, the body is the same object", () => {
+  const own = { id: "own", action: "a" };
+  for (const [name, body] of [
+    ["submit", own],
+    ["submitBatch", { tasks: [own, null] }],
+    ["bulk", { calls: [{ call: "submit", body: own }, { call: "cancel", id: "t" }, 7] }],
+    ["cancel", {}],
+  ] as const)
+    assert.equal(withIds(name, body, numbered()), body, name);
+});
+
 test("what is no such body stays as it is, for the leader to refuse", () => {
   const odd = [
     null,

@@ -15,7 +15,7 @@ const CONNECT_MS = 2000;
 const KEPT_MAX = 256;
 
 export type PeerRequest = {
-  /** The base URL of the node. */
+  /** The base URL of the node: host and port alone. */
   readonly base: string;
   /** With its query. */
   readonly path: string;
@@ -52,7 +52,7 @@ export function createPeers(clock: Clock): Peers {
 
   function open({ base, path, method, headers }: PeerRequest): ClientRequest {
     const url = new URL(base);
-    const options = { method, headers, path: `${url.pathname.replace(/\/$/, "")}${path}` };
+    const options = { method, headers, path };
     return url.protocol === "https:"
       ? overHttps(url, { ...options, agent: agents.secure })
       : overHttp(url, { ...options, agent: agents.plain });

@@ -2,15 +2,12 @@
  * The calls about the cluster as a whole, and what a node says of itself when it is asked whether it takes work.
  */
 import { DroverError } from "../../engine/base/index.ts";
-import type { DroverNode } from "../../engine/node/index.ts";
+import { DOWN_MS, type DroverNode } from "../../engine/node/index.ts";
 import { ServerRefusal } from "../../http/index.ts";
 import type { ClusterCalls } from "../../protocol/calls/index.ts";
 import type { ClusterView, Readiness } from "../../protocol/index.ts";
 import { present } from "../../std/index.ts";
 import type { Handlers } from "./handler.ts";
-
-/** A node tells of itself every two seconds: one that was up to date longer ago does not keep up. */
-const KEEPS_UP_MS = 7000;
 
 export function clusterHandlers(node: DroverNode | undefined): Handlers<keyof ClusterCalls> {
   return {
@@ -24,11 +21,16 @@ export function clusterHandlers(node: DroverNode | undefined): Handlers<keyof Cl
 
 /** What the journal says of itself, without its inside. */
 function shown({ nodes, log }: Awaited<ReturnType<DroverNode["cluster"]>>): ClusterView {
-  const { version, head, base, bytes, ...said } = log;
+  const { version, head, base, bytes, awayMs, ageMs, ...said } = log;
   const { seq, hash, epoch } = head;
-  const known = present({ version: version ?? undefined, bytes: bytes ?? undefined });
+  const old = awayMs === undefined ? {} : { awayMs: Math.ceil(awayMs), ageMs: Math.ceil(ageMs ?? 0) };
+  const known = present({ version: version ?? undefined, bytes: bytes ?? undefined, ...old });
   return {
-    nodes: nodes.map((one) => ({ ...one, lagMs: Math.ceil(one.lagMs) })),
+    nodes: nodes.map(({ ageMs: past, ...one }) => ({
+      ...one,
+      lagMs: Math.ceil(one.lagMs),
+      ...(past === undefined ? {} : { ageMs: Math.ceil(past) }),
+    })),
     log: { ...said, ...known, seq, hash, epoch, prunedTo: base.seq },
   };
 }
@@ -40,7 +42,7 @@ export function nodeReadiness(node: DroverNode): Pick<Readiness, "role" | "epoch
   const readOnly = present({ readOnly: node.readOnly() ?? undefined });
   const facts = { role, epoch: node.applied().epoch, lagMs, ...readOnly };
   if (signal.aborted) throw asRefusal(signal.reason, facts);
-  if (role === "leader" ? !leads() : lagMs > KEEPS_UP_MS)
+  if (role === "leader" ? !leads() : lagMs > DOWN_MS)
     throw new ServerRefusal(
       "behind",
       `this node has not been sure for ${lagMs} ms that it has all that the journal has; is that within reach?`,

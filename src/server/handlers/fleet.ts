@@ -9,7 +9,7 @@ import type { ScheduleId, WorkerId } from "../../core/base/index.ts";
 import type { Worker } from "../../core/model/index.ts";
 import { refused } from "../../engine/base/index.ts";
 import type { Drover } from "../../engine/index.ts";
-import type { GateView } from "../../engine/views/index.ts";
+import { fleetSpending, type GateView } from "../../engine/views/index.ts";
 import { asText, type Caller, type EndOfPoll, forbidden, isScoped, PollEnded } from "../../http/index.ts";
 import type { FleetCalls, GateCalls, ProjectCalls, ScheduleCalls, WorkerCalls } from "../../protocol/calls/index.ts";
 import {
@@ -41,6 +41,7 @@ import {
 } from "../access/token-scope.ts";
 import type { Deps, Exchange, Handlers } from "./handler.ts";
 import { checkCallback } from "./submit-checked.ts";
+import { waitPermitsHandler } from "./wait-permits.ts";
 
 /**
  * An agent's word shuts a gate for at most so long: the server cannot know whether a provider has said it. A worker
@@ -50,7 +51,7 @@ const AGENTS_WORD_MS = 600_000;
 /** While the server shuts down, a worker that has nothing to say is answered no more often than this. */
 const CLOSING_WAIT_MS = 1000;
 
-export function fleetHandlers(deps: Deps): Handlers<keyof FleetCalls> {
+export function fleetHandlers(deps: Deps): Handlers<keyof FleetCalls | "waitPermits"> {
   return { ...projectHandlers(deps), ...workerHandlers(deps), ...scheduleHandlers(deps), ...permitHandlers(deps) };
 }
 
@@ -63,7 +64,8 @@ function projectHandlers({ drover }: Deps): Handlers<keyof ProjectCalls> {
     usage: ({ query }, { caller }) => drover.usage(ownFilter(caller, query)),
     projects: async (_, { caller }) => {
       const projects = await ownProjects(caller);
-      return { projects, count: projects.length };
+      const fleet = isScoped(caller) ? {} : { fleet: fleetSpending(drover.state, drover.logTime().at) };
+      return { projects, count: projects.length, ...fleet };
     },
     project: async ({ params }, { caller }) => {
       const found = (await ownProjects(caller)).find(({ id }) => id === params.id);
@@ -212,7 +214,8 @@ function checkNoTies(caller: Caller, { parent, needs = [] }: TaskBody): void {
   throw forbidden(`${field} may not be in a schedule of a token that is scoped to projects or an agent`, { field });
 }
 
-function permitHandlers({ drover, polls }: Deps): Handlers<keyof GateCalls> {
+function permitHandlers(deps: Deps): Handlers<keyof GateCalls | "waitPermits"> {
+  const { drover, polls } = deps;
   const own = createOwnPermits(drover);
 
   async function ask({ session, ...asked }: PermitBody, exchange: Exchange): Promise<PermitView> {
@@ -237,6 +240,7 @@ function permitHandlers({ drover, polls }: Deps): Handlers<keyof GateCalls> {
   }
 
   return {
+    ...waitPermitsHandler(deps, own),
     askPermit: async ({ body }, exchange) => {
       const asked = claimed(exchange.caller, body);
       if (asked.taskId !== undefined) await checkTask(drover, exchange.caller, asked.taskId);

@@ -78,10 +78,7 @@ function admitted({ access, replica }: ReplicaParts, authorization: string | und
     const caller = access()(authorization);
     if (caller.role !== "admin" || isScoped(caller)) throw forbidden("it takes the role admin, or another node");
   } else if (replica?.isNode(token) !== true)
-    throw new ServerRefusal(
-      "unauthorized",
-      "this is no token of a node of this cluster, or the clocks differ by minutes",
-    );
+    throw new ServerRefusal("unauthorized", "this is no token of a node of this cluster, for this node and for now");
   if (replica === null) throw new ServerRefusal("not_found", "this log is in memory only");
   return replica;
 }

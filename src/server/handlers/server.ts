@@ -9,7 +9,7 @@ import type { Drover, FeedEvent } from "../../engine/index.ts";
 import { LogFailure } from "../../engine/index.ts";
 import type { DroverNode } from "../../engine/node/index.ts";
 import { wantedEvents } from "../../engine/tasks/index.ts";
-import { badHeader, holderOf, isScoped, ServerRefusal, type StreamMessage, type Streams } from "../../http/index.ts";
+import { badHeader, frameOf, holderOf, isScoped, ServerRefusal, type Streams } from "../../http/index.ts";
 import type { EventCalls, SchedulerCalls, ServerCalls } from "../../protocol/calls/index.ts";
 import {
   EVENTS_DEFAULT,
@@ -82,19 +82,13 @@ async function events(
     { response, holder: holderOf(caller, request) },
     {
       items: (signal) => drover.events({ after, ...since, follow: true, signal }),
-      message: (event) => (wants(event) ? messageOf(event) : null),
+      frame: (event) => (wants(event) ? frameOf(event.seq, event.kind, eventJson(event)) : null),
     },
   );
   return ANSWERED as never;
 }
 
 const eventJson = ({ at, ...event }: FeedEvent): EventJson => ({ ...event, at: isoTime(at) }) as EventJson;
-/** A reader that lost its connection says the last id it saw and goes on behind it. */
-const messageOf = (event: FeedEvent): StreamMessage => ({
-  id: event.seq,
-  event: event.kind,
-  data: JSON.stringify(eventJson(event)),
-});
 
 /** Where to begin: where was asked for, or with the first event there is. What is no longer there is refused. */
 async function beginningOf({ events }: Drover, asked: number | null): Promise<number> {

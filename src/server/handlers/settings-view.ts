@@ -3,7 +3,7 @@
  */
 import { isRecord } from "../../core/base/index.ts";
 import { SETTINGS_MAX, type SettingsView, type SettingView, settingsSchema } from "../../protocol/index.ts";
-import { isSpan, type JsonSchema, type Path, schemaAt, shownPath, spanText } from "../../protocol/schema/index.ts";
+import { type JsonSchema, type Path, schemaAt, shownPath, writtenAs } from "../../protocol/schema/index.ts";
 
 const SCHEMA = settingsSchema as unknown as JsonSchema;
 
@@ -30,6 +30,5 @@ const byCall = (value: unknown): Pick<SettingView, "value" | "origin" | "where">
 /** Each value of the patch, as people write it. */
 function leaves(value: unknown, path: Path): (readonly [Path, unknown])[] {
   if (isRecord(value)) return Object.entries(value).flatMap(([key, inner]) => leaves(inner, [...path, key]));
-  const isTime = typeof value === "number" && isSpan(schemaAt(SCHEMA, path) ?? {});
-  return [[path, isTime ? spanText(value) : value]];
+  return [[path, writtenAs(value, schemaAt(SCHEMA, path))]];
 }

@@ -1,47 +1,45 @@
 /**
  * The calls of those who look on: who they are, whether anything has happened, how things stood.
  *
- * A stream of pulses looks at a handful of numbers once a second and says them when they have changed: what twenty
- * pages cost together is less than one request of each.
+ * Pulses are a handful of numbers: what twenty pages that follow them cost together is less than one request of each.
  */
 import type { TaskId } from "../../core/base/index.ts";
 import type { Drover } from "../../engine/index.ts";
+import type { DroverNode, Witnessed } from "../../engine/node/index.ts";
 import { linksOf, stuckTasks } from "../../engine/views/index.ts";
-import { asText, holderOf, isScoped, type StreamMessage, type Streams } from "../../http/index.ts";
+import { asText, holderOf, isScoped, type Streams } from "../../http/index.ts";
 import type { WatchCalls } from "../../protocol/calls/index.ts";
-import type { History, Pulse, Verified, WhoAmI } from "../../protocol/index.ts";
-import { type Clock, isoTime, restFor } from "../../std/index.ts";
+import type { History, Pulse, SettingsView, Verified, WhoAmI } from "../../protocol/index.ts";
+import { type Clock, isoTime, keptBy, restFor } from "../../std/index.ts";
 import { isOwnTask } from "../access/scoped-views.ts";
 import { checkTask, isOwn } from "../access/token-scope.ts";
 import type { HistoryStore } from "../observe/history.ts";
 import type { Deps, Handlers } from "./handler.ts";
 import { createHistoryAnswers } from "./history-answers.ts";
+import { createPulses } from "./pulses.ts";
 import { ANSWERED } from "./server.ts";
 import { settingsView } from "./settings-view.ts";
 
 type VerifyReport = Awaited<ReturnType<Drover["verify"]>>;
 
-const PULSE_MS = 1000;
+type WatchParts = {
+  readonly streams: Streams;
+  readonly clock: Clock;
+  readonly history: HistoryStore;
+  readonly node: DroverNode | undefined;
+};
 
-type WatchParts = { readonly streams: Streams; readonly clock: Clock; readonly history: HistoryStore };
-
-export function watchHandlers(deps: Deps, { streams, clock, history }: WatchParts): Handlers<keyof WatchCalls> {
+export function watchHandlers(deps: Deps, { streams, clock, history, node }: WatchParts): Handlers<keyof WatchCalls> {
   const { drover, serverId, version } = deps;
   const pastOf = createHistoryAnswers(drover, history);
 
   function now(): Pulse {
-    const { seq, paused, waiting, queued, inFlight, parked } = drover.state;
-    return { seq, at: isoTime(drover.logTime().at), serverId, version, paused, waiting, queued, inFlight, parked };
+    const { paused, waiting, queued, inFlight, parked, config } = drover.state;
+    const [seq, at] = [drover.committedSeq(), isoTime(drover.logTime().at)];
+    const { maxInFlight } = config.scheduler;
+    return { seq, at, serverId, version, paused, waiting, queued, inFlight, parked, maxInFlight };
   }
-  async function* pulses(signal: AbortSignal): AsyncGenerator<Pulse> {
-    let last = -1;
-    while (!signal.aborted) {
-      const pulse = now();
-      if (pulse.seq !== last) yield pulse;
-      last = pulse.seq;
-      await restFor(clock, PULSE_MS, { signal, keepAlive: false });
-    }
-  }
+  const follow = createPulses({ seq: drover.committedSeq, now, clock });
   return {
     whoami: (_, { caller }): WhoAmI => ({
       role: caller.role,
@@ -51,20 +49,23 @@ export function watchHandlers(deps: Deps, { streams, clock, history }: WatchPart
     }),
     pulse: (_, { caller, request, response }) => {
       if (request.headers.accept?.includes("text/event-stream") !== true) return now();
-      streams.open({ response, holder: holderOf(caller, request) }, { items: pulses, message: pulseMessage });
+      streams.open({ response, holder: holderOf(caller, request) }, { items: follow, frame: (frame) => frame });
       return ANSWERED as never;
     },
-    links: async ({ params }, { caller }) => {
+    links: async ({ params, query }, { caller }) => {
       await checkTask(drover, caller, params.id);
       const isSeen = (id: TaskId): boolean => !isScoped(caller) || isOwnTask(drover.state, caller, id);
-      return linksOf(drover.state, params.id as TaskId, isSeen);
+      return linksOf(drover.state, params.id as TaskId, isSeen, query);
     },
     stuck: (_, { caller }) => {
       const isSeen = (project: string, agentId: string): boolean => isOwn(caller, { project, agentId });
       return { tasks: stuckTasks(drover.state, drover.logTime().at, isSeen) };
     },
-    verify: shared(clock, async () => verifiedOf(await drover.verify())),
-    settings: () => settingsView(deps.settingViews(), drover.state.patch),
+    verify: shared(clock, async () => verifiedOf(await drover.verify(), (await node?.witnessed()) ?? null)),
+    settings: keptBy(
+      () => [deps.settingViews(), drover.state.patch],
+      ([own, patch]) => asText<SettingsView>(JSON.stringify(settingsView(own, patch))),
+    ),
     history: ({ query }, { caller }) => asText<History>(pastOf(query, caller)),
   };
 }
@@ -91,17 +92,19 @@ export function shared<Answer>(clock: Clock, read: () => Promise<Answer>): () =>
   };
 }
 
-function verifiedOf({ unsigned, key, base, head, problems, ...rest }: VerifyReport): Verified {
+function verifiedOf(report: VerifyReport, witnessed: Witnessed | null): Verified {
+  const { unsigned, key, base, head, ...rest } = report;
+  const problems = [...report.problems, ...(witnessed?.problems ?? [])];
   const broken = problems.map(({ seq }) => seq).filter((seq) => seq > 0);
   return {
     ...rest,
+    ok: problems.length === 0,
     upTo: Math.max(base.seq, Math.min(head.seq, ...broken.map((seq) => seq - 1))),
     head: { seq: head.seq, hash: head.hash },
     base,
     ...(unsigned === null ? {} : { unsignedFrom: unsigned.from }),
     ...(key === null ? {} : { key }),
+    ...(witnessed === null ? {} : { witnesses: witnessed.by }),
     problems,
   };
 }
-
-const pulseMessage = (pulse: Pulse): StreamMessage => ({ id: pulse.seq, event: "pulse", data: JSON.stringify(pulse) });

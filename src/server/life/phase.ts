@@ -24,6 +24,8 @@ export type ServerPhase = {
   end(): void;
   /** How many requests are being answered. */
   underWay(): number;
+  /** A number that is another once any request was begun or answered. */
+  turnover(): number;
   /** Why it takes no work, or null. */
   refusal(): ServerRefusal | DroverError | null;
 };
@@ -32,6 +34,7 @@ export function createPhase(now: () => number): ServerPhase {
   let closedAt: number | null = null;
   let failed: DroverError | null = null;
   let underWay = 0;
+  let turnover = 0;
 
   function refusal(): ServerRefusal | DroverError | null {
     if (failed !== null) return failed;
@@ -56,11 +59,14 @@ export function createPhase(now: () => number): ServerPhase {
     },
     begin() {
       underWay++;
+      turnover++;
     },
     end() {
       underWay--;
+      turnover++;
     },
     underWay: () => underWay,
+    turnover: () => turnover,
     refusal,
   };
 }

@@ -123,7 +123,7 @@ export function answerPage(route: string, parts: SendParts & { readonly checkReq
       const found = typeof page === "function" ? await page(path) : page;
       if (found === null) throw new ServerRefusal("not_found", `nothing is at ${path.slice(0, SHOWN_MAX)}`);
       const { status, headers, body, packed } = found;
-      const isPacked = packed !== undefined && /\bgzip\b/.test(String(request.headers["accept-encoding"]));
+      const isPacked = packed !== undefined && takesGzip(request.headers["accept-encoding"]);
       const coded = isPacked ? { "content-encoding": "gzip" } : {};
       const all = Object.entries({ ...SAFE_HEADERS, ...headers, ...coded }).flat();
       sendAnswer(parts, context, { status, body: isPacked ? packed : body, headers: all }, onAnswered);
@@ -134,3 +134,13 @@ export function answerPage(route: string, parts: SendParts & { readonly checkReq
 }
 
 const SHOWN_MAX = 200;
+
+/** Whether a caller names gzip, or says that it takes anything, and not with a weight of nothing. */
+export function takesGzip(accepted: string | string[] | undefined): boolean {
+  const weights = new Map<string, number>();
+  for (const coding of String(accepted ?? "").split(",")) {
+    const [name = "", ...more] = coding.split(";").map((part) => part.trim().toLowerCase());
+    weights.set(name, Number(more.find((part) => part.startsWith("q="))?.slice(2) ?? 1));
+  }
+  return (weights.get("gzip") ?? weights.get("*") ?? 0) > 0;
+}

@@ -16,14 +16,14 @@
  */
 import type { PushTarget } from "../../core/model/index.ts";
 import { ExchangeFailure } from "../../http/index.ts";
-import type { Assignment, ResultReport, SyncAnswer } from "../../protocol/index.ts";
+import type { Assignment, AttemptRef, ResultReport, SyncAnswer } from "../../protocol/index.ts";
 import { present, readRetryAfter } from "../../std/index.ts";
 import { type Health, type PushWorld, pushRequest } from "./request.ts";
 import { ANSWER_BYTES_MAX, outcomeOf, type PushOutcome } from "./response.ts";
 
 /** What has happened: the worker answered, cannot be reached or broke off, or there is a result to report. */
 export type PushNews = "answer" | "doubt" | "result";
-type Named = { readonly taskId: string; readonly attempt: number };
+type Named = AttemptRef;
 type Entry = Named & {
   readonly task: Assignment["task"];
   readonly token: string | undefined;
@@ -66,13 +66,14 @@ export function createPushAttempts(deps: {
   /** Requests under way, also of what was dropped meanwhile. */
   let posting = 0;
 
-  function takeOne({ taskId, attempt, task, token }: Assignment): void {
-    const known = held.get(taskId);
-    if (known?.attempt === attempt || results.has(keyOf({ taskId, attempt }))) return;
+  function takeOne(given: Assignment): void {
+    const { task, token } = given;
+    const known = held.get(given.taskId);
+    if (isSame(known, given) || results.has(keyOf(given))) return;
     if (known !== undefined) drop(known, "another attempt of its task counts now");
     const controller = new AbortController();
     const unposted = { state: "waiting", isCancelled: false, breach: "" } as const;
-    held.set(taskId, { taskId, attempt, task, token, controller, ...unposted });
+    held.set(given.taskId, { ...nameOf(given), task, token, controller, ...unposted });
   }
 
   const count = (state: Entry["state"]): number => [...held.values()].filter((entry) => entry.state === state).length;
@@ -123,11 +124,10 @@ export function createPushAttempts(deps: {
   }
 
   function finish(entry: Entry, outcome: PushOutcome | { outcome: "cancelled" }): void {
-    const { taskId, attempt } = entry;
     // One that was abandoned meanwhile is somebody else's by now.
-    if (held.get(taskId) !== entry) return;
-    held.delete(taskId);
-    results.set(keyOf(entry), { taskId, attempt, ...outcome });
+    if (held.get(entry.taskId) !== entry) return;
+    held.delete(entry.taskId);
+    results.set(keyOf(entry), { ...nameOf(entry), ...outcome });
     onNews("result");
   }
 
@@ -136,9 +136,9 @@ export function createPushAttempts(deps: {
     entry.controller.abort(new Error(reason));
   }
 
-  function cancelOne({ taskId, attempt }: Named): void {
-    const entry = held.get(taskId);
-    if (entry?.attempt !== attempt || entry.isCancelled) return;
+  function cancelOne(named: Named): void {
+    const entry = held.get(named.taskId);
+    if (!isSame(entry, named) || entry.isCancelled) return;
     entry.isCancelled = true;
     if (entry.state === "posted") entry.controller.abort(new Error("cancelled"));
     else finish(entry, { outcome: "cancelled" });
@@ -154,9 +154,9 @@ export function createPushAttempts(deps: {
     running,
     isNaming: () => count("named") > 0,
     post(named) {
-      for (const { taskId, attempt } of named) {
-        const entry = held.get(taskId);
-        if (entry?.attempt === attempt && entry.state === "named") void post(entry);
+      for (const one of named) {
+        const entry = held.get(one.taskId);
+        if (isSame(entry, one) && entry.state === "named") void post(entry);
       }
     },
     results: () => [...results.values()],
@@ -183,7 +183,10 @@ export function createPushAttempts(deps: {
   };
 }
 
-const nameOf = ({ taskId, attempt }: Named): Named => ({ taskId, attempt });
+const nameOf = ({ taskId, attempt, taskSeq }: Named): Named => ({ taskId, attempt, ...present({ taskSeq }) });
+/** Not if it is of another task of the same id. */
+const isSame = (entry: Entry | undefined, { attempt, taskSeq = entry?.taskSeq }: Named): entry is Entry =>
+  entry?.attempt === attempt && entry.taskSeq === taskSeq;
 
 /** It may have acted before it broke off, so what must not be repeated is not tried again. */
 const brokenOff = ({ task, breach }: Entry): PushOutcome =>
@@ -191,4 +194,4 @@ const brokenOff = ({ task, breach }: Entry): PushOutcome =>
     ? { outcome: "failed", error: `its outcome is unknown: ${breach}`, permanent: true }
     : { outcome: "failed", error: breach };
 
-const keyOf = ({ taskId, attempt }: Named): string => `${taskId}#${attempt}`;
+const keyOf = ({ taskId, attempt, taskSeq }: Named): string => `${taskId}#${attempt} ${taskSeq}`;

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Instance, network, type PushWorld, pushWorld } from "../../../test/kits/push-world.ts";
+import type { OutboundAnswer, OutboundRequest } from "../../http/outbound.ts";
 import { decodeEvent } from "../../log/format/codec.ts";
 import type { Log } from "../../log/log.ts";
 import { createMemoryLog } from "../../log/memory/memory-log.ts";
@@ -145,4 +146,36 @@ test("one that is cancelled in the answer that would let it be posted is not pos
   attempts.cancel(named);
   attempts.post(named);
   assert.deepEqual([posts, attempts.results()], [[], [{ taskId: "t", attempt: 1, outcome: "cancelled" }]]);
+});
+
+test("the answer to an earlier task of the same id is not that of a later one", async () => {
+  const answers: PromiseWithResolvers<OutboundAnswer>[] = [];
+  const signals: AbortSignal[] = [];
+  const exchange = ({ signal }: OutboundRequest): Promise<OutboundAnswer> => {
+    const answer = Promise.withResolvers<OutboundAnswer>();
+    answers.push(answer);
+    signals.push(signal);
+    return answer.promise;
+  };
+  const world = { clock: createHandClock({ at: 0 }), exchange, version: "0.0.0", onProblem: () => {} };
+  const target = { endpoint: "http://b:1", path: null };
+  const attempts = createPushAttempts({ target, slots: 2, world, onNews: () => {} });
+  const task = { taskId: "t", state: "assigned", attempt: 1, action: "click" } as const;
+  const name = (taskSeq: number) => ({ taskId: "t", attempt: 1, taskSeq });
+  const read = async () => ({ bytes: Buffer.alloc(0), isWhole: true });
+  const done: OutboundAnswer = { status: 200, headers: {}, read, drop: () => {} };
+  for (const seq of [4, 9]) {
+    attempts.take([{ ...name(seq), task }]);
+    assert.deepEqual(attempts.running(), [name(seq)]);
+    attempts.post([name(4), name(seq)]);
+  }
+  assert.deepEqual([answers.length, signals.map(({ aborted }) => aborted)], [2, [true, false]]);
+  attempts.cancel([name(4)]);
+  for (const answer of answers) answer.resolve(done);
+  await world.clock.settle();
+  assert.deepEqual(attempts.results(), [{ ...name(9), outcome: "done" }]);
+  attempts.confirm([name(4)]);
+  assert.equal(attempts.results().length, 1);
+  attempts.confirm([name(9)]);
+  assert.equal(attempts.results().length, 0);
 });

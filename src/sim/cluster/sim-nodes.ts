@@ -1,9 +1,10 @@
 /**
  * Nodes over one journal, and what goes wrong with them.
  *
- * Each node has a replica that outlives it, as its disk would, and a life of the simulated world. A node may be cut
- * off, lose appends or answers, hang (its alarms and turns wait, and so does what it has sent), crash, or close in good
- * order. One who crashed or closed is opened again on its replica.
+ * Each node has a replica that outlives it, as its disk would, a wall clock of its own that may be set at any time, and
+ * a life of the simulated world. A node may be cut off, lose appends or answers, send appends that arrive late, hang
+ * (its alarms and turns wait, and so does what it has sent), crash, or close in good order. One who crashed or closed
+ * is opened again on its replica.
  */
 import { readConfig } from "../../core/config/index.ts";
 import { refused } from "../../engine/base/index.ts";
@@ -29,6 +30,8 @@ export type NodePlant = {
 export type SimNode = {
   readonly id: string;
   readonly replica: MemoryStore;
+  /** How far its wall clock is from the truth. */
+  skewMs: number;
   /** Null while it is down. */
   node: DroverNode | null;
   journal: MemoryJournal | null;
@@ -45,6 +48,12 @@ export type SimNodes = {
   close(node: SimNode): Promise<void>;
   hang(node: SimNode): void;
   wake(node: SimNode): void;
+  /** Sets its wall clock; whether it will have done no harm. */
+  setClock(node: SimNode, byMs: number, isHarmless: boolean): void;
+  /** How far log time may be ahead of the truth: so far is a clock ahead that may be believed. */
+  believedMs(): number;
+  /** What it appends arrives so much later, for as long. */
+  delay(node: SimNode, spanMs: number): void;
 };
 
 type NodesOptions = {
@@ -65,19 +74,43 @@ export function createSimNodes({ world, count, config, plant, onLeads, onBroken 
   const all: SimNode[] = Array.from({ length: count }, (_, index) => ({
     id: `n${index + 1}`,
     replica: createMemoryStore(),
+    skewMs: 0,
     node: null,
     journal: null,
     life: null,
     wake: null,
   }));
 
+  let believedMs = 0;
+  function believe({ skewMs }: SimNode): void {
+    believedMs = Math.max(believedMs, skewMs);
+  }
+
+  /** Unless it is up, or still going down: one node is one process. */
   async function open(sim: SimNode): Promise<void> {
+    if (sim.life !== null) return;
     const life = world.newLife();
-    const { clock: own, hang, wake } = stallable(life.clock);
+    sim.life = life;
+    try {
+      await start(sim, life);
+    } catch (error) {
+      end(sim, life);
+      throw error;
+    }
+  }
+
+  function end(sim: SimNode, life: Life): void {
+    life.end();
+    if (sim.life === life) Object.assign(sim, { node: null, journal: null, life: null, wake: null });
+  }
+
+  async function start(sim: SimNode, life: Life): Promise<void> {
+    const { clock: own, hang, wake } = stallable({ ...life.clock, now: () => life.clock.now() + sim.skewMs });
     const clock = plant.clock?.(own) ?? own;
     const plain = createMemoryJournal({ store, clock });
     const journal = plant.journal?.(plain, store) ?? plain;
-    sim.life = life;
+    // It has no past to compare its clock with.
+    believe(sim);
     sim.journal = journal;
     const log = await openMemorySharedLog({ journal, store: sim.replica });
     const node = await openNode({
@@ -105,8 +138,7 @@ export function createSimNodes({ world, count, config, plant, onLeads, onBroken 
 
   function crash(sim: SimNode): void {
     sim.journal?.fault({ cut: "both" });
-    sim.life?.end();
-    Object.assign(sim, { node: null, journal: null, life: null, wake: null });
+    if (sim.life !== null) end(sim, sim.life);
   }
 
   return {
@@ -116,9 +148,10 @@ export function createSimNodes({ world, count, config, plant, onLeads, onBroken 
     crash,
     async close(sim) {
       const { node, life } = sim;
-      Object.assign(sim, { node: null, journal: null, wake: null });
-      await node?.close();
-      life?.end();
+      if (node === null || life === null) return;
+      sim.node = null;
+      await node.close();
+      end(sim, life);
     },
     hang(sim) {
       if (sim.node === null || sim.wake !== null) return;
@@ -135,6 +168,21 @@ export function createSimNodes({ world, count, config, plant, onLeads, onBroken 
       };
     },
     wake: (sim) => sim.wake?.(),
+    setClock(sim, byMs, isHarmless) {
+      // There is no date before 1970.
+      sim.skewMs = Math.max(sim.skewMs + byMs, 1 - world.now());
+      if (!isHarmless) believe(sim);
+    },
+    believedMs: () => believedMs,
+    delay({ journal, wake }, spanMs) {
+      if (journal === null || wake !== null) return;
+      const arrives = Promise.withResolvers<void>();
+      journal.fault({ hold: arrives.promise });
+      world.after(spanMs, () => {
+        journal.fault({ hold: null });
+        arrives.resolve();
+      });
+    },
   };
 }
 

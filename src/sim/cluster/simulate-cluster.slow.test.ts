@@ -10,7 +10,7 @@ type Options = Parameters<typeof simulateCluster>[0];
 const FIRST = Number(process.env.DROVER_SEED ?? 4000);
 const RUNS = 6;
 
-test(`nothing is lost or doubled in clusters under faults (seeds ${FIRST} to ${FIRST + RUNS - 1})`, async () => {
+test(`nothing is lost or doubled under faults and set clocks (seeds ${FIRST} to ${FIRST + RUNS - 1})`, async () => {
   let [epochs, settled] = [0, 0];
   for (let seed = FIRST; seed < FIRST + RUNS; seed++) {
     const report = await simulateCluster({ seed, steps: 120, nodes: 2 + (seed % 3) });
@@ -51,6 +51,18 @@ const PLANTED: { readonly name: string; readonly rule: string; readonly plant: N
           Object.assign(store, { head: { ...store.head, epoch: 0 } });
           return journal.acquireLead(...call);
         },
+      }),
+    },
+  },
+  {
+    name: "a node measures what passes by a clock that is set",
+    rule: "time",
+    plant: {
+      clock: ({ now, elapsed, ringAt, ...clock }) => ({
+        ...clock,
+        now,
+        elapsed: now,
+        ringAt: (at, ring) => ringAt(at - now() + elapsed(), ring),
       }),
     },
   },

@@ -4,7 +4,8 @@
  * Callers go to a node that believes it leads; what was not answered, or answered with "try again", they ask again
  * under the same id. Workers sync with such a node as well, and go to another when it does not answer. An auditor that
  * sees the journal's own order (../auditor.ts) judges every event and every answer; and here it is checked what only a
- * cluster can get wrong: one leader per epoch, one history on all nodes, one count of every result.
+ * cluster can get wrong: one leader per epoch, one history on all nodes, one count of every result, and one time,
+ * though the wall clock of each node may be set at any moment.
  */
 
 import { seq } from "../../core/base/index.ts";
@@ -25,6 +26,11 @@ const TURNS_MAX = 20_000;
 const RINGS_MAX = 5000;
 const END_ROUNDS_MAX = 60;
 const POLL_MS = 1000;
+/** By how much a wall clock is set: what a time server mends, and what a person mistypes. */
+const SMALL_JUMPS_MS = [1, 40, 900, 3000, 20_000];
+const LARGE_JUMPS_MS = [600_000, 86_400_000];
+/** A clock that was set far ahead for no longer does no harm. */
+const MENDED_WITHIN_MS = 30_000;
 const CONFIG = {
   workers: { lease: 6000, killGrace: 1000 },
   scheduler: { retry: { base: 500 }, resultTtl: 86_400_000 },
@@ -83,7 +89,7 @@ export async function simulateCluster(options: {
   for (let step = 0; step < steps && auditor.complaints.length === 0; step++) {
     await act(run);
     await settle(run);
-    auditor.catchUp();
+    auditTime(run);
   }
   if (auditor.complaints.length === 0) await comeToRest(run);
   if (auditor.complaints.length === 0) await auditNodes(run);
@@ -124,7 +130,7 @@ async function pass(run: Run, ms: number): Promise<void> {
   }
   world.moveTo(end);
   await settle(run);
-  auditor.catchUp();
+  auditTime(run);
 }
 
 /** A node that believes it leads; where several do, any of them. */
@@ -167,6 +173,8 @@ async function act(run: Run): Promise<void> {
   else if (luck < 71) await crash(run, node);
   else if (luck < 73) await restart(run, node);
   else if (luck < 75) void node.node?.handOver();
+  else if (luck < 78) nodes.delay(node, random.between(1, 2 * LEASE_MS));
+  else if (luck < 83) jump(run, node);
   else await pass(run, random.between(1, 1500));
 }
 
@@ -206,7 +214,9 @@ function permit(run: Run): void {
     run.tally.settled++;
     await rest(run.random.between(1, 10_000));
     const late = await ask(run, (drover) => drover.permits.ask({ gate: "llm", id }));
-    if (late !== null) run.auditor.complain("settled", `permit ${id} was settled, and is ${late.status} again`);
+    // Where a clock that is far ahead may be believed, its time to live may be over.
+    if (late !== null && run.nodes.believedMs() < run.auditor.shadow.config.log.maxClockJump)
+      run.auditor.complain("settled", `permit ${id} was settled, and is ${late.status} again`);
   });
 }
 
@@ -217,6 +227,27 @@ function fault({ world, random }: Run, { journal }: SimNode, what: "cut" | "lose
   world.after(random.between(100, 8000), () => journal.fault({ cut: "none" }));
 }
 
+/** Sets a wall clock, now or in the midst of a lease. One that was set far off is mostly set right soon. */
+function jump({ world, random, nodes }: Run, node: SimNode): void {
+  const isLarge = random.percent(50);
+  const byMs = random.pick([-1, 1]) * random.pick(isLarge ? LARGE_JUMPS_MS : SMALL_JUMPS_MS);
+  const isMended = isLarge && random.percent(80);
+  const mendedAfter = random.between(1, MENDED_WITHIN_MS);
+  world.after(random.below(2 * LEASE_MS), () => {
+    nodes.setClock(node, byMs, !isLarge || isMended);
+    if (isMended) world.after(mendedAfter, () => nodes.setClock(node, -byMs, true));
+  });
+}
+
+/** Log time is not ahead of the truth by more than a leader follows at once, whosever clock is. */
+function auditTime({ world, nodes, auditor }: Run): void {
+  auditor.catchUp();
+  const { at, config } = auditor.shadow;
+  const aheadMs = at - world.now() - nodes.believedMs();
+  if (aheadMs > config.log.maxClockJump)
+    auditor.complain("time", `log time is ${aheadMs} ms ahead, and no clock was for a minute`);
+}
+
 function hang({ world, random, nodes }: Run, node: SimNode): void {
   nodes.hang(node);
   world.after(random.between(100, 9000), () => nodes.wake(node));
@@ -225,7 +256,7 @@ function hang({ world, random, nodes }: Run, node: SimNode): void {
 async function crash(run: Run, node: SimNode): Promise<void> {
   run.nodes.crash(node);
   run.world.after(run.random.between(100, 5000), () => {
-    if (node.node === null && node.life === null) void run.nodes.open(node).catch(() => {});
+    void run.nodes.open(node).catch(() => {});
   });
 }
 
@@ -303,7 +334,7 @@ async function comeToRest(run: Run): Promise<void> {
   await pass(run, 20_000);
   for (const node of nodes.all) {
     node.journal?.fault({ cut: "none", loseAnswers: 0, loseAppends: 0, hold: null });
-    if (node.node === null) await openAgain(run, node);
+    await openAgain(run, node);
   }
   const open = (): string[] => [...auditor.shadow.tasks].filter(([, { phase }]) => phase !== "ended").map(([id]) => id);
   for (let round = 0; round < END_ROUNDS_MAX && auditor.complaints.length === 0; round++) {

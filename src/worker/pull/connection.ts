@@ -7,7 +7,7 @@
  *
  * - A sync without results waits at the server, a quarter of a lease at most; that is what renews the lease.
  *   When there is something to say meanwhile, a newer sync goes out and the server ends the one that waits: at once,
- *   or within two milliseconds if what was given just before may end in a moment too.
+ *   or within a millisecond if what was given just before may end in a moment too.
  * - A sync that is not answered in time is not given up, only doubted: another goes out beside it, and whichever
  *   answer comes first counts. So a connection that died silently is noticed within the lease, and a slow server is
  *   not mistaken for a dead one.
@@ -48,7 +48,7 @@ export type Connection = { receive(message: FromHandlers): void };
 /** News that can wait does so for a moment: a quick handler then never costs a sync of its own. */
 const SOON_MS = 30;
 /** A result waits so long for those of tasks that were given just before, if there are any. */
-const GATHER_MS = 2;
+const GATHER_MS = 1;
 /** More is asked for so long after something was given: by then there is perhaps a result to tell. */
 const ASK_MORE_MS = 3;
 /** A server that has nothing new to say is not asked more often than this. */

@@ -22,10 +22,14 @@ function kit(slots = 1, isLeaseHeld = (): boolean => true, files = NO_FILES) {
   const posts: FromHandlers[] = [];
   const runs: Run[] = [];
   const warnings: string[] = [];
+  const clients: string[] = [];
   const post = (message: FromHandlers): void => void posts.push(message);
   const warn = (text: string): void => void warnings.push(text);
   const handlers: Handlers = createHandlers({
-    submitChild: () => Promise.reject(new Error("no children here")),
+    clientAs: (token) => {
+      clients.push(token);
+      return { submit: async ({ id = "" }) => ({ taskId: id, state: "queued", position: 1, createdAt: "" }) };
+    },
     ...{ slots, killGraceMs: 500, clock, post, warn, isLeaseHeld },
     reports: createProgressReports({ clock, warn, post: (items) => post({ type: "progress", items }) }),
     permits: { withPermit: () => Promise.reject(new Error("none")), flush: async () => {} },
@@ -55,7 +59,7 @@ function kit(slots = 1, isLeaseHeld = (): boolean => true, files = NO_FILES) {
     await settle();
   };
   const names = (): string[] => runs.map(({ name }) => name);
-  return { begun, handlers, start, posts, runs, warnings, ended, advance: clock.advance, settle, names };
+  return { begun, clients, handlers, start, posts, runs, warnings, ended, advance: clock.advance, settle, names };
 }
 const handed = (taskId: string, attempt = 1): Handed => ({
   ...{ taskId, attempt },
@@ -70,6 +74,26 @@ test("as many run as there are slots, in the order they came; the rest waits", a
   await runs[1]?.end("x");
   assert.deepEqual(names(), ["a#1", "b#1", "c#1"]);
   assert.deepEqual(ended(), [["b", "done"]]);
+});
+
+test("an attempt submits all its children by one client, with its own token", async () => {
+  const { clients, start, runs } = kit(2);
+  await start({ ...handed("a"), token: "of-a" }, { ...handed("b"), token: "of-b" });
+  const submitAll = (at: number): Promise<unknown> =>
+    Promise.all(["x", "y"].map((id) => runs[at]?.context.submit({ id, action: "go" })));
+  await submitAll(0);
+  await submitAll(0);
+  await submitAll(1);
+  assert.deepEqual(clients, ["of-a", "of-b"]);
+});
+
+test("no attempt has a getter of its own: its hidden class would keep it in memory for long", async () => {
+  const { start, runs } = kit(1);
+  await start(handed("a"));
+  const { context } = runs[0] as Run;
+  for (const [name, own] of Object.entries(Object.getOwnPropertyDescriptors(context)))
+    assert.equal(own.get, undefined, name);
+  assert.equal(context.signal, context.signal);
 });
 
 test("a task is not begun while an earlier attempt of it still runs here", async () => {

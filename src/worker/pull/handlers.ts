@@ -8,14 +8,13 @@
  * within a millisecond: a handler may keep the event loop for itself, and what was said meanwhile is heard before the
  * next one is begun. How many were begun is written where the thread can read it, before the handler is called.
  */
-import type { ClientFiles } from "../../client/index.ts";
+import type { Client, ClientFiles } from "../../client/index.ts";
 import type {
   AnyParams,
   AssignedView,
   AttemptRef,
   FileRef,
   Inputs,
-  Submitted,
   TaskBody,
   TaskContextOf,
   TaskView,
@@ -116,7 +115,7 @@ type HandlerDeps = {
   readonly files: ClientFiles;
   /** Under which this worker has joined. */
   readonly session: () => string;
-  readonly submitChild: (token: string, task: TaskBody) => Promise<Submitted>;
+  readonly clientAs: (token: string) => Pick<Client, "submit">;
 };
 
 export function createHandlers(deps: HandlerDeps): Handlers {
@@ -170,7 +169,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
       const { state: _, ...body } = task as AssignedTask & TaskView;
       return await deps.perform(
         Object.assign(body, { attempt: entry.attempt }),
-        contextOf(deps, entry, () => active.get(key) === entry),
+        new HandlerContext(deps, entry, () => active.get(key) === entry),
         () => entry.used,
       );
     } catch (error) {
@@ -237,24 +236,50 @@ export function createHandlers(deps: HandlerDeps): Handlers {
   };
 }
 
-/** What a handler has beside its task; what it reports once it is over is not passed on. */
-function contextOf(deps: HandlerDeps, entry: Entry, isActive: () => boolean): TaskContext {
-  const { reports, permits } = deps;
-  const { taskId, attempt } = entry;
-  return {
-    get signal() {
-      return controllerOf(entry).signal;
-    },
-    attempt,
-    progress: (value) => {
+/**
+ * What a handler has beside its task; what it reports once it is over is not passed on.
+ *
+ * Made for every attempt and mostly left alone: each of its functions is made when a handler reaches for it. It is a
+ * class because of the signal: an object with a getter of its own has a hidden class of its own, which is old from the
+ * beginning and keeps all of the attempt in memory until everything old is collected.
+ */
+class HandlerContext implements TaskContext {
+  readonly attempt: number;
+  readonly token: string | null;
+  readonly ask: TaskContext["ask"] = ask;
+  readonly #deps: HandlerDeps;
+  readonly #entry: Entry;
+  readonly #isActive: () => boolean;
+  #client: Pick<Client, "submit"> | null = null;
+
+  constructor(deps: HandlerDeps, entry: Entry, isActive: () => boolean) {
+    this.attempt = entry.attempt;
+    this.token = entry.token;
+    this.#deps = deps;
+    this.#entry = entry;
+    this.#isActive = isActive;
+  }
+  get signal(): AbortSignal {
+    return controllerOf(this.#entry).signal;
+  }
+  get progress(): TaskContext["progress"] {
+    const [{ reports }, { taskId, attempt }, isActive] = [this.#deps, this.#entry, this.#isActive];
+    return (value) => {
       if (isActive()) reports.progress({ taskId, attempt }, value);
-    },
-    usage: (usage) => {
+    };
+  }
+  get usage(): TaskContext["usage"] {
+    const [{ reports }, entry, isActive] = [this.#deps, this.#entry, this.#isActive];
+    const { taskId, attempt } = entry;
+    return (usage) => {
       tokensOf(usage);
       entry.used = largerUsage(entry.used, { ...usage });
       if (isActive() && entry.used !== null) reports.usage({ taskId, attempt }, entry.used);
-    },
-    output: async (path, content) => {
+    };
+  }
+  get output(): TaskContext["output"] {
+    const [deps, entry] = [this.#deps, this.#entry];
+    return async (path, content) => {
       if (typeof path !== "string" || !isSafePath(path))
         throw permanentError("path must be a relative path that stays in its directory, with slashes");
       // Of what ended well the files are kept, though it is told to stop by then.
@@ -263,14 +288,25 @@ function contextOf(deps: HandlerDeps, entry: Entry, isActive: () => boolean): Ta
       entry.files ??= new Map();
       entry.files.set(path, file);
       return file;
-    },
-    file: (hash) => deps.files.open(hash, filesOf(deps, entry)),
-    ask,
-    withPermit: (gate, call, options) =>
-      permits.withPermit(gate, call, options, { taskId, attempt, signal: controllerOf(entry).signal }),
-    submit: async (body) => deps.submitChild(tokenOf(entry), body as TaskBody),
-    token: entry.token,
-  };
+    };
+  }
+  get file(): TaskContext["file"] {
+    const [deps, entry] = [this.#deps, this.#entry];
+    return (hash) => deps.files.open(hash, filesOf(deps, entry));
+  }
+  get withPermit(): TaskContext["withPermit"] {
+    const [{ permits }, entry] = [this.#deps, this.#entry];
+    const { taskId, attempt } = entry;
+    return (gate, call, options) =>
+      permits.withPermit(gate, call, options, { taskId, attempt, signal: controllerOf(entry).signal });
+  }
+  get submit(): TaskContext["submit"] {
+    return async (body) => {
+      // One for all: it knows who leads, and what is submitted at the same time travels together.
+      this.#client ??= this.#deps.clientAs(tokenOf(this.#entry));
+      return await this.#client.submit(body as TaskBody);
+    };
+  }
 }
 
 /** As whom it asks: a worker that joins anew has a new session, and its old attempts are stopped. */

@@ -198,13 +198,20 @@ test("a call that is given up while it waits takes its ticket along, by either s
   await out;
 });
 
-test("a server that is away does not keep the answer of a call from its handler", async () => {
-  const { permits, holder, settle, clock, wire, warnings } = await kit();
-  const first = openCall();
-  const called = permits.withPermit("llm", first.call, undefined, holder);
+/** A call has its permit, and ends while the server is away. */
+async function endWhileAway({ permits, holder, settle, wire }: Awaited<ReturnType<typeof kit>>) {
+  const { call, end } = openCall();
+  const called = permits.withPermit("llm", call, undefined, holder);
   await settle();
   wire.isUp = false;
-  first.end();
+  end();
+  return { called };
+}
+
+test("a server that is away does not keep the answer of a call from its handler", async () => {
+  const parts = await kit();
+  const { clock, warnings } = parts;
+  const { called } = await endWhileAway(parts);
   await clock.advance(2000);
   assert.equal(await called, "answer");
   assert.deepEqual(warnings, []);
@@ -232,12 +239,9 @@ test("what was settled and dropped while the server was away is brought when it 
 });
 
 test("a settlement is kept as long as its permit is good, by the server's word, and then given up", async () => {
-  const { permits, holder, settle, clock, wire, warnings, asked } = await kit({ permitTtl: "1h" });
-  const first = openCall();
-  const called = permits.withPermit("llm", first.call, undefined, holder);
-  await settle();
-  wire.isUp = false;
-  first.end();
+  const parts = await kit({ permitTtl: "1h" });
+  const { clock, warnings, asked } = parts;
+  const { called } = await endWhileAway(parts);
   await clock.advance(3_590_000);
   assert.equal(await called, "answer");
   assert.deepEqual(warnings, []);
@@ -250,12 +254,9 @@ test("a settlement is kept as long as its permit is good, by the server's word, 
 });
 
 test("a worker that goes waits a little for its settlements, and keeps none", async () => {
-  const { permits, holder, settle, clock, wire, warnings, asked } = await kit();
-  const first = openCall();
-  const called = permits.withPermit("llm", first.call, undefined, holder);
-  await settle();
-  wire.isUp = false;
-  first.end();
+  const parts = await kit();
+  const { permits, settle, clock, warnings, asked } = parts;
+  const { called } = await endWhileAway(parts);
   await clock.advance(2000);
   await called;
   const flushed = permits.flush(2000);

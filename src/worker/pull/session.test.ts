@@ -529,3 +529,60 @@ test("in brief a sync that has no room for all results is not held", () => {
   pull.hear(session, call.n, answer(), 0);
   assert.deepEqual([compose(session, 0, 1000).body.waitMs, compose(session, 0, 1000).isQuiet], [1000, true]);
 });
+
+const seen = (taskSeq: number) => ({ ...one("x"), taskSeq });
+const givenAs = (taskSeq: number) => ({ ...assigned("x"), taskSeq });
+const startsOf = ({ start }: ReturnType<typeof pull.hear>) => start.map(({ taskId }) => taskId);
+
+/** The task x was given as that of event 4, and has begun. */
+function atWorkOn(isBrief: boolean): pull.PullSession {
+  const session = joined();
+  pull.join(session, isBrief ? BRIEF : JOINED, 0);
+  exchange(session, { assignments: [givenAs(4)] });
+  pull.began(session, one("x"));
+  return session;
+}
+
+for (const isBrief of [false, true]) {
+  const manner = isBrief ? "in brief" : "in full";
+  test(`${manner} a later task of the same id is begun, though the result of the earlier one was not answered`, () => {
+    const session = atWorkOn(isBrief);
+    assert.deepEqual(compose(session, 0, 0).body.running, [seen(4)]);
+    pull.end(session, one("x"), done);
+    const poll = compose(session, 0, 0);
+    const late = compose(session, 0, 0);
+    assert.deepEqual(late.body.results, [{ ...seen(4), outcome: "done", result: 1 }]);
+    const again = pull.hear(session, poll.n, answer({ assignments: [givenAs(9)] }), 0);
+    assert.deepEqual(startsOf(again), ["x"]);
+    pull.began(session, one("x"));
+    pull.end(session, one("x"), { outcome: "done", result: "2" });
+    // The answer to what was said of the earlier one says nothing of the later.
+    const results = [{ ...seen(4), accepted: false, code: "not_found" }];
+    assert.deepEqual(pull.hear(session, late.n, answer({ results }), 0).refused, []);
+    const { body, heard } = exchange(session, { results: [{ ...seen(9), accepted: true }] });
+    assert.deepEqual([body.results, heard.refused], [[{ ...seen(9), outcome: "done", result: 2 }], []]);
+    assert.equal(pull.isEmpty(session), true);
+  });
+
+  test(`${manner} a later task of the same id waits until the handler of the earlier one has stopped`, () => {
+    const session = atWorkOn(isBrief);
+    const first = exchange(session, { assignments: [givenAs(9)], cancel: [seen(4)] });
+    assert.deepEqual([first.heard.stop, first.heard.start], [[{ ...one("x"), cause: "cancelled" }], []]);
+    pull.end(session, one("x"), { outcome: "failed", error: "stopped" });
+    const results = [{ ...seen(4), accepted: false, code: "not_found" }];
+    const { body, heard } = exchange(session, { results, assignments: [givenAs(9)] });
+    assert.deepEqual(body.results, [{ ...seen(4), outcome: "cancelled", error: "stopped" }]);
+    assert.deepEqual([heard.refused, startsOf(heard)], [results, ["x"]]);
+    assert.deepEqual(exchange(session, { cancel: [seen(4)] }).heard.stop, [], "that one is over");
+    assert.equal(exchange(session, { cancel: [seen(9)] }).heard.stop.length, 1);
+  });
+}
+
+test("a server that does not know which task of an id is meant was replaced by an older one, and is not told", () => {
+  const session = atWorkOn(true);
+  pull.end(session, one("x"), done);
+  pull.refuse(session, compose(session, 0, 0).n, "results[0].taskSeq", "unknown");
+  const { body, heard } = exchange(session, { results: [{ ...one("x"), accepted: true, code: "duplicate" }] });
+  assert.deepEqual([body.results, heard.isNew], [[{ ...one("x"), outcome: "done", result: 1 }], true]);
+  assert.equal(pull.isEmpty(session), true);
+});

@@ -14,6 +14,9 @@
  *   lease always ends before it ends at the server, whatever the network did. What runs then is stopped and disowned:
  *   no longer named, so that the server gives it to another, but its slot is taken until its handler has
  *   ended.
+ * - An id may be given to another task when the one that had it is forgotten; the assignment says which (`taskSeq`),
+ *   and so does whatever is said of it. What is kept of the earlier task makes room: a result is given up, since nobody
+ *   knows its task any more, and what still runs is stopped first.
  * - A task that must not be run twice (`onLoss: "fail"`) is named as running first, and handed to the handlers when the
  *   answer says that the server has it so: whatever becomes of this process, the log knows that it may have begun.
  * - An attempt that was disowned, or is stopped because the worker leaves, is never reported as failed or cancelled:
@@ -31,7 +34,7 @@ import {
   type Update,
   type WantedLogs,
 } from "./messages.ts";
-import { type Ended, packBody, type Running } from "./sync-body.ts";
+import { type Ended, packBody } from "./sync-body.ts";
 
 /** Of a lease, as much as counts here: the rest is for clocks that run unevenly and for telling the handlers. */
 const LEASE_SHARE = 0.9;
@@ -45,7 +48,9 @@ const FRESH_MS = 5;
 const NOTE_MAX = 900;
 
 type Stage = "handed" | "running" | "ended";
-type Held = AttemptRef & {
+type Held = Omit<AttemptRef, "taskSeq"> & {
+  /** Which task of its id; absent if an older server does not say. */
+  taskSeq?: number;
   readonly key: string;
   stage: Stage;
   /** The place in which it was handed over; null: it was not yet. */
@@ -80,9 +85,9 @@ type Flight = {
   readonly named: readonly Named[];
   /** Those that it names and that wait for that. */
   readonly awaiting: readonly Held[];
-  /** Keys of those whose end it reports. */
-  readonly results: readonly string[];
-  told: readonly Running[];
+  /** Those whose end it reports. */
+  readonly results: readonly Held[];
+  told: readonly { readonly one: Held; readonly update: Update | null }[];
 };
 type SyncCall = {
   readonly n: number;
@@ -338,7 +343,7 @@ export function compose(state: PullSession, now: number, mayWaitMs: number): Syn
   const isSame = isBrief && ended.length > 0 && packed.told.length === 0 && isEqual(packed.named, state.namesHeard);
   // What found no room in it is not to wait for long.
   const waitMs = isBrief && packed.reported.length < ended.length ? 0 : mayWaitMs;
-  const told = packed.told.map(({ taskId, attempt, update }) => ({ taskId, attempt, update }));
+  const told = packed.told.map((one) => ({ one, update: one.update }));
   for (const one of packed.told) one.update = null;
   const n = ++state.n;
   for (const one of packed.named) one.namedIn = n;
@@ -346,8 +351,7 @@ export function compose(state: PullSession, now: number, mayWaitMs: number): Syn
   const want = free(state, now);
   const { isDraining, session, limit, worktrees, note, logPlace } = state;
   const awaiting = next.filter(({ awaits }) => awaits !== null);
-  const results = packed.reported.map(({ key }) => key);
-  const { named } = packed;
+  const { named, reported: results } = packed;
   state.last = { n, sentAt: now, want, limit, worktrees, note, isDraining, isBrief, named, told, awaiting, results };
   state.flights.set(n, state.last);
   const trees = worktrees === undefined ? {} : { worktrees };
@@ -373,7 +377,7 @@ export function hear(state: PullSession, n: number, answer: SyncAnswer, now: num
   state.leaseEnd = Math.max(state.leaseEnd, flight.sentAt + state.leaseMs * LEASE_SHARE);
   state.namesHeard = flight.named;
   const { settled, refused } = hearResults(state, flight, answer.results);
-  const stop = answer.cancel.flatMap((attempt) => stopOne(state, liveOne(state, keyOf(attempt)), "cancelled"));
+  const stop = answer.cancel.flatMap((attempt) => stopOne(state, meantBy(state, attempt), "cancelled"));
   stop.push(...giveBack(state, now));
   // An answer that lay somewhere for a whole lease gives nothing any more; nor does one to a sync from before the lease
   // was over, since what it gives may have been disowned then.
@@ -406,20 +410,33 @@ function hearResults(
   { results, isBrief }: Flight,
   listed: readonly ResultAnswer[],
 ): { settled: number; refused: readonly ResultAnswer[] } {
-  const said = new Set(results);
-  const own = listed.filter((result) => said.has(keyOf(result)) && held.ended.has(keyOf(result)));
-  let settled = 0;
-  for (const key of isBrief ? results : own.map(keyOf)) if (held.ended.delete(key)) settled++;
-  return { settled, refused: own.filter(({ accepted }) => !accepted) };
+  const open = new Map<string, Held>();
+  for (const one of results) if (held.ended.get(one.key) === one) open.set(one.key, one);
+  const own = listed.filter((result) => isSameTask(open.get(keyOf(result)), result));
+  const settled = isBrief ? [...open.keys()] : own.map(keyOf);
+  for (const key of settled) held.ended.delete(key);
+  return { settled: settled.length, refused: own.filter(({ accepted }) => !accepted) };
 }
 
-/** Null if it is known already. */
-function takeOn(state: PullSession, { taskId, attempt, task, token }: Handed): (Held & { awaits: Handed }) | null {
-  const key = keyOf({ taskId, attempt });
-  if (liveOne(state, key) !== undefined || state.held.ended.has(key)) return null;
+/** Whether it is there, and of that task of its id, as far as it is said. */
+const isSameTask = (one: Held | undefined, { taskSeq }: AttemptRef): one is Held =>
+  one !== undefined && (one.taskSeq ?? taskSeq) === (taskSeq ?? one.taskSeq);
+
+function meantBy(state: PullSession, attempt: AttemptRef): Held | undefined {
+  const one = liveOne(state, keyOf(attempt));
+  return isSameTask(one, attempt) ? one : undefined;
+}
+
+/** Null if it is known already, or an earlier task of its id still runs here: then it is listed again. */
+function takeOn(state: PullSession, given: Handed): (Held & { awaits: Handed }) | null {
+  const { taskId, attempt, task, token, taskSeq } = given;
+  const key = keyOf(given);
+  if (liveOne(state, key) !== undefined || isSameTask(state.held.ended.get(key), given)) return null;
+  state.held.ended.delete(key);
   const one = {
     taskId,
     attempt,
+    ...(taskSeq === undefined ? {} : { taskSeq }),
     key,
     stage: "handed" as Stage,
     place: null,
@@ -479,10 +496,8 @@ function stopOne(state: PullSession, one: Held | undefined, cause: AttemptStopCa
 /** No answer yet: what only this sync had said is said again. It may still be answered. */
 export function doubt(state: PullSession, n: number): void {
   const flight = state.flights.get(n);
-  for (const { taskId, attempt, update } of flight?.told ?? []) {
-    const one = state.held.running.get(keyOf({ taskId, attempt }));
-    if (one !== undefined) one.update = { ...update, ...one.update };
-  }
+  for (const { one, update } of flight?.told ?? [])
+    if (one.stage === "running") one.update = { ...update, ...one.update };
   if (flight !== undefined) flight.told = [];
 }
 
@@ -496,14 +511,19 @@ export function refuse(state: PullSession, n: number, field: string | null, why:
     state.isBrief = false;
     return;
   }
+  if (field?.endsWith("].taskSeq") === true) return forgetSeqs(state);
   const [, list, index] = /^(results|running)\[(\d+)\]/.exec(field ?? "") ?? [];
   // News that is not read is not worth another try.
   if (list === "running" || flight.told.length > 0) return;
   const named = list === "results" ? flight.results[Number(index)] : undefined;
   const only = flight.results.length === 1 ? flight.results[0] : undefined;
-  const one = state.held.ended.get(named ?? only ?? "");
-  if (one !== undefined) spoil(state, one, why);
+  const one = named ?? only;
+  if (one !== undefined && state.held.ended.get(one.key) === one) spoil(state, one, why);
   else state.isCautious = true;
+}
+
+function forgetSeqs({ held }: PullSession): void {
+  for (const stage of Object.values(held)) for (const one of stage.values()) delete one.taskSeq;
 }
 
 function spoil(state: PullSession, one: Held, why: string): void {

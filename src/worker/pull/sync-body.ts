@@ -64,7 +64,7 @@ function within<Item>(items: readonly Item[], bytesMax: number, bytesOf: (item: 
 }
 
 const hasUpdate = ({ update }: Running): boolean => update !== null;
-const nameBytes = ({ taskId }: AttemptRef): number => Buffer.byteLength(taskId) + 40;
+const nameBytes = ({ taskId }: AttemptRef): number => Buffer.byteLength(taskId) + 70;
 const updateBytes = ({ update }: Pick<Running, "update">): number => Buffer.byteLength(update?.progress ?? "") + 100;
 const reportBytes = ({ report: { result = "", error = "", files = [] } }: Ended): number =>
   // Text may double when it is quoted.
@@ -72,7 +72,10 @@ const reportBytes = ({ report: { result = "", error = "", files = [] } }: Ended)
 const fileBytes = ({ path }: FileRef): number => 2 * Buffer.byteLength(path) + FRAME_BYTES;
 const sum = (sizes: readonly number[]): number => sizes.reduce((total, size) => total + size, 0);
 
-const nameText = ({ taskId, attempt }: AttemptRef): string => `"taskId":${JSON.stringify(taskId)},"attempt":${attempt}`;
+function nameText({ taskId, attempt, taskSeq }: AttemptRef): string {
+  const name = `"taskId":${JSON.stringify(taskId)},"attempt":${attempt}`;
+  return taskSeq === undefined ? name : `${name},"taskSeq":${taskSeq}`;
+}
 
 function runningText(one: AttemptRef, update: Update | null): string {
   if (update === null) return `{${nameText(one)}}`;

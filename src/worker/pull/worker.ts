@@ -10,8 +10,8 @@
  * long as it likes and still keep its lease. If the server is away the worker waits for it; it stops by itself only
  * when it is told to, or when the server will not have it.
  */
-import { createClient } from "../../client/index.ts";
-import type { AnyParams, Inputs, LogBody, LogStatus, Submitted, TaskBody } from "../../protocol/index.ts";
+import { type Client, createClient } from "../../client/index.ts";
+import type { AnyParams, Inputs, LogBody, LogStatus } from "../../protocol/index.ts";
 import { type Again, present, realClock } from "../../std/index.ts";
 import { startConnection } from "./connection.ts";
 import { type AssignedTask, createHandlers, type Perform, type TaskContext } from "./handlers.ts";
@@ -113,10 +113,9 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
   const { slots } = read.join;
   const { post } = link;
   const { files } = client;
-  const submitChild = (token: string, task: TaskBody): Promise<Submitted> =>
-    createClient({ ...server, ...present({ fetch: read.fetch }), token }).submit(task);
+  const clientAs = (token: string): Client => createClient({ ...server, ...present({ fetch: read.fetch }), token });
   const limits = { slots, killGraceMs, clock, isLeaseHeld, setBegun: cell.setBegun };
-  const tools = { reports, permits, files, session, warn, post, submitChild };
+  const tools = { reports, permits, files, session, warn, post, clientAs };
   const handlers = createHandlers({ ...limits, ...tools, perform });
   const handIn = (workerId: string, body: LogBody): Promise<LogStatus> => client.handInLog(workerId, body, HAND_IN);
   const logs = read.logs === undefined ? null : createLogService({ logs: read.logs, handIn, warn });

@@ -82,9 +82,15 @@ export function createSeen(): { write(text: string): void; lines(): readonly str
     if (letter === "K") lines[row] = count === 2 ? "" : [...(lines[row] ?? "")].slice(0, column).join("");
     while (lines.length <= row) lines.push("");
   };
+  /** The beginning of a sequence whose end has not come yet. */
+  let begun = "";
   return {
     lines: () => lines,
-    write(text) {
+    write(given) {
+      const all = begun + given;
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: with this each of them begins
+      begun = /\u001b(?:\[[?\d;]*)?$/.exec(all)?.[0] ?? "";
+      const text = all.slice(0, all.length - begun.length);
       // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what a terminal obeys
       for (const [part, digits, letter] of text.matchAll(/\u001b\[[?]?([\d;]*)([a-zA-Z])|[\r\n]|[^\r\n\u001b]+/g)) {
         if (letter !== undefined) obey(Number.parseInt(digits ?? "", 10) || 0, part.includes("?") ? "" : letter);

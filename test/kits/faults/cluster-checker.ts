@@ -14,6 +14,7 @@ type Node = { readonly id: string; readonly data: string; url(): string };
 type Batch = { first_seq: number; last_seq: number; epoch: number; batch_id: string; hash: string };
 
 const PAGE = 1000;
+const ANSWER_MS = 30_000;
 
 /** Waits until all nodes tell of as many events, and answers what is wrong with the history. */
 export async function judge(nodes: readonly Node[], promises: readonly Promised[]): Promise<string[]> {
@@ -39,7 +40,8 @@ async function settledHistories(nodes: readonly Node[]): Promise<Entry[][]> {
 async function historyOf(node: Node): Promise<Entry[]> {
   const all: Entry[] = [];
   for (;;) {
-    const response = await fetch(`${node.url()}/events?after=${all.at(-1)?.seq ?? 0}&limit=${PAGE}`);
+    const path = `/events?after=${all.at(-1)?.seq ?? 0}&limit=${PAGE}`;
+    const response = await fetch(`${node.url()}${path}`, { signal: AbortSignal.timeout(ANSWER_MS) });
     if (!response.ok) throw new Error(`${node.id} tells no events: ${response.status} ${await response.text()}`);
     const { events } = (await response.json()) as { events: Entry[] };
     all.push(...events);

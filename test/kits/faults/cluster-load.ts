@@ -36,7 +36,8 @@ export function startLoad(urls: () => readonly string[]): ClusterLoad {
   const heard = new Set<() => void>();
   const open = new Set<string>();
   let [isDraining, isOver] = [false, false];
-  let turn = 0;
+  /** Counts addresses: the one that answered last is asked first. */
+  let answering = 0;
   let names = 0;
 
   function promise(one: Promised): void {
@@ -46,12 +47,15 @@ export function startLoad(urls: () => readonly string[]): ClusterLoad {
 
   /** Asks until somebody answers; null once the load is over. */
   async function ask(method: string, path: string, body?: object): Promise<Answer | null> {
-    while (!isOver) {
+    // Each call goes round by itself: callers that shared one count moved it on together, back to where they were.
+    for (let turn = answering; !isOver; turn++) {
       const all = urls();
       const url = all[turn % Math.max(1, all.length)];
       const answer = url === undefined ? null : await once(`${url}${path}`, method, body);
-      if (answer !== null && answer.status < 500) return answer;
-      turn++;
+      if (answer !== null && answer.status < 500) {
+        answering = turn;
+        return answer;
+      }
       await rest(REST_MS);
     }
     return null;

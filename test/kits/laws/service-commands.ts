@@ -39,6 +39,8 @@ export function serviceCommand(dice: Dice, state: State, now: Instant): Command 
       return { type: "set-config", config: state.base, patch };
     }
     default:
-      return { type: dice.pick(["lose-attempt", "return-attempt"]), ...attemptOf(dice, state) };
+      return dice.chance(50)
+        ? { type: "lose-attempt", ...attemptOf(dice, state), reason: "it is not named" }
+        : { type: "return-attempt", ...attemptOf(dice, state) };
   }
 }

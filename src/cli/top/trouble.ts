@@ -1,0 +1,55 @@
+/**
+ * What is wrong with the cluster behind a picture, in a line: its journal is full or out of reach, or the node that
+ * answers is behind.
+ *
+ * `/readyz` tells, and costs a node nothing. A server that is no node says so in its first answer, and is not asked
+ * again. Only where something is wrong the cluster is asked what.
+ */
+import { type Client, ClientError } from "../../client/index.ts";
+import { span } from "../show/time.ts";
+
+export type NodeWord = {
+  /** Null: nothing has said so yet. */
+  readonly isNode: boolean | null;
+  /** Null: nothing is wrong. */
+  readonly trouble: string | null;
+};
+export const NO_WORD: NodeWord = { isNode: null, trouble: null };
+
+/** A node asks its journal every two seconds: one that is well may be a little more than that behind. */
+const BEHIND_MS = 5000;
+
+type Facts = { readonly role?: unknown; readonly lagMs?: unknown; readonly readOnly?: unknown };
+type Until = { readonly signal?: AbortSignal };
+
+export async function nodeWord(client: Client, until: Until = {}): Promise<NodeWord> {
+  const { facts, isReady } = await readiness(client, until);
+  if (facts.role === undefined) return { isNode: isReady ? false : null, trouble: null };
+  if (typeof facts.readOnly === "string")
+    return { isNode: true, trouble: `The cluster is read-only: ${facts.readOnly}` };
+  const lagMs = Number(facts.lagMs);
+  const isWell = isReady && lagMs <= BEHIND_MS;
+  return { isNode: true, trouble: isWell ? null : await whatIsWrong(client, lagMs, until) };
+}
+
+/** What a node says that is not ready is in the details of its refusal. */
+async function readiness(client: Client, until: Until): Promise<{ readonly facts: Facts; readonly isReady: boolean }> {
+  try {
+    return { facts: await client.ready({ retries: 0, ...until }), isReady: true };
+  } catch (error) {
+    if (!(error instanceof ClientError)) throw error;
+    return { facts: error.details, isReady: false };
+  }
+}
+
+async function whatIsWrong(client: Client, lagMs: number, until: Until): Promise<string> {
+  const behind = `This node is behind its journal for ${span(lagMs)}: what is shown may be as old.`;
+  try {
+    const { awayMs } = (await client.cluster({ retries: 0, ...until })).log;
+    if (awayMs === undefined) return behind;
+    return `The journal is out of reach for ${span(awayMs)}: nothing is taken, this may be as old.`;
+  } catch (error) {
+    if (!(error instanceof ClientError)) throw error;
+    return behind;
+  }
+}

@@ -1,0 +1,60 @@
+/**
+ * Permits that are waited for at the same time share their requests.
+ *
+ * Each is asked for as it always is, without waiting, and travels with what else is asked for (gather.ts). Those that
+ * are not granted wait together (watch.ts); the answer says which of them wait no more, and these are asked for again,
+ * which says what became of them. So each is granted or refused by its own call, keeps its place by its id, and whoever
+ * gives one up gives up that one. A server that does not know such waits is asked for each permit.
+ */
+import type { PermitBody, PermitView, WaitAnyItem, WaitPermitsAnswer } from "../protocol/index.ts";
+import { ENDPOINTS, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
+import { ClientError } from "./client-error.ts";
+import { answerOf, type CallOptions, fetchOnce, retried, UNKNOWN, type Wiring, waitFor } from "./exchange.ts";
+import { createJoin, type Join } from "./watch.ts";
+
+type AskPermit = (body: PermitBody, options: CallOptions) => Promise<PermitView>;
+export type NamedPermit = PermitBody & { readonly id: string };
+
+export function createPermitWaits(wiring: Wiring, ask: AskPermit) {
+  /** By the session they are asked for under, with how many wait. */
+  const sessions = new Map<string, { readonly join: Join<true>; waiting: number }>();
+  let isKnown = true;
+
+  async function waitWith(session: string, wait: (join: Join<true>) => Promise<unknown>): Promise<void> {
+    const shared = sessions.get(session) ?? { join: createJoin(wiring, permitsOf(session)), waiting: 0 };
+    sessions.set(session, shared);
+    shared.waiting++;
+    try {
+      await wait(shared.join);
+    } catch (error) {
+      if (!UNKNOWN.has((error as Partial<ClientError>).status ?? 0)) throw error;
+      isKnown = false;
+    } finally {
+      if (--shared.waiting === 0) sessions.delete(session);
+    }
+  }
+
+  return async (body: NamedPermit, options: CallOptions): Promise<PermitView> => {
+    const wait = waitFor(wiring, options, body.waitMs);
+    for (;;) {
+      const leftMs = Math.ceil(wait.leftMs());
+      const view = await ask({ ...body, waitMs: isKnown ? 0 : leftMs }, options);
+      if (view.status === "granted" || wait.leftMs() <= 0) return view;
+      await waitWith(body.session ?? "", (join) =>
+        retried(wiring, options, () => join(body.id, options.signal, wait.leftMs()), undefined, wait),
+      );
+    }
+  };
+}
+
+const permitsOf = (session: string) => ({
+  async ask(wiring: Wiring, ids: readonly string[], signal: AbortSignal): Promise<readonly WaitAnyItem[]> {
+    const body = { ids, timeoutMs: WAIT_MS_DEFAULT, ...(session === "" ? {} : { session }) };
+    const asked = { body, text: JSON.stringify(body) };
+    const read = answerOf(ENDPOINTS.waitPermits, await fetchOnce(wiring, ENDPOINTS.waitPermits, asked, { signal }));
+    const { ids: decided } = (read ?? {}) as Partial<WaitPermitsAnswer>;
+    if (!Array.isArray(decided)) throw new ClientError("bad_answer", "the permits are missing", { status: 200 });
+    return (decided as readonly string[]).map((id) => ({ id, status: 200, body: true }));
+  },
+  read: (body: unknown): true | undefined => (body === true ? true : undefined),
+});

@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { within } from "../../../test/kits/waits.ts";
+import { createHandClock } from "../../std/index.ts";
+import { LogFailure } from "../log.ts";
+import { keepLease } from "./lease.ts";
+import { untilAnswered } from "./patience.ts";
+
+const never = (): Promise<never> => new Promise(() => {});
+
+test("a signal ends a wait at once, although the question that is under way hangs", async () => {
+  const clock = createHandClock({ at: 0 });
+  const over = new AbortController();
+  const waiting = untilAnswered(never, { clock, onNotice: () => {} }, over.signal);
+  over.abort(new Error("enough"));
+  await assert.rejects(within("its end", waiting, 5000), /enough/);
+  await assert.rejects(
+    untilAnswered(() => assert.fail("it was asked"), { clock, onNotice: () => {} }, over.signal),
+    /enough/,
+  );
+});
+
+test("of several who wait for a journal one speaks, every five seconds, and once when it answers again", async () => {
+  const clock = createHandClock({ at: 0 });
+  const lines: string[] = [];
+  const onNotice = (line: string): unknown => lines.push(`${clock.elapsed() / 1000}: ${line}`);
+  let isAway = true;
+  const ask = async (): Promise<void> => {
+    if (isAway) throw new LogFailure("unreachable", "gone");
+  };
+  const { signal } = new AbortController();
+  const waiting = [0, 1, 2].map(() => untilAnswered(ask, { clock, onNotice }, signal));
+  const elsewhere = untilAnswered(ask, { clock, onNotice, what: "node b" }, signal);
+  await clock.advance(4000);
+  assert.deepEqual(lines, ["0: waiting for the journal since 0 s: gone", "0: waiting for node b since 0 s: gone"]);
+  await clock.advance(8000);
+  const [more] = [lines.filter((line) => line.includes("the journal"))];
+  assert.equal(more.length, 3, more.join("\n"));
+  isAway = false;
+  await clock.advance(2000);
+  await Promise.all([...waiting, elsewhere]);
+  const ends = lines.filter((line) => line.includes("answers again")).map((line) => line.replace(/^[^:]*: /, ""));
+  assert.equal(ends.length, 2, ends.join("\n"));
+  isAway = true;
+  const again = untilAnswered(ask, { clock, onNotice }, signal);
+  await clock.advance(0);
+  assert.match(lines.at(-1) ?? "", /waiting for the journal since 0 s/, "another time begins at once");
+  isAway = false;
+  await clock.advance(2000);
+  await again;
+});
+
+test("a lead that cannot be given up, since nothing answers, is waited for a second and no longer", async () => {
+  const clock = createHandClock({ at: 0 });
+  const lease = keepLease({ epoch: 1, ttlMs: 3000, clock, sentAt: 0, renew: never, giveUp: never });
+  const released = lease.release();
+  assert.equal((await lease.lost).reason, "released");
+  await clock.advance(1000);
+  await within("the end of the release", released, 5000);
+});

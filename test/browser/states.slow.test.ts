@@ -1,0 +1,111 @@
+/**
+ * What the web page says where there is little to show: nothing yet, nobody here, a server that is away, a part that is
+ * not for this token, a name of nothing, a limit that sank.
+ */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { Page } from "playwright-core";
+import { noBrowser, openTab } from "../kits/browser.ts";
+import { openServer } from "../kits/test-server.ts";
+
+const seeText = (page: Page, text: string | RegExp): Promise<void> => page.getByText(text).first().waitFor();
+
+describe("the web page with little to show", { skip: noBrowser }, () => {
+  test("tasks that are queued with no worker there need a person; with one they do not", async () => {
+    await using at = await openServer();
+    await using tab = await openTab(at.url, "/ui/");
+    const { page } = tab;
+    await seeText(page, "Nothing does: no question is open");
+    assert.equal(await page.getByText("95 % within").count(), 0, "nothing has waited yet");
+    await at.drover.submit({ id: "t", agentId: "ann", action: "x" });
+    await page.locator(".attention").getByText("no worker", { exact: true }).waitFor();
+    await at.drover.worker({ id: "w" }, () => null);
+    await seeText(page, "Nothing does: no question is open");
+  });
+
+  test("while the server is away, no view says that there is nothing", async () => {
+    const at = await openServer();
+    await using tab = await openTab(at.url, "/ui/projects", { expected: /Failed to load resource|ERR_/ });
+    const { page } = tab;
+    const go = (name: string): Promise<void> => page.getByRole("link", { name, exact: true }).click();
+    await seeText(page, "No project yet.");
+    for (const name of ["Events", "Timeline"]) {
+      await go(name);
+      await page.getByRole("heading", { name, exact: true }).waitFor();
+    }
+    await go("Workers");
+    await seeText(page, "No worker is here");
+    await at.server.close();
+    await seeText(page, "The connection to the server is lost.");
+    for (const [name, panels] of [
+      ["Projects", 3],
+      ["Events", 1],
+      ["Timeline", 1],
+      ["Overview", 7],
+    ] as const) {
+      await go(name);
+      await page
+        .getByText("Not known until the server answers.")
+        .nth(panels - 1)
+        .waitFor();
+      assert.equal(await page.locator(".empty").count(), 0, `${name} says that there is nothing`);
+    }
+  });
+
+  test("what is not for a token is said calmly, and what there is not has a heading and a way back", async () => {
+    const token = "token-of-an-agent-0123456789";
+    const tokens = [{ role: "agent", token, agentId: "ann", project: "site" }];
+    await using at = await openServer({ settings: { server: { tokens } } });
+    await using tab = await openTab(at.url, "/ui/config", { token, expected: /status of 40[34]/ });
+    const { page } = tab;
+    await seeText(page, "Your token does not show this.");
+    assert.equal(await page.getByRole("alert").count(), 0);
+    await page.goto(`${at.url}/ui/gates/nobody`);
+    await page.getByRole("heading", { name: "nobody" }).waitFor();
+    await page.getByRole("link", { name: "All gates" }).click();
+    await page.getByRole("heading", { name: "Gates" }).waitFor();
+  });
+
+  test("of calls that went out before a limit sank it is said that they are more than may be out now", async () => {
+    await using at = await openServer({ settings: { gates: { llm: { maxConcurrent: 9 } } } });
+    for (let call = 0; call < 9; call++)
+      await at.drover.permits.ask({ gate: "llm", id: `call-${call}`, project: "site" });
+    await using tab = await openTab(at.url, "/ui/gates/llm");
+    const { page } = tab;
+    await seeText(page, "9 of 9");
+    await at.drover.reload({ gates: { llm: { maxConcurrent: 1 } } });
+    await seeText(page, "9, limit 1");
+    await seeText(page, "8 calls went out before the limit sank: the next goes when 9 have come back.");
+    await page.getByRole("link", { name: "Overview" }).click();
+    await seeText(page, "9, limit 1");
+    assert.equal(await page.getByText("9 of 1").count(), 0);
+  });
+
+  test("the timeline is narrowed to a plan, also by a link; of a plan that there is not that is said", async () => {
+    await using at = await openServer();
+    await at.drover.worker({ id: "w", slots: 3 }, () => new Promise(() => {}));
+    await at.drover.submit({ id: "other", agentId: "ann", action: "x" });
+    await at.drover.plans.put("day", { tasks: { one: { action: "x" }, two: { action: "x" } } });
+    const { tasks } = await at.drover.plans.get("day");
+    await using tab = await openTab(at.url, "/ui/timeline", { expected: /status of 404/ });
+    const { page } = tab;
+    const bars = page.locator(".bar");
+    await bars.nth(2).waitFor();
+    await page.getByLabel("Plan").selectOption("day");
+    await page.getByRole("link", { name: "other: running" }).waitFor({ state: "detached" });
+    assert.match(page.url(), /\?plan=day$/);
+    await page.reload();
+    await bars.nth(1).waitFor();
+    const shown = (await bars.locator("span").allTextContents()).sort();
+    assert.deepEqual(shown, tasks.map(({ taskId }) => taskId).sort());
+    await page.getByLabel("Project").selectOption("default");
+    await page.getByRole("link", { name: "other: running" }).waitFor();
+    assert.match(page.url(), /\?project=default$/);
+    await page.goto(`${at.url}/ui/timeline?plan=nobody`);
+    await page
+      .getByRole("alert")
+      .getByText(/no plan is called nobody/)
+      .waitFor();
+    assert.equal(await bars.count(), 0);
+  });
+});
