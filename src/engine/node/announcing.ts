@@ -8,7 +8,6 @@ import { type NodeSeen, type NodesSeen, vouchFor } from "../../log/journal/index
 import type { SharedLog, Signer } from "../../log/shared/index.ts";
 import { type Clock, ringAfter } from "../../std/index.ts";
 import { DroverError } from "../base/drover-error.ts";
-import { createClockCheck } from "./clock-check.ts";
 import { ANNOUNCE_MS, type ClusterView, createClusterView, DOWN_MS } from "./cluster-view.ts";
 import { createJournalReach, type JournalReach } from "./journal-reach.ts";
 import type { AppliedHead, NodeFacts } from "./lives.ts";
@@ -49,7 +48,7 @@ export function startAnnouncing(deps: {
   readonly process: string;
   readonly self: () => NodeFacts;
   readonly applied: () => AppliedHead;
-  /** What nodes tell of themselves, for a leader to take down. */
+  /** What nodes tell of themselves: for a leader to take down, and to compare with what is so here. */
   readonly onSeen: (nodes: readonly NodeSeen[]) => void;
   /** Whether this node leads for sure: then it also prunes the journal. */
   readonly leads: () => boolean;
@@ -69,7 +68,6 @@ export function startAnnouncing(deps: {
     const told = { node, url, ...applied(), stored: log.stored(), behindMs: behindNow(), now: clock.now(), ageMs: 0 };
     return words.length === 0 ? told : { ...told, warnings: words };
   };
-  const compareClocks = createClockCheck(clock, (text, sign) => warnings.set("clocks", text, sign));
   const ageNow = (): number => Math.max(0, clock.elapsed() - upToDateAt);
   const { view, learn } = createClusterView({ log, clock, reach, readOnly, own, leads: deps.leads, ageMs: ageNow });
   let upToDateAt = deps.openedAt;
@@ -118,7 +116,6 @@ export function startAnnouncing(deps: {
       reach.answered();
       learn(seen);
       const start = twins.look(seen);
-      compareClocks(nodes.filter(({ node }) => node !== self().id));
       await announce(head, start);
       const now = clock.elapsed();
       heard = nodes.map(({ node: id, url, ageMs }) => ({ id, url, at: now - ageMs }));

@@ -17,6 +17,7 @@ import { createClockWatch, type SayApart } from "../writer/clock-watch.ts";
 import { type LogClock, logClockOver } from "../writer/log-clock.ts";
 import { recover } from "../writer/recovery.ts";
 import { notify } from "../writer/writer.ts";
+import type { AgreedClock } from "./agreed-clock.ts";
 
 /** What a node does: one leads, the others follow. */
 export type NodeRole = "leader" | "follower";
@@ -43,6 +44,8 @@ export type LivesOptions = Omit<LifeOptions, OfOneLife> & {
   readonly self: () => NodeFacts;
   /** Called when something was applied. */
   readonly onApplied: () => void;
+  /** By whose date log time goes. */
+  readonly agreed: Pick<AgreedClock, "clock" | "isMoved">;
   /** Hears that log time and the clock are apart. */
   readonly onApart: SayApart;
   /** The config that a leader puts in force; null: what the log has. */
@@ -66,6 +69,8 @@ export type Lives = {
   takeDown(node: NodeFacts): void;
   /** Ends the present life, and all that outlives one. */
   close(error: DroverError): Promise<void>;
+  /** Log time goes by another date from now on. */
+  dateChanged(): void;
   /** Where this node is. */
   applied(): AppliedHead;
   /** Resolves when this node is there; rejects when the signal fires. */
@@ -73,7 +78,7 @@ export type Lives = {
 };
 
 export function createLives(options: LivesOptions, takesTheLead: () => DroverError): Lives {
-  const { log } = options;
+  const { log, agreed } = options;
   /** Counted once: who takes the lead knows what there is. */
   const files = openFiles(options);
   const listeners = new Set<(life: NodeLife) => void>();
@@ -105,7 +110,7 @@ export function createLives(options: LivesOptions, takesTheLead: () => DroverErr
       options.onApplied();
     };
     current = state;
-    logClock ??= logClockOver(options.clock, () => current ?? state, createClockWatch(options.onApart));
+    logClock ??= logClockOver(agreed.clock, () => current ?? state, createClockWatch(options.onApart, agreed.isMoved));
     if (role.type === "leader") logClock.begin();
     const life = await startLife({ ...options, files, logClock, state, snapshotSeq, role, onCommit });
     const ending = new AbortController();
@@ -175,6 +180,10 @@ export function createLives(options: LivesOptions, takesTheLead: () => DroverErr
     },
     takeDown({ id, url, key }) {
       if (present !== null) notify(present.life.writer, { type: "join-node", node: id, url, key, leads: false });
+    },
+    dateChanged() {
+      // What a follower has shown is written nowhere. A leader goes on from what it wrote.
+      if (present?.role === "follower") logClock?.begin();
     },
     applied: () => applied,
     reached,

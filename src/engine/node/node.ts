@@ -34,7 +34,9 @@ import { DroverError } from "../base/drover-error.ts";
 import type { Drover } from "../drover-api.ts";
 import { type Life, stopActing } from "../life.ts";
 import { stopOf } from "../writer/group-commit.ts";
+import { type AgreedClock, createAgreedClock } from "./agreed-clock.ts";
 import { type Announcing, type NodePlace, startAnnouncing } from "./announcing.ts";
+import { createClockCheck } from "./clock-check.ts";
 import { type ClusterView, DOWN_MS } from "./cluster-view.ts";
 import { currentDrover } from "./current-drover.ts";
 import type { JournalAway } from "./journal-reach.ts";
@@ -52,7 +54,7 @@ import { type ReplicaSource, replicaSource } from "./replica-source.ts";
 import { type Witnessed, witnessed } from "./witnesses.ts";
 
 /** How a node is opened. */
-export type NodeOptions = Omit<LivesOptions, "self" | "onApplied" | "onApart"> & {
+export type NodeOptions = Omit<LivesOptions, "self" | "onApplied" | "onApart" | "agreed"> & {
   readonly id: string;
   /** Where other nodes and clients reach this one. */
   readonly advertise: () => string;
@@ -132,12 +134,13 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
   const readOnly = createReadOnly(clock, (message) => onWarning(`node ${id}: ${message}`));
   const warnings = createOwnWarnings((message) => onWarning(`node ${id}: ${message}`));
   const onApart = (text: string | null): void => warnings.set("log time", text);
-  const lives = createLives({ ...options, self, onApplied: () => announcing.onApplied(), onApart }, () =>
+  const agreed = createAgreedClock(clock, () => lives.dateChanged());
+  const lives = createLives({ ...options, self, onApplied: () => announcing.onApplied(), onApart, agreed }, () =>
     again(`node ${id} takes the lead`),
   );
   const leads = (): boolean => lives.present().leads();
   const told = { process: options.newId(), self, applied: lives.applied, readOnly, warnings };
-  const hears = { openedAt, onSeen: findTwins(options, warnings, onSeen), leads };
+  const hears = { openedAt, onSeen: compare(options, { warnings, agreed }, onSeen), leads };
   const announcing = startAnnouncing({ ...options, ...told, ...hears });
   const failed = Promise.withResolvers<DroverError>();
   const closing = new AbortController();
@@ -292,11 +295,18 @@ function viewsOf({ id, log }: NodeOptions, lives: Lives, announcing: Announcing)
 }
 
 type Seen = (nodes: readonly NodeSeen[]) => void;
-/** Calls meant for one of two nodes with the same address reach the other: said once for each such pair. */
-function findTwins({ id, advertise }: NodeOptions, warnings: OwnWarnings, onSeen: Seen): Seen {
+type Own = { readonly warnings: OwnWarnings; readonly agreed: AgreedClock };
+/**
+ * What others tell, compared with what is so here: their clocks, and their addresses. Calls meant for one of two nodes
+ * with the same address reach the other: said once for each such pair.
+ */
+function compare({ id, advertise, clock }: NodeOptions, { warnings, agreed }: Own, onSeen: Seen): Seen {
+  const compareClocks = createClockCheck(clock, agreed, (text, sign) => warnings.set("clocks", text, sign));
   return (nodes) => {
     const own = advertise();
-    const twins = nodes.filter(({ node, url, ageMs }) => node !== id && url === own && ageMs <= DOWN_MS);
+    const others = nodes.filter(({ node }) => node !== id);
+    compareClocks(others);
+    const twins = others.filter(({ url, ageMs }) => url === own && ageMs <= DOWN_MS);
     const names = twins.map(({ node }) => node).join(", ");
     const text = `${names} announces the same address, ${own}. Give each node its own with --advertise.`;
     warnings.set("twin", names === "" ? null : text);

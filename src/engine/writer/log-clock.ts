@@ -95,6 +95,12 @@ export function createLogClock(world: {
 
   function now(): Instant {
     if (read() === seen.wall && seen.times++ < SAME_MAX) return lastShown();
+    goOn();
+    onReading?.(shown - seen.wall);
+    return instant(shown);
+  }
+
+  function goOn(): void {
     const before = seen.elapsed;
     look();
     const { wall } = seen;
@@ -105,8 +111,6 @@ export function createLogClock(world: {
       doubted = null;
       shown = Math.max(wall, shown + passed / SLOWLY, last());
     }
-    onReading?.(shown - wall);
-    return instant(shown);
   }
 
   /** Whether the wall clock has been there for a minute, or there about. */
@@ -128,8 +132,13 @@ export function createLogClock(world: {
     now,
     nowOrLast,
     begin() {
-      nowOrLast();
+      try {
+        goOn();
+      } catch {
+        // Its last good reading counts.
+      }
       if (doubted === null) shown = Math.max(last(), seen.wall);
+      onReading?.(shown - seen.wall);
     },
     aheadMs: () => Math.trunc(shown - seen.wall),
     alarmFor(at) {
