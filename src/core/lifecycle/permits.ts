@@ -180,7 +180,8 @@ export function decidePermit(state: ReadonlyState, command: AskPermit, now: Inst
   const task = command.task === null ? undefined : state.tasks.get(command.task);
   if (command.task !== null) {
     if (task === undefined) return fail({ type: "task-unknown", task: command.task });
-    const current = task.attempt?.number ?? null;
+    // A later task may have taken the id of one that was forgotten.
+    const current = task.seq === (command.taskSeq ?? task.seq) ? (task.attempt?.number ?? null) : null;
     if (current !== command.attempt || task.attempt?.state === "stopping") {
       return fail({ type: "attempt-stale", task: task.id, attempt: command.attempt ?? 0, current });
     }

@@ -179,6 +179,8 @@ type CommandFields = {
     task: TaskId | null;
     /** The attempt it is for; null if it is for none. */
     attempt: number | null;
+    /** The number of the event that submitted the task, if that is said: it tells it from a later one of its id. */
+    taskSeq?: number | null;
     /** The project it is charged to. */
     project: ProjectId;
     /** How urgent it is; null: as its task is. */

@@ -1,10 +1,12 @@
 /**
- * Calls of an attempt that is over: those that wait leave the line, those that are out come back, at once.
+ * Calls of an attempt that is over: those that wait leave the line, those that are out come back, at once. What it asks
+ * for later counts for no other, also if a later task has its id.
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type HandWorker, join, kitWith, one, submit } from "../../../test/kits/hand-worker.ts";
 import type { TestDrover } from "../../testing/index.ts";
+import type { TaskContext } from "../index.ts";
 
 const CONFIG = {
   gates: { default: { maxConcurrent: 1, tokens: { perMinute: 10_000 } } },
@@ -93,5 +95,65 @@ test("a call that a local handler does not wait for ends with its attempt", asyn
   assert.equal(calls.length, 1);
   await Promise.all(calls);
   assert.deepEqual([...drover.state.permits.keys()], ["first"]);
+  await drover.close();
+});
+
+const FORGETS = { ...CONFIG, scheduler: { resultTtl: "1s", remember: "2s" } };
+const FORGOTTEN_AFTER_MS = 3500;
+
+test("an attempt of a forgotten task gets no permit on the account of a later one of its id", async () => {
+  const kit = await kitWith(FORGETS);
+  const { drover, clock } = kit;
+  const ann = await join(kit);
+  const given = async () => {
+    await submit(kit, "t");
+    const { taskSeq = 0 } = (await ann.sync()).assignments[0] ?? {};
+    await ann.sync({ running: [{ ...one("t"), taskSeq }] });
+    return { ...one("t"), taskSeq };
+  };
+  const first = await given();
+  await ann.sync({ results: [{ ...first, outcome: "done" }] });
+  await clock.advance(FORGOTTEN_AFTER_MS);
+  assert.equal(drover.state.tombstones.size, 0);
+  const second = await given();
+  await assert.rejects(drover.permits.ask({ gate: "g", id: "old", tokens: 7, ...first }), { code: "stale_attempt" });
+  assert.equal(drover.state.permits.size, 0);
+  assert.equal((await drover.permits.ask({ gate: "g", id: "new", ...second })).status, "granted");
+  await drover.permits.settle("new");
+  assert.equal((await drover.permits.ask({ gate: "g", id: "unsaid", ...one("t") })).status, "granted");
+  await assert.rejects(drover.permits.ask({ gate: "g", taskSeq: 1 }), /taskSeq only beside them/);
+  await drover.close();
+});
+
+test("a local handler whose task is forgotten has nothing to say for a later one of its id", async () => {
+  const kit = await kitWith(FORGETS);
+  const { drover, clock } = kit;
+  const contexts: TaskContext[] = [];
+  const over = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  await drover.worker({}, async (_task, context) => {
+    contexts.push(context);
+    await over[contexts.length - 1]?.promise;
+  });
+  await submit(kit, "t");
+  over[0]?.resolve();
+  await drover.ended("t");
+  await clock.advance(FORGOTTEN_AFTER_MS);
+  await submit(kit, "t");
+  await kit.settle();
+  const [old, live] = contexts as [TaskContext, TaskContext];
+  const { seq } = drover.state;
+  assert.equal(old.token, null);
+  old.usage({ inputTokens: 5, outputTokens: 0 });
+  await assert.rejects(
+    old.withPermit("g", () => "answered"),
+    { code: "stale_attempt" },
+  );
+  await assert.rejects(old.submit({ action: "child" }), { code: "stale_attempt" });
+  await kit.settle();
+  assert.equal(drover.state.seq, seq, "nothing was written");
+  assert.equal(await live.withPermit("g", () => "answered"), "answered");
+  assert.notEqual(live.token, null);
+  over[1]?.resolve();
+  await drover.ended("t");
   await drover.close();
 });

@@ -30,7 +30,12 @@ export type LocalPermits = {
   stop(error: DroverError): void;
 };
 /** The attempt on whose reservation a call draws. */
-type Holder = { readonly task: TaskId; readonly attempt: number; readonly signal: AbortSignal };
+type Holder = {
+  readonly task: TaskId;
+  readonly attempt: number;
+  readonly taskSeq: number;
+  readonly signal: AbortSignal;
+};
 
 /** The position a call has in the queue, and keeps when it is put back after a 429. */
 type Position = { readonly askedAt: Instant; readonly order: number | null };
@@ -49,6 +54,7 @@ export function createLocalPermits(writer: Writer, clock: Pick<Clock, "now">): L
       gate,
       task: holder?.task ?? null,
       attempt: holder?.attempt ?? null,
+      taskSeq: holder?.taskSeq ?? null,
       project: (options.project ?? "default") as ProjectId,
       class: options.class ?? null,
       tokens: options.tokens ?? 0,

@@ -87,6 +87,7 @@ export function createRemotePermits(writer: Writer, clock: Clock, newId: () => s
       gate: call.gate as GateId,
       task: (call.taskId ?? null) as TaskId | null,
       attempt: call.attempt ?? null,
+      taskSeq: call.taskSeq ?? null,
       project: (call.project ?? "default") as ProjectId,
       class: call.class ?? null,
       tokens: call.tokens ?? 0,

@@ -18,7 +18,7 @@ import type {
 } from "../../protocol/index.ts";
 import { type Again, type Ask, ask, type Clock, isSafePath, present } from "../../std/index.ts";
 import { detailsOf, tokensOf } from "../base/charged-tokens.ts";
-import { badInput, DroverError, isStop } from "../base/drover-error.ts";
+import { badInput, DroverError, isStop, refused } from "../base/drover-error.ts";
 import type { FileRoom, Files } from "../files/files.ts";
 import type { LocalPermits } from "../permits/local-permits.ts";
 import type { AttemptTokens } from "../tasks/attempt-tokens.ts";
@@ -376,6 +376,7 @@ class HandlerContext implements TaskContext {
       const tokens = tokensOf(usage);
       if (tokens >= (entry.tokens ?? 0)) entry.usage = detailsOf(usage);
       entry.tokens = Math.max(entry.tokens ?? 0, tokens);
+      if (entry.isOver) return;
       notify(writer, { type: "report-usage", task: entry.task, attempt: entry.attempt, tokens: entry.tokens });
     };
   }
@@ -393,14 +394,20 @@ class HandlerContext implements TaskContext {
   }
   get withPermit(): TaskContext["withPermit"] {
     const [entry, { permits }] = [this.#entry, this.#parts];
-    const { task, attempt } = entry;
-    return (gate, call, options) => permits.withPermit(gate, call, options, { task, attempt, signal: signalOf(entry) });
+    const { task, attempt, seq: taskSeq } = entry;
+    return (gate, call, options) =>
+      permits.withPermit(gate, call, options, { task, attempt, taskSeq, signal: signalOf(entry) });
   }
   get token(): TaskContext["token"] {
-    return this.#parts.tokens.of(this.#entry.task, this.#entry.attempt);
+    const { task, attempt, isOver } = this.#entry;
+    return isOver ? null : this.#parts.tokens.of(task, attempt);
   }
   get submit(): TaskContext["submit"] {
-    const [{ task, attempt }, { submitChild }] = [this.#entry, this.#parts];
-    return (body) => submitChild(task, attempt, body);
+    const [entry, { submitChild }] = [this.#entry, this.#parts];
+    const { task, attempt } = entry;
+    return async (body) => {
+      if (entry.isOver) throw refused({ type: "attempt-stale", task, attempt, current: null });
+      return await submitChild(task, attempt, body);
+    };
   }
 }

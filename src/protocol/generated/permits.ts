@@ -40,6 +40,11 @@ export type PermitBody = {
   readonly taskId?: string;
   /** The number of the attempt. */
   readonly attempt?: number;
+  /**
+   * The number of the event that submitted the task, as its assignment says it. It tells the task from a
+   * later one of the same id: a worker that says it is never heard of another task than it means.
+   */
+  readonly taskSeq?: number;
   /** How long to wait for the grant. Default: 0. */
   readonly waitMs?: number;
   /**

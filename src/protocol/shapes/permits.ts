@@ -6,7 +6,7 @@
 import type * as wire from "../generated/permits.ts";
 import * as s from "../schema/schema.ts";
 import { WAIT_MS_MAX } from "../wire/task-state.ts";
-import { usage } from "./workers.ts";
+import { taskSeq, usage } from "./workers.ts";
 
 const session = (): s.OptionalSchema<string> =>
   s.optional(
@@ -31,6 +31,7 @@ export const permitBody: s.Schema<wire.PermitBody> = s.component(
         tokens: s.optional(s.whole(0, 1_000_000_000_000), "What the call is expected to use."),
         taskId: s.optional(s.name(), "The task on whose reservation it draws, with attempt."),
         attempt: s.optional(s.whole(1, 1_000_000_000)),
+        taskSeq: taskSeq(),
         waitMs: s.optional(s.whole(0, WAIT_MS_MAX), "How long to wait for the grant.", { default: 0 }),
         again: s.optional(
           s.name(),
@@ -40,8 +41,9 @@ export const permitBody: s.Schema<wire.PermitBody> = s.component(
       },
       { examples: [{ gate: "anthropic/default", id: "call-17", tokens: 2000, waitMs: 30_000 }] },
     ),
-    ({ taskId, attempt }) => (taskId === undefined) === (attempt === undefined),
-    "an object with taskId and attempt together or neither",
+    ({ taskId, attempt, taskSeq: seq }) =>
+      (taskId === undefined) === (attempt === undefined) && (seq === undefined || taskId !== undefined),
+    "an object with taskId and attempt together or neither, and taskSeq only beside them",
   ),
 );
 export const permitView: s.Schema<wire.PermitView> = s.namedAnswer("Permit", {

@@ -98,14 +98,13 @@ export const joined: s.Schema<wire.Joined> = s.namedAnswer("Joined", {
 });
 
 const attemptName = { taskId: s.name(), attempt: s.whole(1, ATTEMPT_MAX) };
-const attemptRef: s.Fields<wire.AttemptRef> = {
-  ...attemptName,
-  taskSeq: s.optional(
+export const taskSeq = (): s.OptionalSchema<number> =>
+  s.optional(
     s.whole(1),
     "The number of the event that submitted the task, as its assignment says it. It tells the task from a later one " +
       "of the same id: a worker that says it is never heard of another task than it means.",
-  ),
-};
+  );
+const attemptRef: s.Fields<wire.AttemptRef> = { ...attemptName, taskSeq: taskSeq() };
 export const syncBody: s.Schema<wire.SyncBody> = s.namedObject("SyncBody", {
   session: s.optional(s.text(1, SESSION_MAX), "As joining gave it. A worker token must say it."),
   n: s.optional(s.whole(0), "Counts up. A lower one than seen before is refused: stale_sync."),

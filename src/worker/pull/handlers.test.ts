@@ -32,7 +32,12 @@ function kit(slots = 1, isLeaseHeld = (): boolean => true, files = NO_FILES) {
     },
     ...{ slots, killGraceMs: 500, clock, post, warn, isLeaseHeld },
     reports: createProgressReports({ clock, warn, post: (items) => post({ type: "progress", items }) }),
-    permits: { withPermit: () => Promise.reject(new Error("none")), flush: async () => {} },
+    permits: {
+      withPermit: async (_gate, _call, _options, { taskId, attempt, taskSeq }) => {
+        throw new Error(`none for attempt ${attempt} of ${taskId}, event ${taskSeq}`);
+      },
+      flush: async () => {},
+    },
     files,
     session: () => "",
     setBegun: (count) => void begun.push(count),
@@ -85,6 +90,13 @@ test("an attempt submits all its children by one client, with its own token", as
   await submitAll(0);
   await submitAll(1);
   assert.deepEqual(clients, ["of-a", "of-b"]);
+});
+
+test("a permit is asked for with all that tells the attempt from others", async () => {
+  const { start, runs } = kit();
+  await start({ ...handed("a", 2), taskSeq: 17 });
+  const asked = runs[0]?.context.withPermit("g", () => 1) ?? Promise.resolve();
+  await assert.rejects(asked, /none for attempt 2 of a, event 17/);
 });
 
 test("no attempt has a getter of its own: its hidden class would keep it in memory for long", async () => {

@@ -67,9 +67,10 @@ type Entry = AttemptRef & {
   used: Usage | null;
   cancelGrace: (() => void) | null;
 };
-const newEntry = ({ taskId, attempt, token }: Handed): Entry => ({
+const newEntry = ({ taskId, attempt, taskSeq, token }: Handed): Entry => ({
   taskId,
   attempt,
+  ...(taskSeq === undefined ? {} : { taskSeq }),
   token: token ?? null,
   controller: null,
   files: null,
@@ -296,9 +297,8 @@ class HandlerContext implements TaskContext {
   }
   get withPermit(): TaskContext["withPermit"] {
     const [{ permits }, entry] = [this.#deps, this.#entry];
-    const { taskId, attempt } = entry;
     return (gate, call, options) =>
-      permits.withPermit(gate, call, options, { taskId, attempt, signal: controllerOf(entry).signal });
+      permits.withPermit(gate, call, options, { ...entry, signal: controllerOf(entry).signal });
   }
   get submit(): TaskContext["submit"] {
     return async (body) => {

@@ -23,7 +23,7 @@ async function kit(more: { readonly permitTtl?: string } = {}) {
     return drover.state.seq === seq;
   };
   const asked: string[] = [];
-  const wire = { isUp: true };
+  const wire = { isUp: true, isOld: false };
   const sessions = new Set<string | undefined>();
   const over = async <Answer>(name: string, act: () => Promise<Answer>): Promise<Answer> => {
     asked.push(name);
@@ -33,7 +33,11 @@ async function kit(more: { readonly permitTtl?: string } = {}) {
   const client: PermitCalls = {
     askPermit: ({ session, ...body }, { signal } = {}) => {
       sessions.add(session);
-      return over(`ask ${body.id}`, () => drover.permits.ask(body, signal === undefined ? {} : { signal }));
+      return over(`ask ${body.id}`, async () => {
+        if (wire.isOld && body.taskSeq !== undefined)
+          throw new ClientError("bad_request", "taskSeq is not known", { status: 400, details: { field: "taskSeq" } });
+        return await drover.permits.ask(body, signal === undefined ? {} : { signal });
+      });
     },
     settlePermit: async (id, { session, ...body } = {}) => {
       sessions.add(session);
@@ -304,4 +308,17 @@ test("what the server refuses is thrown to the handler; a wrong call is refused 
   );
   const usage = ({ usage }: { usage(used: object): void }): void => usage({ tokens: 1 });
   await assert.rejects(permits.withPermit("llm", usage, undefined, holder), /usage\.tokens is not known/);
+});
+
+test("a call names the task that its attempt is of, and goes by its id alone where the server is older", async () => {
+  const { permits, holder, drover, wire, asked } = await kit();
+  const { seq: taskSeq } = drover.state.tasks.get("t" as never) as { seq: number };
+  assert.equal(await permits.withPermit("llm", () => 1, undefined, { ...holder, taskSeq }), 1);
+  await assert.rejects(
+    permits.withPermit("llm", () => 1, undefined, { ...holder, taskSeq: taskSeq + 1 }),
+    { code: "stale_attempt" },
+  );
+  wire.isOld = true;
+  assert.equal(await permits.withPermit("llm", () => 2, undefined, { ...holder, taskSeq: taskSeq + 1 }), 2);
+  assert.deepEqual(asked.slice(-3), ["ask call-3", "ask call-3", "settle call-3"]);
 });

@@ -10,7 +10,7 @@
  */
 
 import { type Client, ClientError } from "../../client/index.ts";
-import type { HeldPermit, PermitBody, PermitOptions, SettleBody, Usage } from "../../protocol/index.ts";
+import type { AttemptRef, HeldPermit, PermitBody, PermitOptions, SettleBody, Usage } from "../../protocol/index.ts";
 import { type Clock, present, rateLimitOf, ringAfter } from "../../std/index.ts";
 import { largerUsage, permanentError, tokensOf } from "./outcome.ts";
 import { restMs } from "./wire.ts";
@@ -27,7 +27,7 @@ const KEPT_MS_MIN = 600_000;
 const KEPT_MAX = 10_000;
 
 /** The attempt on whose reservation a call draws. */
-export type Holder = { readonly taskId: string; readonly attempt: number; readonly signal: AbortSignal };
+export type Holder = AttemptRef & { readonly signal: AbortSignal };
 export type WorkerPermits = {
   withPermit<Value>(
     gate: string,
@@ -58,13 +58,14 @@ export function createWorkerPermits(deps: {
   const withPermit: WorkerPermits["withPermit"] = async (gate, call, given, holder) => {
     const { signal: own, ...options } = checked(call, given);
     const signal = own === undefined ? holder.signal : AbortSignal.any([own, holder.signal]);
-    const { taskId, attempt } = holder;
+    const { taskId, attempt, taskSeq } = holder;
+    const attemptOf = { taskId, attempt, ...(taskSeq === undefined ? {} : { taskSeq }) };
     // That of the attempt: a worker that joins anew has a new one, and its old attempts are stopped.
     const session = deps.session();
     let before: { readonly again?: string } = {};
     for (let tries = 1; ; tries++) {
       const id = deps.newId();
-      const until = await acquire({ ...options, ...before, gate, id, taskId, attempt, session }, signal);
+      const until = await acquire({ ...options, ...before, ...attemptOf, gate, id, session }, signal);
       before = { again: id };
       let used: Usage | null = null;
       const usage = (more: Usage): void => {
@@ -103,7 +104,8 @@ export function createWorkerPermits(deps: {
     }
   }
 
-  async function untilGranted(body: PermitBody, signal: AbortSignal): Promise<number> {
+  async function untilGranted(asked: PermitBody, signal: AbortSignal): Promise<number> {
+    let body = asked;
     for (let failures = 0; ; ) {
       const askedAt = clock.elapsed();
       try {
@@ -112,7 +114,13 @@ export function createWorkerPermits(deps: {
         failures = 0;
         if (clock.elapsed() - askedAt < PACE_MS) await rest(PACE_MS, signal);
       } catch (error) {
-        if (signal.aborted || !isPassing(error)) throw error;
+        if (signal.aborted) throw error;
+        if (isSeqUnknown(body, error)) {
+          const { taskSeq: _, ...plain } = body;
+          body = plain;
+          continue;
+        }
+        if (!isPassing(error)) throw error;
         await rest(restMs(++failures, deps.chance()), signal);
       }
     }
@@ -176,6 +184,10 @@ export function createWorkerPermits(deps: {
     },
   };
 }
+
+/** The server is an older one, which goes by the id of a task alone. */
+const isSeqUnknown = ({ taskSeq }: PermitBody, error: unknown): boolean =>
+  taskSeq !== undefined && error instanceof ClientError && error.details.field === "taskSeq";
 
 /** What a provider asked for counts from when it did, however late the gate hears of it. 0 asks for nothing. */
 function aged({ rateLimited, ...body }: SettleBody, ageMs: number): SettleBody {

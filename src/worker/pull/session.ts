@@ -443,7 +443,7 @@ function takeOn(state: PullSession, given: Handed): (Held & { awaits: Handed }) 
     namedIn: 0,
     reportedIn: 0,
     slotSince: null,
-    awaits: { taskId, attempt, task, token },
+    awaits: { taskId, attempt, ...(taskSeq === undefined ? {} : { taskSeq }), task, token },
     isOurs: true,
     stop: null,
     update: null,
