@@ -201,7 +201,7 @@ test("a node that tells another hash of an event than this one has is marked", a
     (await a.cluster()).nodes.filter(({ differs }) => differs).map(({ id }) => id);
   assert.deepEqual(await marked(), []);
   const { seq } = b.applied();
-  await b.journal.announce({ node: "b", url: "x", seq, hash: "0".repeat(64), epoch: 1, stored: seq });
+  await b.journal.announce({ node: "b", url: "http://x", seq, hash: "0".repeat(64), epoch: 1, stored: seq });
   assert.deepEqual(await marked(), ["b"]);
 });
 
@@ -279,7 +279,7 @@ test("a node whose clock is another is a warning of those that hear of it, until
   const odd = createMemoryJournal({ store });
   context.after(() => odd.close());
   const tell = (aheadMs: number): Promise<void> =>
-    odd.announce({ node: "c", url: "x", seq: at, hash, epoch, stored: at, now: clock.now() + aheadMs });
+    odd.announce({ node: "c", url: "http://x", seq: at, hash, epoch, stored: at, now: clock.now() + aheadMs });
   const shown = async (): Promise<string[]> => (await b.cluster()).log.warnings.filter((text) => /CLOCKS/.test(text));
   await tell(4000);
   await clock.advance(6000);

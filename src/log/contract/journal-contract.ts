@@ -101,7 +101,7 @@ const announced = (node: string, at: Seq): NodeAnnouncement => ({
   hash: ZERO_HASH_HEX,
   epoch: 1,
   stored: at,
-  ...(node === "ann" ? { key: "the key of ann" } : {}),
+  ...(node === "ann" ? { key: "a2V5IG9mIGFubg==" } : {}),
 });
 
 const appending: JournalStories = {
@@ -317,6 +317,31 @@ const nodesAndEnds: JournalStories = {
     );
     assert.ok(nodes.every(({ ageMs }) => ageMs >= 0));
     assert.equal(lead, null);
+  },
+
+  "what no node tells of itself is passed over, and the rest is read": async ({ handle }) => {
+    const [ann, bob] = [await handle(), await handle()];
+    await ann.announce(announced("ann", seq(3)));
+    const odd: readonly object[] = [
+      { node: "a name" },
+      { node: "n".repeat(65) },
+      { node: "red\u001b[31m" },
+      { node: "u1", url: "javascript:alert(1)" },
+      { node: "u2", url: "http://ann@u2:1" },
+      { node: "u3", url: `http://${"u".repeat(600)}` },
+      { node: "u4", url: 7 },
+      { node: "s1", seq: -1 },
+      { node: "s2", epoch: Number.NaN },
+      { node: "s3", hash: "\u202e" },
+      { node: "large", more: "x".repeat(100_000) },
+    ];
+    for (const change of odd) await bob.announce({ ...announced("odd", seq(2)), ...change } as NodeAnnouncement);
+    const words = { key: "\u0007".repeat(9), now: 1e300, behindMs: "long", warnings: ["one\r\u001b[2Kline", 7, ""] };
+    await bob.announce({ ...announced("bob", seq(2)), ...words } as unknown as NodeAnnouncement);
+    assert.deepEqual(
+      (await ann.nodes()).nodes.map(({ ageMs: _, ...told }) => told),
+      [announced("ann", seq(3)), { ...announced("bob", seq(2)), warnings: ["one  [2Kline"] }],
+    );
   },
 
   "who looks after a word was told finds more counted than who looked before, whoever it is": async ({ handle }) => {

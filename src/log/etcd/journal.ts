@@ -72,7 +72,7 @@ function createHandle(session: Session): Journal {
   const { address, client, keys, clock, closing } = session;
   const forgetting = createForgetting(client);
   const appender = createAppender(client, keys, forgetting);
-  const { announce, nodes } = createNodes({ client, keys, clock, forgetting });
+  const { announce, nodes } = createNodes({ client, keys, clock, forgetting, onNotice: session.patience.onNotice });
   let lease: Lease | null = null;
   const ask = <Answer>(work: () => Promise<Answer>): Promise<Answer> => saying(address, closing.signal, work);
 

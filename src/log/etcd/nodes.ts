@@ -6,7 +6,7 @@
  * longer of the two counts.
  */
 import type { Clock } from "../../std/index.ts";
-import { readAnnouncement } from "../journal/announcement.ts";
+import { createWordReading, type KeptWord, NODES_MAX, WORD_BYTES_MAX } from "../journal/announcement.ts";
 import { NODE_KEPT_MS, type NodeAnnouncement, type NodesSeen } from "../journal/journal.ts";
 import type { KeyValue } from "./answers.ts";
 import { makeHead } from "./appending.ts";
@@ -14,7 +14,6 @@ import type { EtcdClient } from "./client.ts";
 import type { Forgetting } from "./forgetting.ts";
 import { type Keys, readLead, recordIn } from "./records.ts";
 
-const NODES_MAX = 256;
 const SECOND_MS = 1000;
 
 type NodesInput = {
@@ -22,6 +21,7 @@ type NodesInput = {
   readonly keys: Keys;
   readonly clock: Clock;
   readonly forgetting: Forgetting;
+  readonly onNotice: (line: string) => void;
 };
 
 export type Nodes = {
@@ -29,7 +29,8 @@ export type Nodes = {
   nodes(): Promise<NodesSeen>;
 };
 
-export function createNodes({ client, keys, clock, forgetting }: NodesInput): Nodes {
+export function createNodes({ client, keys, clock, forgetting, onNotice }: NodesInput): Nodes {
+  const read = createWordReading(onNotice);
   let lease: string | null = null;
   let isHeadMade = false;
   /** By key: the revision of the last word, and when this handle first saw it. */
@@ -53,14 +54,16 @@ export function createNodes({ client, keys, clock, forgetting }: NodesInput): No
         return [key, before?.revision === revision ? before : { revision, since: now }];
       }),
     );
-    const read = await Promise.all(
-      found.map(async (each) => readAnnouncement(recordIn(each.value), Math.max(watched(each), await aged(each)))),
-    );
+    const words = await Promise.all(found.map(wordIn));
     return {
       lead: lead === undefined ? null : readLead(lead.value),
-      nodes: read.filter((each) => each !== null).sort((left, right) => (left.node < right.node ? -1 : 1)),
+      nodes: read(words),
       count: answer.revision,
     };
+  }
+  async function wordIn(each: KeyValue): Promise<KeptWord> {
+    const told = each.value.length > WORD_BYTES_MAX ? null : recordIn(each.value);
+    return { name: keys.nameIn(each.key), told, ageMs: Math.max(watched(each), await aged(each)) };
   }
   const watched = ({ key }: KeyValue): number => clock.elapsed() - (seen.get(key)?.since ?? clock.elapsed());
   async function aged({ lease: of }: KeyValue): Promise<number> {

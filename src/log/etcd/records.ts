@@ -34,6 +34,8 @@ export type Keys = {
   readonly secret: string;
   readonly nodes: Span;
   node(name: string): string;
+  /** The name of the node with this key. */
+  nameIn(key: string): string;
   batch(first: number): string;
   /** The keys of batches that begin with an event from `from` up to `to`, without that. */
   batches(from: number, to: number): Span;
@@ -55,12 +57,22 @@ export function createKeys(prefix: string): Keys {
     secret: `${prefix}secret`,
     nodes: under(`${prefix}node/`),
     node: (name) => `${prefix}node/${encodeURIComponent(name)}`,
+    nameIn: (key) => decoded(key.slice(`${prefix}node/`.length)),
     batch,
     batches: (from, to) => ({ key: batch(from), end: batch(to) }),
     part: (first, hash, index) => `${part(first)}/${hash}/${index}`,
     parts: (from, to) => ({ key: part(from), end: part(to) }),
     firstOf: (key) => seq(Number(key.slice(-SEQ_DIGITS))),
   };
+}
+
+/** As it stands there, if nobody can have encoded it so. */
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
 }
 
 /** All keys that begin with what ends with a slash: the sign behind it ends them. */

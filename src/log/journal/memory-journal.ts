@@ -9,7 +9,8 @@ import { invariant, type Seq, seq } from "../../core/base/index.ts";
 import { type Clock, realClock } from "../../std/index.ts";
 import { GENESIS, toHex } from "../format/chain.ts";
 import { type Anchor, type AppendResult, closedFailure, type Head, type Lead, LogFailure } from "../log.ts";
-import type { Journal, JournalOptions, NodeAnnouncement, NodeSeen, NodesSeen, SealedBatch } from "./journal.ts";
+import { createWordReading, WORD_BYTES_MAX, type WordReading } from "./announcement.ts";
+import type { Journal, JournalOptions, NodeAnnouncement, NodesSeen, SealedBatch } from "./journal.ts";
 import { NODE_KEPT_MS } from "./journal.ts";
 import { headAfter, judged } from "./judging.ts";
 import { keepLease, type Lease } from "./lease.ts";
@@ -20,7 +21,7 @@ export type MemoryJournalStore = {
   base: Anchor;
   entries: SealedBatch[];
   lead: { readonly node: string; readonly epoch: number; readonly until: number } | null;
-  readonly nodes: Map<string, { readonly told: NodeAnnouncement; readonly at: number }>;
+  readonly nodes: Map<string, { readonly told: NodeAnnouncement | null; readonly at: number }>;
   /** How many words of nodes it has got. */
   words: number;
   readonly secret: string;
@@ -75,6 +76,7 @@ export function createMemoryJournal(options: MemoryJournalOptions = {}): MemoryJ
   const clock = options.clock ?? store.clock;
   const faults: JournalFaults = { cut: "none", loseAnswers: 0, loseAppends: 0, fullFor: 0, hold: null };
   const closing = new AbortController();
+  const readWords = createWordReading(onNotice);
   let lease: Lease | null = null;
 
   /** Everything but an append goes through here. */
@@ -167,7 +169,7 @@ export function createMemoryJournal(options: MemoryJournalOptions = {}): MemoryJ
     head: () => ask(() => store.head),
     acquireLead,
     announce: (told) => ask(() => keepWord(store, told)),
-    nodes: () => ask(() => nodesOf(store)),
+    nodes: () => ask(() => nodesOf(store, readWords)),
     secret: () => ask(() => store.secret),
     begin: (base) => ask(() => begin(store, base)),
     prune: (before) => ask(() => prune(store, before)),
@@ -226,16 +228,17 @@ function freeLead(store: MemoryJournalStore, epoch: number): void {
 
 function keepWord(store: MemoryJournalStore, told: NodeAnnouncement): void {
   store.words++;
-  store.nodes.set(told.node, { told, at: store.clock.elapsed() });
+  const isLarge = JSON.stringify(told).length > WORD_BYTES_MAX;
+  store.nodes.set(told.node, { told: isLarge ? null : told, at: store.clock.elapsed() });
 }
 
-function nodesOf({ nodes, lead, clock, words: count }: MemoryJournalStore): NodesSeen {
+function nodesOf({ nodes, lead, clock, words: count }: MemoryJournalStore, read: WordReading): NodesSeen {
   const now = clock.elapsed();
-  const seen = [...nodes.values()].map(({ told, at }): NodeSeen => ({ ...told, ageMs: now - at }));
+  const words = [...nodes].map(([name, { told, at }]) => ({ name, told, ageMs: now - at }));
   const leads = lead !== null && lead.until > now;
   return {
     lead: leads ? { node: lead.node, epoch: lead.epoch } : null,
-    nodes: seen.filter(({ ageMs }) => ageMs <= NODE_KEPT_MS).sort((left, right) => (left.node < right.node ? -1 : 1)),
+    nodes: read(words.filter(({ ageMs }) => ageMs <= NODE_KEPT_MS)),
     count,
   };
 }

@@ -7,7 +7,7 @@
  */
 import { invariant, isSha256, type Seq, seq } from "../../core/base/index.ts";
 import { type Clock, realClock } from "../../std/index.ts";
-import { readAnnouncement } from "../journal/announcement.ts";
+import { createWordReading, type WordReading } from "../journal/announcement.ts";
 import { packEntry, unpackEntry } from "../journal/entry.ts";
 import type { Journal, JournalHealth, JournalOptions, NodesSeen, SealedBatch } from "../journal/journal.ts";
 import { NODE_KEPT_MS, type NodeAnnouncement } from "../journal/journal.ts";
@@ -75,6 +75,7 @@ export async function openPostgresJournal(options: PostgresJournalOptions): Prom
 
 function createHandle(session: Session): Journal {
   const { sql, writing, urgent, reading, hearing, closing } = session;
+  const readWords = createWordReading(session.patience.onNotice);
   let lease: Lease | null = null;
 
   async function acquireLead(node: string, ttl: number, signal?: AbortSignal): Promise<Lead> {
@@ -100,7 +101,7 @@ function createHandle(session: Session): Journal {
     head: () => headIn(urgent.query, sql),
     acquireLead,
     announce: (told) => announce(session, told),
-    nodes: async () => nodesOf(await urgent.query<NodeRow>(sql.nodes, [NODE_KEPT_MS])),
+    nodes: async () => nodesOf(await urgent.query<NodeRow>(sql.nodes, [NODE_KEPT_MS]), readWords),
     secret: () => secretIn(session),
     begin: (base) => begin(session, base),
     prune: (before) => prune(session, before),
@@ -247,14 +248,16 @@ type NodeRow = {
   readonly epoch: string;
   readonly leads: boolean;
   readonly count: string;
+  readonly node: string | null;
   readonly told: unknown;
   readonly age: number | null;
 };
 
-function nodesOf(rows: readonly NodeRow[]): NodesSeen {
+function nodesOf(rows: readonly NodeRow[], read: WordReading): NodesSeen {
   const [first] = rows;
-  const read = rows.map(({ told, age }) => readAnnouncement(told, Math.max(0, age ?? 0)));
-  const nodes = read.filter((node) => node !== null);
+  const nodes = read(
+    rows.flatMap(({ node: name, told, age }) => (name === null ? [] : [{ name, told, ageMs: age ?? 0 }])),
+  );
   const lead = first?.leads === true ? { node: first.lead, epoch: Number(first.epoch) } : null;
   return { lead, nodes, count: Number(first?.count ?? 0) };
 }

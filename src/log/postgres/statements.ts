@@ -5,6 +5,7 @@
  * An append moves the head if it is where the batch is linked to; only if it moved is the batch put. A lead is taken
  * under a lock on its row; two that try at once are let in one after the other, and the second finds it taken.
  */
+import { NODES_MAX, WORD_BYTES_MAX } from "../journal/announcement.ts";
 
 export type Statements = ReturnType<typeof batches> & ReturnType<typeof leads> & ReturnType<typeof nodes>;
 
@@ -99,10 +100,12 @@ const nodes = (schema: string) => ({
   forgetNodes: `DELETE FROM ${schema}.node WHERE at < clock_timestamp() - $1::float8 * interval '1 millisecond'`,
   /** ms; transactions are counted by the server, and every word of a node is one */
   nodes: `
-    SELECT lead.node AS lead, lead.epoch, lead.until > clock_timestamp() AS leads, node.told,
+    SELECT lead.node AS lead, lead.epoch, lead.until > clock_timestamp() AS leads, node.node,
+      CASE WHEN octet_length(node.told::text) <= ${WORD_BYTES_MAX} THEN node.told END AS told,
       pg_snapshot_xmax(pg_current_snapshot())::text AS count,
       (extract(epoch FROM clock_timestamp() - node.at) * 1000)::float8 AS age
     FROM ${schema}.lead LEFT JOIN ${schema}.node
-      ON node.at >= clock_timestamp() - $1::float8 * interval '1 millisecond'
-    ORDER BY node.node`,
+      ON node.at BETWEEN clock_timestamp() - $1::float8 * interval '1 millisecond'
+        AND clock_timestamp() + $1::float8 * interval '1 millisecond'
+    ORDER BY node.node LIMIT ${NODES_MAX}`,
 });
