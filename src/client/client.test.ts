@@ -45,6 +45,17 @@ const failsWith = async (promise: Promise<unknown>, wanted: Partial<ClientError>
   return error;
 };
 
+for (const waitMs of [1.5, -1, "5", 2 ** 40] as number[])
+  test(`how long a call waits is for the server to refuse, and not for a timer: ${waitMs}`, () =>
+    story([answers(400, refusal("bad_request")), answers(400, refusal("bad_request"))], async ({ client, server }) => {
+      await failsWith(client.askPermit({ gate: "g", waitMs }), { code: "bad_request", message: "no: bad_request" });
+      await failsWith(client.sync("w", { waitMs }), { code: "bad_request", message: "no: bad_request" });
+      assert.deepEqual(
+        server.heard.map(({ body }) => (body as { readonly waitMs: unknown }).waitMs),
+        [waitMs, waitMs],
+      );
+    }));
+
 test("a task whose answer was lost is submitted again under the same id, so it is one task", () =>
   story([losesTheAnswer, answersHalf, answers(202, submitted)], async ({ client, server, rests }) => {
     assert.deepEqual(await client.submit(task), submitted);

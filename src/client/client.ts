@@ -11,20 +11,12 @@
  */
 import type * as calls from "../protocol/calls/index.ts";
 import type * as wire from "../protocol/index.ts";
-import { isEnded, WAIT_MS_DEFAULT, WAIT_MS_MAX } from "../protocol/wire/index.ts";
+import { isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
 import { kindInWords } from "../std/plain-json.ts";
 import { createAddresses, DEFAULT_URL, leadsBy } from "./addresses.ts";
+import type { CallOptions } from "./call-options.ts";
 import { ClientError } from "./client-error.ts";
-import {
-  type AfterLoss,
-  type CallOptions,
-  exchange,
-  type Gather,
-  restFor,
-  retried,
-  type Wiring,
-  waitFor,
-} from "./exchange.ts";
+import { type AfterLoss, exchange, type Gather, restFor, retried, type Wiring, waitFor, waitOf } from "./exchange.ts";
 import type { Fetch } from "./fetch.ts";
 import type { ClientFiles } from "./files.ts";
 import type { FollowOptions } from "./follow-events.ts";
@@ -555,7 +547,6 @@ const saidBy = (session: string | undefined): { session?: string } => (session =
 
 type AskPermit = (body: wire.PermitBody, options?: Options) => Reply<"askPermit">;
 
-const isWait = (ms: unknown): boolean => Number.isInteger(ms) && Number(ms) > 0 && Number(ms) <= WAIT_MS_MAX;
 /** One that waits alone is a call as any other. The rest is loaded when such calls first meet. */
 function permitsWith(wiring: Wiring, ask: Ask): AskPermit {
   const alone: AskPermit = (body, options) => ask("askPermit", { body }, options);
@@ -563,7 +554,7 @@ function permitsWith(wiring: Wiring, ask: Ask): AskPermit {
   let loading: Promise<AskPermit> | undefined;
   return async (body, options = {}) => {
     // What has a time of its own for each try goes by itself, and so does what the server is to refuse.
-    if (options.timeoutMs !== undefined || !isWait(body?.waitMs)) return alone(body, options);
+    if (options.timeoutMs !== undefined || waitOf(body?.waitMs) === 0) return alone(body, options);
     underWay++;
     try {
       if (underWay === 1 && loading === undefined) return await alone(body, options);

@@ -21,30 +21,19 @@ import {
   type Endpoint,
   PROTOCOL_HEADER,
   PROTOCOL_VERSION,
+  WAIT_MS_MAX,
   WIRE_CODES,
   type WireCode,
 } from "../protocol/wire/index.ts";
 import { kindInWords } from "../std/plain-json.ts";
 import { readRetryAfter } from "../std/retry-after.ts";
 import { type Addresses, DEFAULT_URL, targetOf } from "./addresses.ts";
+import { type CallOptions, checkCall } from "./call-options.ts";
 import { ClientError } from "./client-error.ts";
 import type { Fetch, Fetched, FetchedHeaders } from "./fetch.ts";
 import { bodyText } from "./request-body.ts";
 import { idsIn, type Turns } from "./turns.ts";
 
-/** What any call may be given. */
-export type CallOptions = {
-  /** Gives the call up. */
-  readonly signal?: AbortSignal | undefined;
-  /** How long one try may take, beside what the call itself waits; of a file, how long nothing may come. */
-  readonly timeoutMs?: number | undefined;
-  /** How often a call is made again. */
-  readonly retries?: number | undefined;
-  /** After so long without an answer, beside what the call itself waits, other nodes are asked, if there are any. */
-  readonly doubtMs?: number | undefined;
-  /** From 1000 on: a list may be the one that somebody else was told within the last second. */
-  readonly maxAgeMs?: number | undefined;
-};
 export type Wiring = {
   readonly addresses: Addresses;
   readonly fetch: Fetch;
@@ -82,7 +71,7 @@ const NEVER_SENT = new Set([
   "CONNECT_TIMEOUT",
 ]);
 
-/** What is wrong with the body is thrown; all else is a refusal of the promise. */
+/** What is wrong with the body or the options is thrown; all else is a refusal of the promise. */
 export function exchange<Name extends CallName>(
   wiring: Wiring,
   name: Name,
@@ -90,6 +79,7 @@ export function exchange<Name extends CallName>(
   options: CallOptions = {},
   afterLoss?: AfterLoss<Answered<Name>>,
 ): Promise<Answered<Name>> {
+  checkCall(options);
   const call = ENDPOINTS[name];
   const { params, query, body } = asked as Parts;
   const told: Told = { params, query, body, text: "body" in asked ? bodyText(name, body) : undefined };
@@ -160,11 +150,12 @@ export type Wait = {
   readonly leftMs: () => number;
 };
 
-export const waitFor = (wiring: Wiring, options: CallOptions, withinMs: number = Number.POSITIVE_INFINITY): Wait => {
+export function waitFor(wiring: Wiring, options: CallOptions, withinMs: number = Number.POSITIVE_INFINITY): Wait {
+  checkCall({ ...options, withinMs });
   const until = performance.now() + withinMs;
   const leftMs = (): number => Math.max(0, until - performance.now());
   return { isPatient: isPatient(wiring, options), leftMs };
-};
+}
 
 /** How long a wait rests that has been without an answer for so long; 0: it is given up. */
 function lastingMs(wait: Wait | undefined, awayMs: number, ms: number): number {
@@ -201,10 +192,14 @@ export function headersFor({ token }: Addresses, more: Readonly<Record<string, s
 /** How long the call itself may hold its answer back. */
 function heldBackMs({ waits }: Endpoint, { query, body }: Parts): number {
   if (!waits) return 0;
-  const { timeoutMs = 0 } = (query ?? {}) as { timeoutMs?: number };
-  const { waitMs = 0, timeoutMs: bodyMs = 0 } = (body ?? {}) as { waitMs?: number; timeoutMs?: number };
-  return timeoutMs + waitMs + bodyMs;
+  const { timeoutMs } = (query ?? {}) as { readonly timeoutMs?: unknown };
+  const { waitMs, timeoutMs: bodyMs } = (body ?? {}) as { readonly waitMs?: unknown; readonly timeoutMs?: unknown };
+  return waitOf(timeoutMs) + waitOf(waitMs) + waitOf(bodyMs);
 }
+
+/** What no server takes is none: the server says what is wrong with it. */
+export const waitOf = (ms: unknown): number =>
+  Number.isSafeInteger(ms) && Number(ms) > 0 && Number(ms) <= WAIT_MS_MAX ? Number(ms) : 0;
 
 /** What a node answers that cannot do it now, when another perhaps can. */
 const ELSEWHERE: ReadonlySet<string> = new Set(["no_leader", "behind", "deposed", "closed"] satisfies WireCode[]);

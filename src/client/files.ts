@@ -9,8 +9,9 @@ import { buffer } from "node:stream/consumers";
 import type { FileContent, FileQuery, FileSource, PutFileQuery, StoredFile } from "../protocol/index.ts";
 import { BYTES, ENDPOINTS } from "../protocol/wire/index.ts";
 import { present } from "../std/plain-json.ts";
+import { type CallOptions, checkCall } from "./call-options.ts";
 import { ClientError } from "./client-error.ts";
-import { answerOf, type CallOptions, retried, send, type Wiring } from "./exchange.ts";
+import { answerOf, retried, send, type Wiring } from "./exchange.ts";
 import type { Fetched } from "./fetch.ts";
 
 /** Files of tasks, over HTTP. */
@@ -164,6 +165,7 @@ function sourceOf(content: FileContent): FileSource {
 type FileCall = CallOptions & { readonly timeoutMs: number };
 
 function split<Query extends PutFileQuery>(options: CallOptions & Query): { query: PutFileQuery; call: FileCall } {
+  checkCall(options);
   const { task, attempt, session, timeoutMs = SILENCE_MS, ...call } = options;
   return { query: present({ task, attempt, session }), call: { ...call, timeoutMs } };
 }

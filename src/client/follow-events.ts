@@ -8,6 +8,7 @@
 import type { EventJson, EventKind } from "../protocol/index.ts";
 import { ENDPOINTS } from "../protocol/wire/index.ts";
 import { targetOf } from "./addresses.ts";
+import { checkCall } from "./call-options.ts";
 import { ClientError } from "./client-error.ts";
 import { headersFor, networkError, refusalOf, restAfter, type Wiring } from "./exchange.ts";
 
@@ -41,6 +42,7 @@ const HELD_MAX = 16 * 1024 * 1024;
 
 /** Ends when the signal fires, and with an error when the server refuses or stays away. */
 export async function* followEvents(wiring: Wiring, options: FollowOptions): AsyncGenerator<EventJson> {
+  checkCall(options);
   const { after: from = 0, signal, reconnects = RECONNECTS, silenceMs = SILENCE_MS, ...filter } = options;
   const isOver = (): boolean => signal?.aborted === true;
   let after = from;

@@ -8,8 +8,9 @@
  */
 import type { PermitBody, PermitView, WaitAnyItem, WaitPermitsAnswer } from "../protocol/index.ts";
 import { ENDPOINTS, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
+import type { CallOptions } from "./call-options.ts";
 import { ClientError } from "./client-error.ts";
-import { answerOf, type CallOptions, fetchOnce, retried, UNKNOWN, type Wiring, waitFor } from "./exchange.ts";
+import { answerOf, fetchOnce, retried, UNKNOWN, type Wiring, waitFor } from "./exchange.ts";
 import { createJoin, type Join } from "./watch.ts";
 
 type AskPermit = (body: PermitBody, options: CallOptions) => Promise<PermitView>;

@@ -81,3 +81,33 @@ test("what is undefined is absent, and an object without a prototype is plain", 
   assert.equal(createAnyhow(Object.assign(Object.create(null), { url: "http://a:1/" })).url, "http://a:1");
   createClient({ retries: Number.POSITIVE_INFINITY, timeoutMs: 1 });
 });
+
+const nowhere = createClient({ url: "http://127.0.0.1:9", fetch: () => Promise.reject(new Error("nothing is sent")) });
+const nextOf = (events: AsyncGenerator): Promise<unknown> => events.next();
+const wrongCalls: [claim: string, call: (options: never) => unknown, fields: readonly string[]][] = [
+  ["task", (options) => nowhere.task("t", options), ["signal", "timeoutMs", "retries", "doubtMs", "maxAgeMs"]],
+  ["submit", (options) => nowhere.submit({ agentId: "a", action: "b" }, options), ["signal", "timeoutMs", "retries"]],
+  ["wait", (options) => nowhere.wait("t", options), ["withinMs", "signal", "timeoutMs", "retries"]],
+  ["waitGroup", (options) => nowhere.waitGroup("g", options), ["withinMs", "signal", "timeoutMs"]],
+  ["askPermit", (options) => nowhere.askPermit({ gate: "g", waitMs: 5 }, options), ["signal", "timeoutMs", "retries"]],
+  ["events", (options) => nextOf(nowhere.events(options)), ["after", "signal", "reconnects", "silenceMs"]],
+  ["files.get", (options) => nowhere.files.get("00", options), ["signal", "timeoutMs", "retries"]],
+  ["files.put", (options) => nowhere.files.put("text", options), ["signal", "timeoutMs", "retries"]],
+];
+const NO_NUMBERS = [Number.NaN, -1, "5", null, Number.NEGATIVE_INFINITY];
+const FRACTIONS_TOO = new Set(["withinMs", "maxAgeMs"]);
+
+for (const [claim, call, fields] of wrongCalls)
+  test(`an option of ${claim} that is wrong is refused by name, and nothing is sent`, async () => {
+    for (const field of fields)
+      for (const value of [...NO_NUMBERS, ...(FRACTIONS_TOO.has(field) ? [] : [1.5])])
+        await assert.rejects(
+          async () => await call({ [field]: value } as never),
+          (error) => {
+            assert.ok(error instanceof ClientError, `${field} ${value}: ${String(error)}`);
+            assert.deepEqual([error.code, error.details.field], ["bad_request", field]);
+            assert.match(error.message, new RegExp(`^${field} is .+, and must be (an? |milliseconds|the number)`));
+            return true;
+          },
+        );
+  });

@@ -6,6 +6,7 @@
  */
 import { isPlainObject, THROWS } from "../core/base/plain-object.ts";
 import { kindInWords } from "../std/plain-json.ts";
+import { type Rule, span, times, valueInWords, wrong } from "./call-options.ts";
 import { ClientError } from "./client-error.ts";
 import type { Rest } from "./exchange.ts";
 import type { Fetch } from "./fetch.ts";
@@ -26,16 +27,8 @@ export type ClientOptions = {
   readonly rest?: Rest;
 };
 
-/** A timer takes 2^31 ms; the rest is for what a call itself waits. */
-const TIMEOUT_MS_MAX = 2_000_000_000;
-
-type Rule = { readonly expected: string; readonly isRight: (value: unknown) => boolean };
-
 const isText = (value: unknown): boolean => typeof value === "string";
 const isFunction = (value: unknown): boolean => typeof value === "function";
-const isWhole = (value: unknown, min: number, max: number): boolean =>
-  Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
-
 const RULES: { readonly [Key in keyof Required<ClientOptions>]: Rule } = {
   url: {
     expected: "text: an http or https URL, or a list of them",
@@ -43,14 +36,8 @@ const RULES: { readonly [Key in keyof Required<ClientOptions>]: Rule } = {
   },
   token: { expected: "text", isRight: isText },
   fetch: { expected: "a function like the global fetch", isRight: isFunction },
-  timeoutMs: {
-    expected: `a whole number from 1 to ${TIMEOUT_MS_MAX}`,
-    isRight: (value) => isWhole(value, 1, TIMEOUT_MS_MAX),
-  },
-  retries: {
-    expected: "a whole number from 0, or Infinity",
-    isRight: (value) => value === Number.POSITIVE_INFINITY || isWhole(value, 0, Number.MAX_SAFE_INTEGER),
-  },
+  timeoutMs: span(1),
+  retries: times,
   rest: { expected: "a function of milliseconds and a signal that answers a promise", isRight: isFunction },
 };
 const KNOWN = Object.keys(RULES);
@@ -64,7 +51,8 @@ export function readOptions(given: unknown): ClientOptions {
   for (const [key, value] of entries) {
     if (!Object.hasOwn(RULES, key)) throw unknownField(key);
     const { expected, isRight } = RULES[key as keyof ClientOptions];
-    if (value !== undefined && !isRight(value)) throw wrong(key, valueInWords(key, value), expected);
+    if (value !== undefined && !isRight(value))
+      throw wrong(key, key === "token" ? kindInWords(value) : valueInWords(value), expected);
   }
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
 }
@@ -77,15 +65,6 @@ function entriesOf(given: unknown): readonly (readonly [string, unknown])[] | nu
   } catch {
     throw wrong("options", THROWS, "a plain object such as { url: …, token: … }");
   }
-}
-
-const valueInWords = (key: string, value: unknown): string =>
-  typeof value === "number" && key !== "token" ? String(value) : kindInWords(value);
-
-function wrong(field: string, value: string, expected: string): ClientError {
-  return new ClientError("bad_request", `${field} is ${value}, and must be ${expected}`, {
-    details: { field, value, expected },
-  });
 }
 
 function unknownField(key: string): ClientError {

@@ -10,10 +10,10 @@
  */
 import type { TaskView, WaitAnyAnswer, WaitAnyItem } from "../protocol/index.ts";
 import { BULK_MAX, ENDPOINTS, isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
+import type { CallOptions } from "./call-options.ts";
 import { ClientError } from "./client-error.ts";
 import {
   answerOf,
-  type CallOptions,
   FOR_THE_WHOLE,
   fetchOnce,
   refusalOfOne,

@@ -8,11 +8,11 @@ import { type Client, ClientError, type ClientOptions } from "../../client/index
 import { sentence } from "../../core/base/index.ts";
 import { type JoinBody, joinBody, readShape, syncBody, type WorkerResources } from "../../protocol/index.ts";
 import type { WorkerLogs } from "./logs.ts";
+import { TIMER_MS_MAX } from "./wire.ts";
 
 /** All slots are named in one body, whose size is limited. Workers of one process share their thread: start more. */
 const SLOTS_MAX = 1000;
 const KILL_GRACE_MS = 10_000;
-const TIMER_MS_MAX = 2_000_000_000;
 
 /** How a worker joins, and what it takes. */
 export type PullWorkerOptions = {
@@ -78,11 +78,12 @@ export function readOptions(options: PullWorkerOptions): ReadOptions {
   if (unknown !== undefined) throw bad(`${unknown[0]} is not an option; known are ${known.join(", ")}`);
   const join = readJoin(given.filter(([key]) => JOIN.includes(key)));
   const own: PullWorkerOptions = Object.fromEntries(given.filter(([key]) => OWN.includes(key)));
-  const { signal, logs, killGraceMs = KILL_GRACE_MS, giveUpMs = 0, limit = 0, onWarning = warnOnce } = own;
+  const { signal, logs, killGraceMs = KILL_GRACE_MS, giveUpMs = 0, limit, onWarning = warnOnce } = own;
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw bad("signal must be an AbortSignal");
   if (typeof onWarning !== "function") throw bad("onWarning must be a function");
   if (own.onOver !== undefined && typeof own.onOver !== "function") throw bad("onOver must be a function");
-  for (const [field, span] of Object.entries({ killGraceMs, giveUpMs, limit })) checkSpan(field, span);
+  for (const [field, span] of Object.entries({ killGraceMs, giveUpMs })) checkSpan(field, span);
+  if (limit !== undefined) checkCount("limit", limit);
   if (logs !== undefined) checkLogs(logs);
   return { ...own, join, killGraceMs, onWarning };
 }
@@ -103,6 +104,12 @@ function checkLogs(logs: WorkerLogs): void {
 
 /** A name of its own that says where it runs. It is chosen here so that joining twice is joining once. */
 const ownName = (): string => `${hostname().replaceAll(/[^\w.-]/g, "_")}-${process.pid}-${randomUUID().slice(0, 8)}`;
+
+/** How many at once: of a part of a task a server knows nothing. */
+export function checkCount(field: string, value: unknown): void {
+  if (!Number.isSafeInteger(value) || Number(value) < 0)
+    throw bad(`${field} is ${String(value)}, and must be a whole number from 0`);
+}
 
 function checkSpan(field: string, value: unknown): void {
   if (typeof value === "number" && value >= 0 && value <= TIMER_MS_MAX) return;

@@ -14,8 +14,14 @@ export type Wire = {
   leave(workerId: string, session: string, timeoutMs: number): Promise<void>;
 };
 
+/** A timer takes 2^31 ms, and a client leaves room for what a call itself waits. */
+export const TIMER_MS_MAX = 2_000_000_000;
+
 /** The connection itself decides when to try again, so each call is one try. A timer takes whole milliseconds only. */
-const once = (ms: number): { timeoutMs: number; retries: 0 } => ({ timeoutMs: Math.ceil(ms), retries: 0 });
+const once = (ms: number): { timeoutMs: number; retries: 0 } => ({
+  timeoutMs: Math.min(TIMER_MS_MAX, Math.ceil(ms)),
+  retries: 0,
+});
 
 export const wireOf = (client: Client): Wire => ({
   join: async (body, timeoutMs) => {
@@ -23,7 +29,7 @@ export const wireOf = (client: Client): Wire => ({
     return typeof joined?.workerId === "string" && joined.leaseMs > 0 ? joined : notDrover();
   },
   sync: async (workerId, text, timeoutMs, doubtMs) => {
-    const options = { ...once(timeoutMs), doubtMs: Math.floor(doubtMs) };
+    const options = { ...once(timeoutMs), doubtMs: Math.min(TIMER_MS_MAX, Math.floor(doubtMs)) };
     const answer = await client.sync(workerId, new JsonText<SyncBody>(text).asBody(), options);
     const lists: readonly unknown[] = [answer?.assignments, answer?.cancel, answer?.results, answer?.logs ?? []];
     return lists.every(Array.isArray) ? answer : notDrover();

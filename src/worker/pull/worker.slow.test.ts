@@ -355,6 +355,8 @@ test("what is wrong with the options is said by name", async () => {
     [{ resources: { cpu: 1 } }, /resources\.cpu/],
     [{ killGraceMs: -1 }, /killGraceMs is -1/],
     [{ giveUpMs: "soon" }, /giveUpMs is soon/],
+    [{ limit: 1.5 }, /limit is 1\.5, and must be a whole number from 0/],
+    [{ limit: -1 }, /limit is -1, and/],
     [{ signal: {} }, /signal must be an AbortSignal/],
     [{ onWarning: 1 }, /onWarning must be a function/],
     [{ logs: null }, /logs\.read must be a function/],

@@ -18,7 +18,7 @@ import { type AssignedTask, createHandlers, type Perform, type TaskContext } fro
 import { type Link, openThreadLink } from "./lease-thread-client.ts";
 import { createLogService } from "./logs.ts";
 import { createLeaseCell, type Outcome, type ToHandlers } from "./messages.ts";
-import { type PullWorkerOptions, type ReadOptions, readOptions } from "./options.ts";
+import { checkCount, type PullWorkerOptions, type ReadOptions, readOptions } from "./options.ts";
 import { reportOfOutcome, reportOfValue } from "./outcome.ts";
 import { createWorkerPermits } from "./permits.ts";
 import { createProgressReports } from "./progress.ts";
@@ -198,8 +198,14 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
     get maxWorktrees() {
       return terms.maxWorktrees;
     },
-    limit: (count, note = null) => link.post({ type: "limit", count, note }),
-    limitWorktrees: (count, note = null) => link.post({ type: "limit-worktrees", count, note }),
+    limit(count, note = null) {
+      checkCount("count", count);
+      link.post({ type: "limit", count, note });
+    },
+    limitWorktrees(count, note = null) {
+      if (count !== null) checkCount("count", count);
+      link.post({ type: "limit-worktrees", count, note });
+    },
     async drain() {
       link.post({ type: "drain" });
       await end.promise;
