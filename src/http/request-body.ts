@@ -1,8 +1,8 @@
 /**
  * The body of a request, read from its connection: JSON within the limit, or why not.
  *
- * What is refused before it was read is answered at once; the rest of it is read and dropped by the connection, up to
- * its own limit of time, so that a caller that still sends also gets the answer. A caller that hangs up in the middle
+ * What is refused before it was read is answered at once; the rest of it is read and dropped by the connection for a
+ * while (send-answer.ts), so that a caller that still sends also gets the answer. A caller that hangs up in the middle
  * is not answered.
  *
  * JSON is UTF-8 and nothing else; bytes that are not would be replaced silently, and two different bodies would become

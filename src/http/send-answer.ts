@@ -7,6 +7,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { PROTOCOL_HEADER, PROTOCOL_VERSION } from "../protocol/wire/index.ts";
+import { realClock, ringAfter } from "../std/index.ts";
 import type { Problem } from "./problem.ts";
 import type { UnreadAnswers } from "./unread-answers.ts";
 
@@ -93,6 +94,20 @@ export function sendAnswer(parts: SendParts, context: RequestContext, answer: An
 export const cutOffSilent = (response: ServerResponse, ms: number): void =>
   void response.setTimeout(ms, () => response.destroy());
 
+/** A body that is no longer is read to its end, and dropped, for its connection to be of use again. */
+const REST_BYTES_MAX = 1024 * 1024;
+/** For the caller to take the answer: a connection closed with bytes unread is reset, and that may overtake it. */
+const LINGER_MS = 1000;
+
+/** Nobody makes this server read on what it has refused: a longer body, or one of unknown length, ends with it. */
+function leaveRest({ request, response }: RequestContext): void {
+  if (Number(request.headers["content-length"]) <= REST_BYTES_MAX) return;
+  const cutOff = (): void => void (request.complete || request.socket.destroy());
+  response.once("finish", () => {
+    request.once("close", ringAfter(realClock, LINGER_MS, cutOff, { keepAlive: false }));
+  });
+}
+
 /** A label for each of these; whatever else HTTP knows has one together. */
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
@@ -114,8 +129,11 @@ export function sendProblem(
     more,
   );
   const { method = "", complete, socket } = context.request;
-  // Where the body is still on its way: with a server that closes meanwhile, nothing comes after it.
-  if (!complete) context.request.once("end", () => void (parts.isClosing() && socket.end()));
+  if (!complete) {
+    // Where the body is still on its way: with a server that closes meanwhile, nothing comes after it.
+    context.request.once("end", () => void (parts.isClosing() && socket.end()));
+    leaveRest(context);
+  }
   const onAnswered = parts.observerOf(METHODS.has(method) ? method : "other", context.route);
   sendAnswer(parts, context, { status, body: JSON.stringify(body), headers }, onAnswered);
 }

@@ -8,6 +8,7 @@ import { connect, type Socket } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { rawSocket } from "../kits/raw-socket.ts";
 import { openServer, type TestServer } from "../kits/test-server.ts";
+import { within } from "../kits/waits.ts";
 
 /** A process that others keep from running for a moment must not find its own requests too slow. */
 const limits = {
@@ -363,4 +364,26 @@ test("a body that is sent though it was refused does not become the next request
   assert.equal(text.split("HTTP/1.1 ").length - 1, 2);
   socket.destroy();
   await once(socket, "close");
+});
+
+for (const length of ["Content-Length: 90000000000", "Transfer-Encoding: chunked"])
+  test(`whoever is refused and goes on sending is read for a moment only (${length})`, async () => {
+    const settings = { server: { tokens: [{ role: "admin", token: "token-of-admin-0123456789" }] } };
+    await using patient = await openServer({ settings, server: { limits: { requestMs: 3_600_000 } } });
+    const { socket, closed } = await rawSocket(patient.url);
+    const piece = `10000\r\n${"x".repeat(65_536)}\r\n`;
+    const pour = (error?: Error | null): unknown => error ?? (socket.destroyed || socket.write(piece, pour));
+    socket.write(head(`${length}\r\n\r\n`), pour);
+    assert.match(await within("the end of the connection", closed, 20_000), /^HTTP\/1\.1 401 /);
+  });
+
+test("whoever is refused with a body that is not long may use the connection again", async () => {
+  await using patient = await openServer();
+  const { send, until, socket } = await rawSocket(patient.url);
+  send("POST /nope HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n");
+  await until("404 Not Found");
+  send("x".repeat(1_000_000));
+  send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  await until("200 OK");
+  socket.destroy();
 });
