@@ -23,7 +23,7 @@ import type { FollowOptions } from "./follow-events.ts";
 import { type ClientOptions, readOptions } from "./read-options.ts";
 import { namedPermit } from "./request-body.ts";
 import { createTurns } from "./turns.ts";
-import type { Waited, Watch } from "./watch.ts";
+import type { Waited } from "./watch.ts";
 
 type Options = CallOptions;
 type Reply<Name extends wire.CallName> = Promise<wire.Answered<Name>>;
@@ -358,24 +358,33 @@ async function waited<Found>(
   }
 }
 
-/** A wait that is alone is a call as any other. The rest is loaded when waits first meet. */
-function waitsWith(wiring: Wiring, ask: Ask): WaitForEnd {
+/** What waits alone is a call as any other. What lets several share a request is loaded when they first meet. */
+function whenMet<Shared>(load: () => Promise<Shared>) {
   let underWay = 0;
-  let loading: Promise<Watch> | undefined;
-  return async (id, withinMs, options) => {
-    const lookWith: Look<wire.TaskView> = (ask, timeoutMs, once) =>
-      ask("wait", { params: { id }, query: { timeoutMs } }, once);
+  let loading: Promise<Shared> | undefined;
+  return async <Value>(alone: () => Promise<Value>, together: (shared: Shared) => Promise<Value>): Promise<Value> => {
     underWay++;
     try {
-      // What has a time of its own for each try goes by itself.
-      if (options.timeoutMs !== undefined || (underWay === 1 && loading === undefined))
-        return await waited(wiring, ask, withinMs, options, lookWith, ({ state }) => state && isEnded(state));
-      loading ??= import("./watch.ts").then(({ createWatch }) => createWatch(wiring));
-      const look = (timeoutMs: number): Promise<wire.TaskView> => lookWith(ask, timeoutMs, options);
-      return await (await loading)({ id, withinMs, options, look });
+      if (underWay === 1 && loading === undefined) return await alone();
+      loading ??= load();
+      return await together(await loading);
     } finally {
       underWay--;
     }
+  };
+}
+
+function waitsWith(wiring: Wiring, ask: Ask): WaitForEnd {
+  const met = whenMet(async () => (await import("./watch.ts")).createWatch(wiring));
+  return (id, withinMs, options) => {
+    const lookWith: Look<wire.TaskView> = (ask, timeoutMs, once) =>
+      ask("wait", { params: { id }, query: { timeoutMs } }, once);
+    const alone = (): Promise<Waited<wire.TaskView>> =>
+      waited(wiring, ask, withinMs, options, lookWith, ({ state }) => state && isEnded(state));
+    // What has a time of its own for each try goes by itself.
+    if (options.timeoutMs !== undefined) return alone();
+    const look = (timeoutMs: number): Promise<wire.TaskView> => lookWith(ask, timeoutMs, options);
+    return met(alone, (watch) => watch({ id, withinMs, options, look }));
   };
 }
 
@@ -547,25 +556,14 @@ const saidBy = (session: string | undefined): { session?: string } => (session =
 
 type AskPermit = (body: wire.PermitBody, options?: Options) => Reply<"askPermit">;
 
-/** One that waits alone is a call as any other. The rest is loaded when such calls first meet. */
 function permitsWith(wiring: Wiring, ask: Ask): AskPermit {
-  const alone: AskPermit = (body, options) => ask("askPermit", { body }, options);
-  let underWay = 0;
-  let loading: Promise<AskPermit> | undefined;
-  return async (body, options = {}) => {
+  const askOnce: AskPermit = (body, options) => ask("askPermit", { body }, options);
+  const met = whenMet(async () => (await import("./permit-waits.ts")).createPermitWaits(wiring, askOnce));
+  return (body, options = {}) => {
+    const alone = (): Reply<"askPermit"> => askOnce(body, options);
     // What has a time of its own for each try goes by itself, and so does what the server is to refuse.
-    if (options.timeoutMs !== undefined || waitOf(body?.waitMs) === 0) return alone(body, options);
-    underWay++;
-    try {
-      if (underWay === 1 && loading === undefined) return await alone(body, options);
-      loading ??= import("./permit-waits.ts").then(({ createPermitWaits }) => {
-        const shared = createPermitWaits(wiring, alone);
-        return (given, more = {}) => shared(namedPermit(given), more);
-      });
-      return await (await loading)(body, options);
-    } finally {
-      underWay--;
-    }
+    if (options.timeoutMs !== undefined || waitOf(body?.waitMs) === 0) return alone();
+    return met(alone, (shared) => shared(namedPermit(body), options));
   };
 }
 

@@ -5,11 +5,12 @@
  * log came from. Each content is compared with its hash before it stands under it, so a copy that was broken off goes
  * on with what is missing. None may have more bytes than its task says.
  */
-import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { openSqliteLog } from "../../log/sqlite/index.ts";
+import type { StoredFile } from "../../protocol/index.ts";
 import { FILES_DIRECTORY, listedIn, type MissingFile } from "./files.ts";
 import { directoryMedium, type FileMedium } from "./medium.ts";
+import { takeIn } from "./take-in.ts";
 
 /** What became of the files. */
 export type FilesCopied = {
@@ -53,28 +54,19 @@ export async function copyFiles(directory: string, options: FileCopyOptions): Pr
   return { files: wanted.length - missing.length, fileBytes, missing };
 }
 
-type Arriving = {
-  readonly hash: string;
-  readonly size: number;
-  readonly content: AsyncIterable<Uint8Array>;
-  readonly signal: AbortSignal;
-};
-async function take(medium: FileMedium, { hash, size, content, signal }: Arriving): Promise<void> {
-  const sink = await medium.receive();
-  const digest = createHash("sha256");
-  let got = 0;
-  try {
-    for await (const chunk of content) {
+type Wanted = StoredFile & { readonly content: AsyncIterable<Uint8Array>; readonly signal: AbortSignal };
+
+function take(medium: FileMedium, { hash, size: wanted, content, signal }: Wanted): Promise<void> {
+  const another = (): Error => new Error("what came is another content");
+  return takeIn(medium, {
+    content,
+    admit(_, size) {
       signal.throwIfAborted();
-      got += chunk.length;
-      if (got > size) break;
-      digest.update(chunk);
-      await sink.write(chunk);
-    }
-    if (got !== size || digest.digest("hex") !== hash) throw new Error("what came is another content");
-    await sink.keep(hash);
-  } catch (error) {
-    await sink.drop();
-    throw error;
-  }
+      if (size > wanted) throw another();
+    },
+    async end(came, sink) {
+      if (came.size !== wanted || came.hash !== hash) throw another();
+      await sink.keep(hash);
+    },
+  });
 }

@@ -29,7 +29,8 @@ import {
   type Parts,
   projectOf,
 } from "./contents.ts";
-import { directoryMedium, type FileMedium } from "./medium.ts";
+import { type ArrivingContent, directoryMedium, type FileMedium } from "./medium.ts";
+import { takeIn } from "./take-in.ts";
 
 /** What may be kept, also as it comes, once. */
 type Given = FileContent | AsyncIterable<Uint8Array>;
@@ -107,9 +108,6 @@ export function createFiles(parts: Parts): FileRoom {
     const project = projectOf(present().state, by);
     // How much there may still be is known when all is counted.
     await ready.promise;
-    const sink = await medium.receive();
-    const digest = createHash("sha256");
-    let size = 0;
     let taken = 0;
     const take = async (bytes: number): Promise<void> => {
       if (isFull(project, bytes, taken)) await contents.prune();
@@ -117,35 +115,34 @@ export function createFiles(parts: Parts): FileRoom {
       taken += bytes;
       noteArriving(project, bytes);
     };
+    const admit = (bytes: number, size: number): Promise<void> => {
+      if (size > rules().maxFile) throw tooLarge(rules().maxFile);
+      return take(bytes);
+    };
+    const end = async (came: StoredFile, sink: ArrivingContent): Promise<StoredFile> => {
+      await take(countedSize(came.size) - came.size);
+      if (wanted !== undefined && wanted !== came.hash)
+        throw badInput("hash", wanted, `that of the content, which is ${came.hash}`);
+      await keep(came, by, sink);
+      return came;
+    };
     try {
-      for await (const chunk of chunksOf(content)) {
-        size += chunk.length;
-        if (size > rules().maxFile) throw tooLarge(rules().maxFile);
-        await take(chunk.length);
-        digest.update(chunk);
-        await sink.write(chunk);
-      }
-      await take(countedSize(size) - size);
-      const hash = digest.digest("hex");
-      if (wanted !== undefined && wanted !== hash)
-        throw badInput("hash", wanted, `that of the content, which is ${hash}`);
-      await contents.removed(hash);
-      if (contents.find(hash) === undefined) {
-        await sink.keep(hash);
-        contents.note(hash, size, by);
-        return { hash, size };
-      }
-      // At once: in a moment it may be so old that it goes.
-      contents.note(hash, size, by);
-      await sink.drop();
-      await medium.touch(hash, clock.now()).catch(() => {});
-      return { hash, size };
-    } catch (error) {
-      await sink.drop().catch(() => {});
-      throw error;
+      return await takeIn(medium, { content: chunksOf(content), admit, end });
     } finally {
       noteArriving(project, -taken);
     }
+  }
+
+  async function keep({ hash, size }: StoredFile, by: ForAttempt | null, sink: ArrivingContent): Promise<void> {
+    await contents.removed(hash);
+    if (contents.find(hash) === undefined) {
+      await sink.keep(hash);
+      return contents.note(hash, size, by);
+    }
+    // At once: in a moment it may be so old that it goes.
+    contents.note(hash, size, by);
+    await sink.drop();
+    await medium.touch(hash, clock.now()).catch(() => {});
   }
 
   function noteArriving(project: string | null, bytes: number): void {
