@@ -59,7 +59,20 @@ export type AfterLoss<Answer> = (refusal: ClientError) => Answer | undefined;
 
 type Parts = { readonly params?: object | undefined; readonly query?: object | undefined; readonly body?: unknown };
 export type Told = Parts & { readonly text: string | undefined };
-type Answer = { readonly status: number; readonly headers: FetchedHeaders; readonly text: string };
+type Answer = {
+  readonly status: number;
+  readonly headers: FetchedHeaders;
+  readonly text: string;
+  /** The same was asked of another node before, and the answer was lost. */
+  readonly isAfterLoss?: boolean;
+};
+/** Failures in which an answer was lost, or before which one was: the call has perhaps worked. */
+const lossy = new WeakSet<ClientError>();
+/** The same failure, and an answer to the call was lost before. */
+function afterLost(failure: ClientError, isAfterLoss: boolean | undefined): ClientError {
+  if (isAfterLoss === true) lossy.add(failure);
+  return failure;
+}
 /** Errors of a connection that never was: whatever was to be said has not been. */
 const NEVER_SENT = new Set([
   "ECONNREFUSED",
@@ -117,6 +130,7 @@ export async function retried<Value>(
       return await once();
     } catch (error) {
       if (!(error instanceof ClientError)) throw error;
+      isLost ||= lossy.has(error);
       const known = isLost ? afterLoss?.(error) : undefined;
       if (known !== undefined) return known;
       awayMs += performance.now() - begunAt;
@@ -130,7 +144,6 @@ export async function retried<Value>(
         if (error.code === "behind") wiring.addresses.forgetWrites();
         throw error;
       }
-      isLost ||= error.status === 0;
       awayMs += restMs;
       await restUnless(wiring.rest, restMs, signal);
     }
@@ -216,13 +229,17 @@ export async function fetchOnce(
   const sent = text === undefined ? {} : { body: text, headers: { "content-type": "application/json", ...more } };
   const late = AbortSignal.timeout(limitOf(wiring, call, asked, options));
   let refusal: ClientError | null = null;
+  let isAfterLoss = false;
   for (let left = wiring.addresses.count - 1; ; left--)
     try {
-      return await send(wiring, call, asked, { ...options, ...sent, late }, readAnswer);
+      return { ...(await send(wiring, call, asked, { ...options, ...sent, late }, readAnswer)), isAfterLoss };
     } catch (error) {
-      if (!(error instanceof ClientError) || !isForAnother(error)) throw error;
+      if (!(error instanceof ClientError)) throw error;
+      isAfterLoss ||= lossy.has(error);
+      if (!isForAnother(error)) throw afterLost(error, isAfterLoss);
       if (ELSEWHERE.has(error.code)) refusal = error;
-      if (left <= 0) throw wiring.addresses.count === 1 ? error : (refusal ?? ofAll(wiring, error));
+      if (left <= 0)
+        throw afterLost(wiring.addresses.count === 1 ? error : (refusal ?? ofAll(wiring, error)), isAfterLoss);
     }
 }
 
@@ -303,13 +320,15 @@ export async function send<Value>(
     signal?.throwIfAborted();
     if (error instanceof ClientError) {
       if (ELSEWHERE.has(error.code)) addresses.failed(base, "cannot");
-      throw error;
+      // What it had under way when it lost the lead may have been stored all the same.
+      throw afterLost(error, error.code === "deposed");
     }
     addresses.failed(base, "silent");
     const retryable = isRepeatable(call, asked);
-    if (!late.aborted) throw networkError(base, error, retryable, addresses.count > 1);
+    if (!late.aborted)
+      throw afterLost(networkError(base, error, retryable, addresses.count > 1), !NEVER_SENT.has(codeIn(error)));
     const said = `no answer from ${base} within ${limitOf(wiring, call, asked, options)} ms`;
-    throw new ClientError("timeout", said, { retryable, cause: error });
+    throw afterLost(new ClientError("timeout", said, { retryable, cause: error }), true);
   } finally {
     doubt?.end();
   }
@@ -322,11 +341,17 @@ function anyOf(late: AbortSignal, ...more: readonly (AbortSignal | undefined)[])
 
 const isRead = (call: Endpoint): boolean => call.method === "GET" || call === ENDPOINTS.waitAny;
 
+/** The global fetch wraps what went wrong. */
+const causeOf = (error: unknown): unknown => (error as { cause?: unknown }).cause ?? error;
+
+function codeIn(error: unknown): string {
+  const { code } = causeOf(error) as { code?: unknown };
+  return typeof code === "string" ? code : "";
+}
+
 export function networkError(base: string, error: unknown, isRepeatable: boolean, isOneOfSeveral = false): ClientError {
-  // The global fetch wraps what went wrong.
-  const { cause = error } = error as { cause?: unknown };
-  const { code: said, message } = cause as { code?: unknown; message?: unknown };
-  const code = typeof said === "string" ? said : "";
+  const code = codeIn(error);
+  const { message } = causeOf(error) as { message?: unknown };
   const reason = code === "" ? String(message ?? (error as Error).message) : code;
   const hint = hintFor(code, base, isOneOfSeveral);
   const retryable = isRepeatable || NEVER_SENT.has(code);
@@ -334,7 +359,8 @@ export function networkError(base: string, error: unknown, isRepeatable: boolean
 }
 
 /** Every answer that is JSON is an object. */
-export function answerOf({ produces }: Pick<Endpoint, "produces">, { status, headers, text }: Answer): unknown {
+export function answerOf({ produces }: Pick<Endpoint, "produces">, answer: Answer): unknown {
+  const { status, headers, text } = answer;
   const version = headers.get(PROTOCOL_HEADER);
   if (version !== null && version !== String(PROTOCOL_VERSION)) {
     const said = `the server speaks version ${version} of the protocol, this client ${PROTOCOL_VERSION}`;
@@ -344,7 +370,7 @@ export function answerOf({ produces }: Pick<Endpoint, "produces">, { status, hea
     const place = headers.get("location") ?? "another address";
     throw new ClientError("bad_answer", `the server points to ${place}; use that address`, { status });
   }
-  if (status >= 400) throw refusalOf(status, headers, text);
+  if (status >= 400) throw afterLost(refusalOf(status, headers, text), answer.isAfterLoss);
   if (produces[0] !== "application/json") return text;
   const read = parsed(text);
   if (typeof read === "object" && read !== null) return read;
@@ -380,8 +406,8 @@ export const TOO_LARGE = 413;
 /** What is refused for the size or form of the whole; a part of it may be right. */
 export const FOR_THE_WHOLE: ReadonlySet<number> = new Set([400, TOO_LARGE, ...UNKNOWN]);
 
-export const refusalOfOne = ({ status, body, retryAfterS }: BulkItem): ClientError =>
-  refusalFrom(status, body, retryAfterS === undefined ? undefined : retryAfterS * 1000);
+export const refusalOfOne = ({ status, body, retryAfterS }: BulkItem, isAfterLoss?: boolean): ClientError =>
+  afterLost(refusalFrom(status, body, retryAfterS === undefined ? undefined : retryAfterS * 1000), isAfterLoss);
 
 /** Undefined where it is no JSON; null is JSON. */
 function parsed(text: string): unknown {

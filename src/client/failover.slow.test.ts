@@ -77,6 +77,48 @@ test("a lost answer is asked for at the next node under the same id, and nothing
     assert.deepEqual(rests, []);
   }));
 
+const gone = answers(404, { error: "no: not_found", code: "not_found" });
+
+for (const [name, steps] of [
+  ["whose answer was lost is found gone at the next node", [[losesTheAnswer], [gone]]],
+  [
+    "whose answer was lost is found gone when there is a leader again",
+    [
+      [losesTheAnswer, gone],
+      [noLeader, noLeader],
+    ],
+  ],
+  ["that a leader had under way when it was deposed is found gone", [[refusal(503, "deposed")], [gone]]],
+] as const)
+  test(`a removal ${name}: it has worked`, () =>
+    story(steps, async ({ client }) => {
+      assert.deepEqual(await client.removeSchedule("s1"), { status: "removed", id: "s1" });
+    }));
+
+test("cancels whose answers were lost, alone or together, are found done at the next node", () => {
+  const isCancelled = { error: "no: conflict", code: "conflict", details: { task: "t1", state: "cancelled" } };
+  const found: Step = (response, heard) => {
+    const each = heard.url === "/bulk" ? eachOf(heard).map(() => ({ status: 409, body: isCancelled })) : [];
+    (each.length > 0 ? answers(200, { answers: each }) : answers(409, isCancelled))(response, heard);
+  };
+  return story([[losesTheAnswer], [found]], async ({ client, all }) => {
+    const ids = ["t1", "t2", "t3"];
+    const cancelled = await Promise.all(ids.map((id) => client.cancel(id)));
+    assert.deepEqual(
+      cancelled,
+      ids.map((taskId) => ({ status: "cancelled", taskId })),
+    );
+    assert.ok(all[1]?.heard.some(({ url }) => url === "/bulk"));
+  });
+});
+
+test("what was never sent has removed nothing", () =>
+  story([[noLeader], [gone]], async ({ client, all }) => {
+    assert.equal((await failed(client.removeSchedule("s1"))).code, "not_found");
+    await down(all[0]);
+    assert.equal((await failed(client.removeSchedule("s1"))).code, "not_found");
+  }));
+
 test("what is not safe to repeat is not repeated elsewhere, unless it was never sent", () =>
   story([[losesTheAnswer], [answers(200, taken)]], async ({ client, all, asked }) => {
     const { code, retryable } = await failed(client.retry("t1"));

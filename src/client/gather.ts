@@ -110,7 +110,7 @@ export function createGather(wiring: Wiring): Gather {
       const place = after === 0 ? `${name} ${number}` : `${name} ${number} ${after}`;
       const answer = await fetchOnce(wiring, ENDPOINTS.bulk, { text }, {}, { [BULK_HEADER]: place });
       const { answers } = answerOf(ENDPOINTS.bulk, answer) as Partial<BulkAnswer>;
-      for (const [index, call] of calls.entries()) settle(call, answers?.[index]);
+      for (const [index, call] of calls.entries()) settle(call, answers?.[index], answer.isAfterLoss);
     } catch (error) {
       const { status = 0 } = error as Partial<ClientError>;
       if (UNKNOWN.has(status)) isKnown = false;
@@ -152,9 +152,9 @@ function textOf({ name, asked: { params, query, text } }: Gathered): string {
   return `${item}}`;
 }
 
-function settle({ resolve, reject }: Waiting, answer: BulkItem | undefined): void {
+function settle({ resolve, reject }: Waiting, answer: BulkItem | undefined, isAfterLoss: boolean | undefined): void {
   if (typeof answer?.status !== "number")
     return reject(new ClientError("bad_answer", "the answer to one of the calls is missing", { status: 200 }));
   if (answer.status < 400) resolve(answer.body);
-  else reject(refusalOfOne(answer));
+  else reject(refusalOfOne(answer, isAfterLoss));
 }

@@ -472,6 +472,34 @@ test("a plan whose answer is lost is put once more, unless it is run afresh, how
   }
 });
 
+test("a removal or a cancel whose answer is lost is not repeated by a node: it would find it gone", async (context) => {
+  const { leading, following, clock, settle, urls } = await serveCluster(context, ["a", "b"]);
+  const [follower] = following() as [NodeServer];
+  const asked: string[] = [];
+  const stranger = createServer((request, response) => {
+    const { method = "", url = "" } = request;
+    if (url !== "/tasks") asked.push(`${method} ${url}`);
+    if (asked.length === 1) request.socket.destroy();
+    else response.writeHead(method === "DELETE" ? 404 : 202, { "drover-protocol": "1" }).end("{}");
+  });
+  await new Promise<void>((listening) => stranger.listen(0, "127.0.0.1", listening));
+  context.after(() => stranger.close());
+  urls.set(leading().node.id, `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`);
+  await clock.advance(4000);
+  await settle();
+  for (const [method, path] of [
+    ["DELETE", "/schedules/s"],
+    ["DELETE", "/gates/g"],
+    ["POST", "/tasks/t/cancel"],
+  ] as const) {
+    asked.length = 0;
+    // A connection that is kept, and gone at the next call.
+    assert.equal((await follower.ask("submit", { body: task("t") })).status, 202);
+    await assert.rejects(fetch(`${follower.url}${path}`, { method }), `${method} ${path}`);
+    assert.deepEqual(asked, [`${method} ${path}`]);
+  }
+});
+
 test("while the journal is away a refused call says so, and the cluster is shown as it was", async (context) => {
   const { servers, following, clock, settle } = await serveCluster(context, ["a", "b"]);
   const [follower] = following();

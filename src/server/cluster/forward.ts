@@ -104,8 +104,11 @@ function notLed(node: Pick<DroverNode, "readOnly" | "journalAway">, why: string)
 
 /** What never left may be sent anywhere; what may have been heard, only if it is the same when it is heard twice. */
 function isToBeRepeated({ name, request }: Passed, outcome: Outcome, hasMoved: boolean): boolean {
-  const { repeatable, onceWith } = ENDPOINTS[name];
-  const isSafe = repeatable && !(onceWith !== undefined && isAskedFor(onceWith, request.url ?? ""));
+  const { method, repeatable, onceWith } = ENDPOINTS[name];
+  const isOnce = onceWith !== undefined && isAskedFor(onceWith, request.url ?? "");
+  // Whoever repeats these finds gone what was to go: only a caller that knows of the loss can tell that it has worked.
+  const isFoundDone = method === "DELETE" || name === "cancel";
+  const isSafe = repeatable && !isOnce && !isFoundDone;
   if (outcome.kind !== "failed") return isSafe && hasMoved;
   const { isUnsent, wasKept } = outcome.failure;
   return (isSafe || isUnsent) && (hasMoved || wasKept);
