@@ -4,12 +4,15 @@
 import type { ComponentType, JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { LocationProvider, Route, Router, useLocation } from "preact-iso";
+import type { Pulse } from "../protocol/generated/index.ts";
 import { ask, logOut, session } from "./data/ask.ts";
 import { BASE, to } from "./data/links.ts";
 import { keepLive, live } from "./data/live.ts";
 import { doing, said, unsay } from "./data/say.ts";
 import { useStore } from "./data/store.ts";
-import { cluster, useCluster, useRights, who } from "./data/who.ts";
+import { createLooker } from "./data/use-call.ts";
+import { useCluster, useRights, who } from "./data/who.ts";
+import { timeOf } from "./data/words.ts";
 import { Questions } from "./parts/dialog.tsx";
 import { Icon, type IconName, Mark } from "./parts/icons.tsx";
 import { later } from "./parts/later.tsx";
@@ -124,13 +127,12 @@ function Shell(): JSX.Element {
   // Nobody has the buttons of the token before.
   useEffect(() => () => who.set(null), [token]);
   useEffect(() => {
-    const controller = new AbortController();
-    ask("whoami", {}, controller.signal).then(who.set, () => {});
-    ask("ready", {}, controller.signal).then(
-      ({ role }) => cluster.set(role !== undefined),
-      () => {},
-    );
-    return () => controller.abort();
+    const looker = createLooker({
+      look: async (signal) => who.set(await ask("whoami", {}, signal)),
+      failed: () => {},
+    });
+    looker.now();
+    return looker.stop;
   }, [token, found]);
   return (
     <div class="shell">
@@ -231,14 +233,36 @@ function Foot(): JSX.Element {
   );
 }
 
+const TROUBLE = {
+  "journal-away": "This node does not reach the journal",
+  behind: "This node is behind its journal",
+  "read-only": "The journal is full, so the cluster takes nothing",
+} as const;
+
+/** What is wrong with a node, and of when that is what it shows. */
+function NodeTrouble({ trouble, since }: NonNullable<Pulse["node"]>): JSX.Element | null {
+  const { mayWatch } = useRights();
+  if (trouble === undefined) return null;
+  return (
+    <p class="banner is-bad">
+      {TROUBLE[trouble]}.{since === undefined ? "" : ` What you see is of ${timeOf(since)}.`}
+      {mayWatch ? <a href={to.cluster}>See the cluster</a> : null}
+    </p>
+  );
+}
+
 function Banners(): JSX.Element {
-  const { state, pulse } = useStore(live);
+  const { state, why, pulse } = useStore(live);
   const { mayManage } = useRights();
   return (
     <div role="status">
       {state === "lost" ? (
-        <p class="banner is-bad">The connection to the server is lost. What you see may be old; trying again…</p>
+        <p class="banner is-bad">
+          {why === "" ? "The connection to the server is lost." : `The server cannot answer now: ${why}.`} What you see
+          may be old; trying again…
+        </p>
       ) : null}
+      {state === "live" && pulse?.node?.trouble !== undefined ? <NodeTrouble {...pulse.node} /> : null}
       {pulse?.paused === true ? (
         <p class="banner">
           The fleet is paused: what runs goes on, and nothing starts.

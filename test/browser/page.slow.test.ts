@@ -250,6 +250,26 @@ describe("the web page", { skip: noBrowser }, () => {
     assert.equal(await other.page.getByRole("link", { name: "Cluster" }).count(), 0);
   });
 
+  test("opened while the journal is away, the page says so and of when it is, and goes on", async (context) => {
+    const { leading, following, clock } = await serveCluster(context, ["ada", "ben"]);
+    const [follower] = following();
+    assert.ok(follower);
+    follower.node.journal.fault({ cut: "both" });
+    await clock.advance(8000);
+    await using tab = await openTab(follower.url, "/ui/cluster");
+    const { page } = tab;
+    const row = page.getByRole("row", { name: leading().node.id });
+    await row.getByText("leader, last known").waitFor();
+    await seeText(page, /^This node does not reach the journal\. What you see is of \d\d:\d\d:\d\d\./);
+    await page.getByRole("link", { name: "Overview" }).click();
+    await page.locator(".attention").getByText("journal", { exact: true }).waitFor();
+    follower.node.journal.fault({ cut: "none" });
+    await clock.advance(4000);
+    await page.getByText("This node does not reach the journal.").waitFor({ state: "detached" });
+    await page.getByRole("link", { name: "Cluster" }).click();
+    await row.getByText("leader", { exact: true }).waitFor();
+  });
+
   test("a leader that the page has lost is the last known one, and none that leads", async (context) => {
     const { leading } = await serveCluster(context, ["ada", "ben"]);
     const lost = leading();

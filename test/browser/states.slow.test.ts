@@ -52,6 +52,23 @@ describe("the web page with little to show", { skip: noBrowser }, () => {
     }
   });
 
+  test("what the server cannot answer for now is asked for again, in every view, though nothing happens", async () => {
+    await using at = await openServer();
+    await using tab = await openTab(at.url, "/ui/events", { expected: /status of 503/ });
+    const { page } = tab;
+    await page.getByRole("heading", { name: "Events" }).waitFor();
+    const isData = ({ pathname }: URL): boolean => !/^\/(ui|pulse)/.test(pathname);
+    const json = { error: "nobody leads now", code: "no_leader", retryable: true };
+    for (const name of ["Overview", "Tasks", "Plans", "Timeline", "Projects", "Workers", "Gates", "Usage", "Config"]) {
+      await page.route(isData, (route) => route.fulfill({ status: 503, json }));
+      await page.getByRole("link", { name, exact: true }).click();
+      await seeText(page, "nobody leads now");
+      await page.unroute(isData);
+      await page.getByText("nobody leads now").first().waitFor({ state: "detached" });
+      await page.getByText("nobody leads now").waitFor({ state: "detached" });
+    }
+  });
+
   test("what is not for a token is said calmly, and what there is not has a heading and a way back", async () => {
     const token = "token-of-an-agent-0123456789";
     const tokens = [{ role: "agent", token, agentId: "ann", project: "site" }];

@@ -35,6 +35,29 @@ async function startServerNowhere(): Promise<string> {
 const statusAs = (host: string, { url }: NodeServer): Promise<number> => statusUnder(`${url}/tasks`, { host });
 const seqOf = ({ headers }: { headers: Headers }): number => Number(headers.get("x-drover-seq"));
 
+test("the pulse of a node tells its role, and that it is cut off while nothing else happens", async (context) => {
+  const { following, clock } = await serveCluster(context, ["a", "b"], {
+    server: { clock: createHandClock({ at: 0 }) },
+  });
+  const [follower] = following();
+  assert.ok(follower);
+  const word = async () => (await follower.ask("pulse", {})).json.node;
+  assert.deepEqual(await word(), { role: "follower" });
+  follower.node.journal.fault({ cut: "both" });
+  await clock.advance(8000);
+  const { role, trouble, since = "" } = (await word()) ?? {};
+  assert.deepEqual([role, trouble], ["follower", "journal-away"]);
+  assert.match(since, /^20.*Z$/);
+  follower.node.journal.fault({ cut: "none" });
+  await clock.advance(4000);
+  assert.deepEqual(await word(), { role: "follower" });
+  const alone = await openDrover();
+  context.after(() => alone.close());
+  const server = await startServer({ drover: alone, settings: settingsOf() });
+  context.after(() => server.close());
+  assert.equal((await clientOf(server.url).ask("pulse", {})).json.node, undefined);
+});
+
 test("a write to a follower is the leader's, and names it and a seq at which every node shows it", async (context) => {
   const { leading, following } = await serveCluster(context, ["a", "b"]);
   const [follower] = following();

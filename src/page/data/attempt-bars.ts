@@ -6,7 +6,7 @@ import type { EventJson, EventKind } from "../../protocol/generated/index.ts";
 import { ask } from "./ask.ts";
 import { live } from "./live.ts";
 import { ENDS } from "./outcomes.ts";
-import { lookAtPulses } from "./use-call.ts";
+import { createLooker, lookAtPulses } from "./use-call.ts";
 
 export type Bar = {
   readonly key: string;
@@ -95,14 +95,11 @@ export function useBars(lengthMs: number, until: number | null): Bars {
       const missing = isWhole ? (gathering.isFull() ? "oldest" : null) : "newest";
       setFound({ bars: gathering.since(begin()), missing, error: null, isRead: true });
     }
-    const look = (signal: AbortSignal): Promise<void> =>
-      read(signal).catch((error: Error) => {
-        if (!signal.aborted) setFound((last) => ({ ...last, error }));
-      });
-    if (until === null) return lookAtPulses(look);
-    const controller = new AbortController();
-    void look(controller.signal);
-    return () => controller.abort();
+    const looking = { look: read, failed: (error: Error) => setFound((last) => ({ ...last, error })) };
+    if (until === null) return lookAtPulses(looking);
+    const looker = createLooker(looking);
+    looker.now();
+    return looker.stop;
   }, [lengthMs, until]);
   return found;
 }

@@ -11,13 +11,15 @@ import { createStore, type Store } from "./store.ts";
 
 export type Live = {
   readonly state: "connecting" | "live" | "lost";
+  /** What a server says that is there and cannot answer now; empty if it says nothing. */
+  readonly why: string;
   readonly pulse: Pulse | null;
   /** How far the server's clock is ahead of this machine's. */
   readonly aheadMs: number;
   /** How often it was found again: what was shown before may be of another start of the server. */
   readonly found: number;
 };
-export const live: Store<Live> = createStore<Live>({ state: "connecting", pulse: null, aheadMs: 0, found: 0 });
+export const live: Store<Live> = createStore<Live>({ state: "connecting", why: "", pulse: null, aheadMs: 0, found: 0 });
 
 const REST_MS = [500, 1000, 2000, 5000];
 /** A stream beats every 15 s; one that is silent for longer is dead. */
@@ -39,7 +41,7 @@ async function follow(signal: AbortSignal): Promise<void> {
   try {
     const either = AbortSignal.any([signal, silence.signal]);
     const answer = await open("/pulse", { headers: { accept: "text/event-stream" }, signal: either });
-    live.set({ ...live.now(), state: "live", found: live.now().found + 1 });
+    live.set({ ...live.now(), state: "live", why: "", found: live.now().found + 1 });
     const parser = createParser({ onEvent: ({ data }) => hear(JSON.parse(data) as Pulse) });
     const reader = (answer.body as ReadableStream<BufferSource>).pipeThrough(new TextDecoderStream()).getReader();
     for (;;) {
@@ -60,15 +62,17 @@ export function startLive(): () => void {
   async function run(): Promise<void> {
     for (let failures = 0; !signal.aborted; failures++) {
       const { found } = live.now();
+      let why = "";
       try {
         await follow(signal);
       } catch (error) {
+        if (error instanceof Refused) why = error.message.replace(/\.$/, "");
         // Another token is waited for, and whoever brings it starts this anew.
         if (error instanceof Refused && error.status === 403) turnAway(error.message);
         if (error instanceof Refused && (error.status === 401 || error.status === 403)) return;
       }
       if (signal.aborted) return;
-      live.set({ ...live.now(), state: "lost" });
+      live.set({ ...live.now(), state: "lost", why });
       if (live.now().found > found) failures = 0;
       await rest(REST_MS[Math.min(failures, REST_MS.length - 1)] as number, signal);
     }

@@ -39,11 +39,7 @@ export function useTaskEvents(id: string, since: string | undefined): TaskEvents
         setFound({ key, events, error: null, isWhole: false });
       }
     }
-    return lookAtPulses((signal) =>
-      read(signal).catch((error: Error) => {
-        if (!signal.aborted) setFound({ key, events, error, isWhole: false });
-      }),
-    );
+    return lookAtPulses({ look: read, failed: (error) => setFound({ key, events, error, isWhole: false }) });
   }, [key]);
   return found.key === key ? found : NONE;
 }

@@ -41,14 +41,14 @@ export function useTaskIds({ project, plan }: { readonly project: string; readon
   useEffect(() => {
     if (project === "" && plan === "") return setFound(ALL);
     setFound({ ...ALL, wanted: new Set() });
-    const look = (signal: AbortSignal): Promise<void> =>
-      (plan === "" ? idsOfProject(project, signal) : idsOfPlan(plan, signal)).then(
-        (next) => setFound({ ...next, error: null }),
-        (error: Error) => {
-          if (!signal.aborted) setFound((last) => ({ ...last, error }));
-        },
-      );
-    return lookAtPulses(look, EVERY_MS);
+    return lookAtPulses({
+      everyMs: EVERY_MS,
+      look: async (signal) => {
+        const next = await (plan === "" ? idsOfProject(project, signal) : idsOfPlan(plan, signal));
+        setFound({ ...next, error: null });
+      },
+      failed: (error) => setFound((last) => ({ ...last, error })),
+    });
   }, [project, plan]);
   return found;
 }

@@ -100,10 +100,7 @@ type Place = {
 
 /** Reads what is in sight, at once, and again when something has happened. */
 function startReading(query: TasksQuery, { now, put, seen }: Place): Work {
-  const told = (look: (signal: AbortSignal) => Promise<void>) => async (signal: AbortSignal) =>
-    look(signal).catch((error: Error) => {
-      if (!signal.aborted) put({ error });
-    });
+  const failed = (error: Error): void => put({ error });
   async function restart(signal: AbortSignal): Promise<void> {
     const { tasks, next, total } = await readSome({ ...query, limit: PAGE_SIZE }, signal);
     const pages: Known["pages"] = now().top?.next === next ? now().pages : new Map();
@@ -142,8 +139,8 @@ function startReading(query: TasksQuery, { now, put, seen }: Place): Work {
     });
     for (const page of pagesInSight(top)) await readPage(top, page, signal);
   }
-  const filling = createLooker({ everyMs: 0, look: told(fill) });
-  const refreshing = createLooker({ everyMs: EVERY_MS, look: told(refresh) });
+  const filling = createLooker({ look: fill, failed });
+  const refreshing = createLooker({ everyMs: EVERY_MS, look: refresh, failed });
   refreshing.now();
   const stop = onPulse(refreshing.soon);
   return {

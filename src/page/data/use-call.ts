@@ -2,8 +2,9 @@
  * What a call answers, kept up to date while a component shows it.
  *
  * It is asked again when a pulse says that something has happened, at most so often. What also changes while nothing
- * happens (a window that slides, output that grows) is asked again as time passes. Neither while nobody looks at the
- * tab. What was there stays until the next answer has come, so nothing flickers.
+ * happens (a window that slides, output that grows) is asked again as time passes, and so is what failed in a way that
+ * passes: a server that cannot answer for now. None of it while nobody looks at the tab. What was there stays until the
+ * next answer has come, so nothing flickers.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Answered, Asked } from "../../protocol/index.ts";
@@ -45,26 +46,21 @@ export function useCall<Name extends CallName>(
   useEffect(() => {
     if (asked === null) return;
     let misses = 0;
-    let isDue = !isStill;
     const looker = createLooker({
       everyMs,
       look: async (signal) => {
-        try {
-          const data = await ask(name, asked, signal);
-          misses = 0;
-          isDue = !isStill;
-          setFound({ key, data, error: null });
-        } catch (error) {
-          if (signal.aborted) return;
-          misses = error instanceof Refused && error.status === 404 ? misses + 1 : 0;
-          isDue = !isStill || error instanceof Unreachable;
-          setFound((last) => ({ key, data: last.key === key ? last.data : null, error: error as Error }));
-        }
+        const data = await ask(name, asked, signal);
+        misses = 0;
+        setFound({ key, data, error: null });
+      },
+      failed: (error) => {
+        misses = error instanceof Refused && error.status === 404 ? misses + 1 : 0;
+        setFound((last) => ({ key, data: last.key === key ? last.data : null, error }));
       },
     });
     looking.current = looker.now;
     looker.now();
-    const soon = (): void => (isDue && misses < missesMax ? looker.soon() : undefined);
+    const soon = (): void => (!isStill && misses < missesMax ? looker.soon() : undefined);
     const stop = onPulse(soon);
     const stopAging = agesMs === undefined ? () => {} : onAge(agesMs, soon);
     return () => {
@@ -105,9 +101,16 @@ function onAge(everyMs: number, hear: () => void): () => void {
   return () => clearInterval(timer);
 }
 
+type Look = {
+  /** How often at most. */
+  readonly everyMs?: number;
+  readonly look: (signal: AbortSignal) => Promise<void>;
+  readonly failed: (error: Error) => void;
+};
+
 /** Looks now, and whenever a pulse says that something has happened: one look at a time, no more often than said. */
-export function lookAtPulses(look: (signal: AbortSignal) => Promise<void>, everyMs = 0): () => void {
-  const looker = createLooker({ everyMs, look });
+export function lookAtPulses(parts: Look): () => void {
+  const looker = createLooker(parts);
   looker.now();
   const stop = onPulse(looker.soon);
   return () => {
@@ -116,17 +119,25 @@ export function lookAtPulses(look: (signal: AbortSignal) => Promise<void>, every
   };
 }
 
+/** What the server cannot answer for now is looked for again after so long. */
+const RETRY_MS = 2000;
+const passes = (error: Error): boolean =>
+  error instanceof Unreachable || (error instanceof Refused && (error.status >= 500 || error.status === 429));
+
 type Looker = { now(): void; soon(): void; stop(): void };
 
-/** One look at a time, and no more often than said. */
-export function createLooker(parts: { everyMs: number; look: (signal: AbortSignal) => Promise<void> }): Looker {
+/** One look at a time, and no more often than said; again by itself after a failure that passes. */
+export function createLooker({ everyMs = 0, look, failed }: Look): Looker {
   const controller = new AbortController();
+  const { signal } = controller;
   let isBusy = false;
   let isDue = false;
   let lastAt = Number.NEGATIVE_INFINITY;
   let timer = 0;
+  let retryTimer = 0;
   async function now(): Promise<void> {
     clearTimeout(timer);
+    clearTimeout(retryTimer);
     timer = 0;
     if (isBusy) {
       isDue = true;
@@ -135,23 +146,32 @@ export function createLooker(parts: { everyMs: number; look: (signal: AbortSigna
     isBusy = true;
     isDue = false;
     lastAt = performance.now();
-    await parts.look(controller.signal);
+    await look(signal).catch((error: Error) => {
+      if (signal.aborted) return;
+      failed(error);
+      if (passes(error)) retry();
+    });
     isBusy = false;
     if (isDue) soon();
   }
   function soon(): void {
-    if (timer !== 0 || controller.signal.aborted) return;
+    if (timer !== 0 || signal.aborted) return;
     if (isBusy) {
       isDue = true;
       return;
     }
-    timer = window.setTimeout(() => void now(), Math.max(0, lastAt + parts.everyMs - performance.now()));
+    timer = window.setTimeout(() => void now(), Math.max(0, lastAt + everyMs - performance.now()));
+  }
+  function retry(): void {
+    const isIdle = (): boolean => document.hidden || live.now().state !== "live";
+    retryTimer = window.setTimeout(() => (isIdle() ? retry() : void now()), RETRY_MS);
   }
   return {
     now: () => void now(),
     soon,
     stop: () => {
       clearTimeout(timer);
+      clearTimeout(retryTimer);
       controller.abort();
     },
   };

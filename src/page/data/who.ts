@@ -2,13 +2,16 @@
  * Who looks at the page, and which buttons that gives.
  */
 import type { WhoAmI } from "../../protocol/generated/index.ts";
+import { live } from "./live.ts";
 import { createStore, type Store, useStore } from "./store.ts";
 
 export const who: Store<WhoAmI | null> = createStore<WhoAmI | null>(null);
 
-/** Whether the server is a node of a cluster; null until it has said so. */
-export const cluster: Store<boolean | null> = createStore<boolean | null>(null);
-export const useCluster = (): boolean | null => useStore(cluster);
+/** Whether the server is a node of a cluster; null until a pulse has said so. */
+export function useCluster(): boolean | null {
+  const { pulse } = useStore(live);
+  return pulse === null ? null : pulse.node !== undefined;
+}
 
 export type Rights = {
   /** Submits, cancels and retries tasks and plans. */

@@ -41,6 +41,7 @@ export function Attention({ gates, projects, workers }: Seen): JSX.Element {
   const { pulse } = useStore(live);
   const asking = (parked.data?.tasks ?? []).filter(isAsking);
   const rows = [
+    ...(pulse?.node?.trouble === undefined ? [] : [troubleRow]),
     ...asking.map(questionRow),
     ...(stuck.data?.tasks ?? []).map(stuckRow),
     ...gates.flatMap((gate) => gateRow(gate, now)),
@@ -76,6 +77,18 @@ export function Attention({ gates, projects, workers }: Seen): JSX.Element {
     </Panel>
   );
 }
+
+const troubleRow: Row = {
+  key: "node",
+  tone: "bad",
+  what: "journal",
+  text: (
+    <span class="grow">
+      This node is cut off from the log that the nodes share, or that log is full: see{" "}
+      <a href={to.cluster}>the cluster</a>
+    </span>
+  ),
+};
 
 function questionRow(task: TaskView): Row {
   return {

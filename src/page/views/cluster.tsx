@@ -8,6 +8,8 @@
 import { Fragment, type JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import type { ClusterLog, ClusterNode } from "../../protocol/generated/index.ts";
+import { live } from "../data/live.ts";
+import { useStore } from "../data/store.ts";
 import { useCall } from "../data/use-call.ts";
 import { useCluster } from "../data/who.ts";
 import { bytes, count, plural, span } from "../data/words.ts";
@@ -19,6 +21,7 @@ const LAG_WARN_MS = 5000;
 
 export default function Cluster(): JSX.Element {
   const isNode = useCluster();
+  const { state } = useStore(live);
   const cluster = useCall("cluster", isNode === true ? {} : null);
   useEffect(() => {
     const timer = window.setInterval(cluster.again, LOOK_MS);
@@ -29,7 +32,7 @@ export default function Cluster(): JSX.Element {
       <View title="Cluster">
         <Panel>
           {isNode === null ? (
-            <p class="loading">Loading…</p>
+            <p class="loading">{state === "lost" ? "Not known until the server answers." : "Loading…"}</p>
           ) : (
             <Empty hint="Several servers can share one log, on etcd or PostgreSQL: docs/operate/cluster.md.">
               This server is alone: it has a log of its own.

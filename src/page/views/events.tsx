@@ -68,11 +68,10 @@ function useLog(kinds: Kinds, task: string): Log {
         setFound({ events, error: null, isRead: true });
       }
     }
-    return lookAtPulses((signal) =>
-      read(signal).catch((error: Error) => {
-        if (!signal.aborted) setFound(({ isRead }) => ({ events, error, isRead }));
-      }),
-    );
+    return lookAtPulses({
+      look: read,
+      failed: (error) => setFound(({ isRead }) => ({ events, error, isRead })),
+    });
   }, [kinds, task]);
   return found;
 }

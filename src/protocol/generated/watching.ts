@@ -56,6 +56,18 @@ export type Pulse = {
   readonly parked: number;
   /** How many may run at once. */
   readonly maxInFlight: number;
+  /** Of a node of a cluster. */
+  readonly node?: {
+    /** What it is now, as far as it knows. */
+    readonly role: "leader" | "follower";
+    /**
+     * journal-away: it does not reach the journal; behind: it has not all of it; read-only: the journal is
+     * full.
+     */
+    readonly trouble?: "journal-away" | "behind" | "read-only";
+    /** What it shows may be as old as this; absent: it is of now. */
+    readonly since?: string;
+  };
 };
 
 /** The config in force. */

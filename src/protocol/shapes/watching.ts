@@ -41,6 +41,17 @@ export const pulse: s.Schema<wire.Pulse> = s.namedAnswer("Pulse", {
   inFlight: count(),
   parked: s.described(count(), "How many wait for somebody's word."),
   maxInFlight: count(),
+  node: s.optional(
+    s.answer({
+      role: s.described(s.oneOf("leader", "follower"), "What it is now, as far as it knows."),
+      trouble: s.optional(
+        s.oneOf("journal-away", "behind", "read-only"),
+        "journal-away: it does not reach the journal; behind: it has not all of it; read-only: the journal is full.",
+      ),
+      since: s.optional(s.instant(), "What it shows may be as old as this; absent: it is of now."),
+    }),
+    "Of a node of a cluster.",
+  ),
 });
 
 const link: s.Schema<wire.TaskLink> = s.answer({

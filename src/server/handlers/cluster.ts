@@ -5,8 +5,8 @@ import { DroverError } from "../../engine/base/index.ts";
 import { DOWN_MS, type DroverNode } from "../../engine/node/index.ts";
 import { ServerRefusal } from "../../http/index.ts";
 import type { ClusterCalls } from "../../protocol/calls/index.ts";
-import type { ClusterView, Readiness } from "../../protocol/index.ts";
-import { present } from "../../std/index.ts";
+import type { ClusterView, Pulse, Readiness } from "../../protocol/index.ts";
+import { isoTime, present } from "../../std/index.ts";
 import type { Handlers } from "./handler.ts";
 
 export function clusterHandlers(node: DroverNode | undefined): Handlers<keyof ClusterCalls> {
@@ -50,6 +50,28 @@ export function nodeReadiness(node: DroverNode): Pick<Readiness, "role" | "epoch
     );
   return facts;
 }
+
+type NodePulse = NonNullable<Pulse["node"]>;
+type Watched = Pick<DroverNode, "life" | "ageMs" | "readOnly" | "journalAway">;
+
+/** A node asks its journal every two seconds: one that is well may be a little more than that behind. */
+const BEHIND_MS = 5000;
+
+/** Why what a node shows may be old, or nothing is taken; null if it is well. */
+export function troubleOf(node: Watched): NodePulse["trouble"] | null {
+  if (node.readOnly() !== null) return "read-only";
+  if (isSure(node)) return null;
+  return node.journalAway() === null ? "behind" : "journal-away";
+}
+
+/** What a node tells of itself to those who look on. */
+export function nodePulse(node: Watched, now: number): NodePulse {
+  const trouble = troubleOf(node) ?? undefined;
+  const since = isSure(node) ? undefined : isoTime(now - Math.ceil(node.ageMs()));
+  return { role: node.life().role, ...present({ trouble, since }) };
+}
+
+const isSure = ({ ageMs }: Watched): boolean => ageMs() <= BEHIND_MS;
 
 function asRefusal(reason: unknown, facts: object): Error {
   if (!(reason instanceof DroverError)) return reason as Error;

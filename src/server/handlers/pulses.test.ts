@@ -7,12 +7,13 @@ import { createPulses } from "./pulses.ts";
 
 function world() {
   const clock = createHandClock({ at: 0 });
-  const log = { seq: 1, looks: 0 };
+  const log = { seq: 1, trouble: "", looks: 0 };
   const now = (): Pulse => {
     log.looks += 1;
-    return { seq: log.seq } as Pulse;
+    const node = log.trouble === "" ? {} : { node: { role: "follower", trouble: log.trouble } };
+    return { seq: log.seq, ...node } as Pulse;
   };
-  const follow = createPulses({ seq: () => log.seq, now, clock });
+  const follow = createPulses({ standing: () => `${log.seq} ${log.trouble}`, now, clock });
   /** What a follower has been sent so far. */
   function follower(stop = new AbortController()): { sent: string[]; stop: AbortController; ended: Promise<void> } {
     const sent: string[] = [];
@@ -48,6 +49,13 @@ test("all who follow are told the same at the same moment, looked at once for al
   log.seq = 8;
   await pass(1000);
   assert.deepEqual([first.sent.length, second.sent.length], [3, 3]);
+  log.trouble = "journal-away";
+  await pass(1000);
+  assert.deepEqual(
+    [first.sent.length, second.sent.length],
+    [4, 4],
+    "a node has lost its journal, and no event says so",
+  );
   first.stop.abort();
   second.stop.abort();
   await Promise.all([first.ended, second.ended]);

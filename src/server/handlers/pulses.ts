@@ -12,20 +12,21 @@ const PULSE_MS = 1000;
 
 /** Answers what a follower is sent, until its signal fires: how things stand now, and again when that has changed. */
 export function createPulses(parts: {
-  /** The last event: while it is the same, nothing has changed. */
-  readonly seq: () => number;
+  /** The last event, and whatever else can change: while it is the same, nothing has. */
+  readonly standing: () => string;
   readonly now: () => Pulse;
   readonly clock: Clock;
 }): (signal: AbortSignal) => AsyncGenerator<string> {
-  const { seq, now, clock } = parts;
+  const { standing, now, clock } = parts;
   const resting = new Set<() => void>();
   let isRinging = false;
-  let last = { seq: -1, frame: "" };
+  let last = { standing: "", frame: "" };
 
   function frame(): string {
-    if (last.seq !== seq()) {
+    const found = standing();
+    if (last.standing !== found) {
       const pulse = now();
-      last = { seq: pulse.seq, frame: frameOf(pulse.seq, "pulse", pulse) };
+      last = { standing: found, frame: frameOf(pulse.seq, "pulse", pulse) };
     }
     return last.frame;
   }

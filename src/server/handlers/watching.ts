@@ -14,6 +14,7 @@ import { type Clock, isoTime, keptBy, restFor } from "../../std/index.ts";
 import { isOwnTask } from "../access/scoped-views.ts";
 import { checkTask, isOwn } from "../access/token-scope.ts";
 import type { HistoryStore } from "../observe/history.ts";
+import { nodePulse, troubleOf } from "./cluster.ts";
 import type { Deps, Handlers } from "./handler.ts";
 import { createHistoryAnswers } from "./history-answers.ts";
 import { createPulses } from "./pulses.ts";
@@ -35,11 +36,16 @@ export function watchHandlers(deps: Deps, { streams, clock, history, node }: Wat
 
   function now(): Pulse {
     const { paused, waiting, queued, inFlight, parked, config } = drover.state;
-    const [seq, at] = [drover.committedSeq(), isoTime(drover.logTime().at)];
+    const seq = drover.committedSeq();
+    const { at } = drover.logTime();
     const { maxInFlight } = config.scheduler;
-    return { seq, at, serverId, version, paused, waiting, queued, inFlight, parked, maxInFlight };
+    const asNode = node === undefined ? {} : { node: nodePulse(node, at) };
+    const counts = { paused, waiting, queued, inFlight, parked, maxInFlight };
+    return { seq, at: isoTime(at), serverId, version, ...counts, ...asNode };
   }
-  const follow = createPulses({ seq: drover.committedSeq, now, clock });
+  // A node that loses its journal has something to tell while nothing happens.
+  const standing = node === undefined ? () => "" : () => `${node.life().role} ${troubleOf(node)}`;
+  const follow = createPulses({ standing: () => `${drover.committedSeq()} ${standing()}`, now, clock });
   return {
     whoami: (_, { caller }): WhoAmI => ({
       role: caller.role,
