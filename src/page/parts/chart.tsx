@@ -5,6 +5,7 @@ import type { JSX } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { loneValues } from "../data/lone-values.ts";
 import { brief, timeOf } from "../data/words.ts";
 
 export type Line = {
@@ -60,7 +61,7 @@ function optionsOf(lines: readonly Line[], shown: (value: number) => string, box
           label,
           stroke: () => colorOf(color),
           width: 1.5,
-          points: { show: false },
+          points: { show: false, filter: (plot, line) => loneValues([...(plot.data[line] ?? [])]), size: 5 },
           spanGaps: false,
           ...(isFilled ? { fill: () => `${colorOf(color)}22` } : {}),
           ...(isDashed ? { dash: [4, 4] } : {}),
