@@ -214,6 +214,7 @@ function assign(state: State, task: Task, event: EventOf<"task-assigned">): void
     reported: 0,
     permitted: 0,
     known: false,
+    gateTold: false,
     permits: null,
     stopCause: null,
     stopBy: -1,

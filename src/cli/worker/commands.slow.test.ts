@@ -215,7 +215,8 @@ printf '%s\\n' '{"type":"result","subtype":"success","result":"fine","session_id
       const { out } = await it.server.drover(["events", "--json"]);
       const count = (kind: string): number => out.split(`"payload":{"kind":"${kind}"`).length - 1;
       assert.deepEqual([count("permit-granted"), count("permit-settled"), count("attempt-failed")], [2, 2, 0]);
-      assert.ok(count("gate-throttled") > 0);
+      assert.equal(count("gate-throttled"), 1, "told with the permit, and not once more with the attempt");
+      assert.equal((await it.client.gate("api")).stats.rateLimited, 1);
     });
 
     test("stops what writes nothing for too long", async () => {

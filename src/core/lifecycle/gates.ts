@@ -6,7 +6,7 @@
  * its provider starts.
  */
 
-import type { GateId, Instant } from "../base/brand.ts";
+import type { GateId, Instant, TaskId } from "../base/brand.ts";
 import type { Refusal } from "../base/refusal.ts";
 import { isKeptForOthers, keptOf } from "../base/reserve.ts";
 import { fail, ok, type Result } from "../base/result.ts";
@@ -37,8 +37,21 @@ export function throttle(state: State, { at, gate: id, permit, retryAfterMs }: E
   const gate = ensureGate(state, id);
   throttleGate(gate, { at, retryAfterMs, id: permit ?? undefined });
   const held = permit === null ? undefined : gate.held.get(permit);
-  if (held !== undefined) gate.held.set(held.id, { ...held, throttled: true });
+  if (held !== undefined) {
+    gate.held.set(held.id, { ...held, throttled: true });
+    const attempt = attemptOf(state, held);
+    if (attempt?.task.requirements.provider === id) attempt.gateTold = true;
+  }
   setGateHeld(state.shapes, gateUse(state.shapes, id), isHeld(gate, at));
+}
+
+/** The live attempt a permit was taken for. */
+export function attemptOf<Live extends { readonly number: number }>(
+  { tasks }: { readonly tasks: { get(id: TaskId): { readonly attempt: Live | null } | undefined } },
+  ticket: { readonly task?: string; readonly attempt?: number },
+): Live | null {
+  const attempt = ticket.task === undefined ? null : (tasks.get(ticket.task as TaskId)?.attempt ?? null);
+  return attempt !== null && attempt.number === ticket.attempt ? attempt : null;
 }
 
 /**

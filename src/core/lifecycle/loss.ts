@@ -76,7 +76,7 @@ export function requeueAttempt(state: ReadonlyState, attempt: ReadonlyAttempt, g
   return lost(attempt, { cause: "requeue", tokens, reason }, after(now, restMs), now);
 }
 
-/** Its provider said 429 or 529. */
+/** Its provider said 429 or 529. What its own call under a permit has told the gate already is not told once more. */
 export function throttleAttempt(
   state: ReadonlyState,
   attempt: ReadonlyAttempt,
@@ -96,7 +96,8 @@ export function throttleAttempt(
   }
   const throttled: Event = { kind: "gate-throttled", at: now, gate, permit: null, retryAfterMs };
   const again = lost(attempt, back, now, now);
-  return retryAfterMs === 0 && isOldNews(state, attempt, gate, now) ? [again] : [...room.value, throttled, again];
+  const isKnown = attempt.gateTold || (retryAfterMs === 0 && isOldNews(state, attempt, gate, now));
+  return isKnown ? [again] : [...room.value, throttled, again];
 }
 
 /** It went out before the block that is over by now, with those that brought it about. */

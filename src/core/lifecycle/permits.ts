@@ -11,7 +11,7 @@
  * a worker that was killed would shut a gate for the time that its permits last.
  */
 
-import type { GateId, Instant, PermitId, TaskId } from "../base/brand.ts";
+import type { GateId, Instant, PermitId } from "../base/brand.ts";
 import type { Refusal } from "../base/refusal.ts";
 import { isKeptForOthers, keptOf } from "../base/reserve.ts";
 import { fail, ok, unreachable } from "../base/result.ts";
@@ -30,7 +30,7 @@ import type { State, Task } from "../model/state.ts";
 import { fleetHasRoom, noteUsage, projectHasRoom, reserveForCall, setAside, usedBy } from "../turn/budget.ts";
 import { chargeProject } from "../turn/fairness.ts";
 import { projectFor } from "./admission.ts";
-import { ensureGate, roomForGate } from "./gates.ts";
+import { attemptOf, ensureGate, roomForGate } from "./gates.ts";
 import { stopForBudget } from "./stop.ts";
 
 const NONE: readonly Event[] = [];
@@ -93,6 +93,7 @@ function settlePermit(state: State, gate: Gate, event: EventOf<"permit-settled">
   const tokens = event.tokens ?? permit.tokens;
   const attempt = attemptOf(state, permit);
   if (attempt !== null) {
+    if (event.ok) attempt.gateTold = false;
     attempt.permitted += tokens;
     attempt.known = true;
     return noteUsage(state, attempt);
@@ -132,15 +133,6 @@ function release(state: State, ticket: Ticket | undefined): void {
   if (ticket.attempt === undefined) return;
   const id = ticket.id as PermitId;
   if (attemptOf(state, ticket)?.permits?.delete(id) !== true) remove(state.strayPermits, id);
-}
-
-/** The live attempt a permit was taken for. */
-function attemptOf<Live extends { readonly number: number }>(
-  { tasks }: { readonly tasks: { get(id: TaskId): { readonly attempt: Live | null } | undefined } },
-  ticket: { readonly task?: string; readonly attempt?: number },
-): Live | null {
-  const attempt = ticket.task === undefined ? null : (tasks.get(ticket.task as TaskId)?.attempt ?? null);
-  return attempt !== null && attempt.number === ticket.attempt ? attempt : null;
 }
 
 /** After a restart no call waits any more, and every gate begins with a probe. */

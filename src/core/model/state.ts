@@ -1,11 +1,10 @@
 /**
  * The world as the log tells it.
  *
- * Two sorts of things live here. Facts are what events said: tasks, attempts, projects, workers,
- * gates, sums of tokens; a snapshot holds the facts. Everything else (queues in order, bit sets of
- * shapes, counts of what runs, trees over workers) is an index: it follows from the facts alone, is
- * rebuilt when a snapshot is restored, and exists so that no decision ever walks over tasks. Only
- * `evolve` and what it calls may change any of it.
+ * Two sorts of things live here. Facts are what events said: tasks, attempts, projects, workers, gates, sums of
+ * tokens; a snapshot holds the facts. Everything else (queues in order, bit sets of shapes, counts of what runs, trees
+ * over workers) is an index: it follows from the facts alone, is rebuilt when a snapshot is restored, and exists so
+ * that no decision ever walks over tasks. Only `evolve` and what it calls may change any of it.
  *
  * A count of what is live is changed in exactly one place, where an attempt is attached or detached
  * (lifecycle/attempt.ts), and a queue length where a task enters or leaves its group (turn/queue.ts);
@@ -238,6 +237,8 @@ export type Attempt = {
   permitted: number;
   /** Whether any usage is known at all. */
   known: boolean;
+  /** Its last call of its own provider was turned away, and the gate was told so with the permit of that call. */
+  gateTold: boolean;
   /** Its calls that wait for a permit or have one; null if it never asked for any. */
   permits: Set<PermitId> | null;
   stopCause: StopCause | null;

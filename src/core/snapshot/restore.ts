@@ -453,7 +453,7 @@ function workerAt(loading: Loading, id: string): Worker {
 function loadAttempt(loading: Loading, row: format.AttemptRow): void {
   const { state } = loading;
   const [, seq, worker, number, assignedAt, charge, express, standing, startedAt] = row;
-  const [, , , , , , , , , reserve, reported, permitted, known, stopCause, stopBy] = row;
+  const [, , , , , , , , , reserve, reported, permitted, known, stopCause, stopBy, gateTold = false] = row;
   const task = taskAt(loading, seq);
   const attempt: Attempt = {
     task,
@@ -468,6 +468,7 @@ function loadAttempt(loading: Loading, row: format.AttemptRow): void {
     reported,
     permitted,
     known,
+    gateTold,
     permits: null,
     stopCause,
     stopBy,

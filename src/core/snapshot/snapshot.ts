@@ -346,10 +346,12 @@ function linksRow(state: ReadonlyState, task: ReadonlyTask): format.LinksRow | n
 function attemptRow(attempt: ReadonlyAttempt): format.AttemptRow {
   const { task, worker, number, assignedAt, charge, express, state, startedAt } = attempt;
   const { reserve, reported, permitted, known, stopCause, stopBy } = attempt;
-  return [
+  const row: format.AttemptRow = [
     ...(["attempt", task.seq, worker.id, number, assignedAt, charge, express, state, startedAt] as const),
     ...([reserve, reported, permitted, known, stopCause, stopBy] as const),
   ];
+  if (attempt.gateTold) row.push(true);
+  return row;
 }
 
 export function stoneRow(stone: ReadonlyTombstone, children: number, due: boolean): format.StoneRow {

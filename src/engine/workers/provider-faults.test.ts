@@ -5,8 +5,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createWorld, MINUTE, type Report, type World } from "../../../test/kits/conformance/world.ts";
-import { gateId, taskId } from "../../core/base/brand.ts";
+import { gateId, permitId, taskId } from "../../core/base/brand.ts";
 import type { Event } from "../../core/model/events.ts";
+import { restore, snapshotLines } from "../../core/snapshot/snapshot.ts";
 import { createTestDrover } from "../../testing/index.ts";
 
 const RATE_LIMITED: Report = { outcome: "requeue", error: "HTTP 429", rateLimited: true };
@@ -14,6 +15,7 @@ const gateOf = (world: World, id = "acme") => world.state.gates.get(gateId(id));
 const tally = ({ ownFailures, losses, requeues }: ReturnType<World["taskOf"]>): number[] => [
   ...[ownFailures, losses, requeues],
 ];
+const snapshotText = (state: Parameters<typeof snapshotLines>[0]): string => [...snapshotLines(state)].join("\n");
 const lostIn = (log: readonly Event[]) => log.filter((event) => event.kind === "attempt-lost");
 
 test("a 429 shuts the gate of the task's provider for as long as the provider asks, and for no other", () => {
@@ -70,6 +72,30 @@ test("many that fail together are one throttle, also those that say so when the 
   assert.deepEqual([gateOf(world)?.throttles, gateOf(world)?.blockedUntil], [1, 2000]);
   world.finish("t0", RATE_LIMITED);
   assert.equal(gateOf(world)?.throttles, 2, "it went out after the block");
+});
+
+test("a 429 that the gate was told of with the permit of the call is not counted again with the attempt", () => {
+  const world = createWorld();
+  world.join("w");
+  world.submit("t", { provider: "acme" });
+  const counted = (): unknown => gateOf(world)?.totals.rateLimited;
+  const call = (id: string, ends: "well" | "throttled"): void => {
+    world.askPermit(id, "acme", "t", 0);
+    const [gate, permit] = [gateId("acme"), permitId(id)];
+    if (ends === "throttled") world.must({ type: "throttle-gate", gate, permit, retryAfterMs: 0 });
+    world.must({ type: "settle-permit", permit, ok: ends === "well", tokens: 0 });
+  };
+  call("p1", "throttled");
+  assert.equal(snapshotText(restore(snapshotLines(world.state))), snapshotText(world.state));
+  world.finish("t", { ...RATE_LIMITED, retryAfterMs: 9000 });
+  assert.deepEqual([world.phaseOf("t"), counted()], ["queued", 1]);
+  world.wait(2000);
+  assert.equal(world.phaseOf("t"), "assigned", "it waits for the gate, and for nothing else");
+  call("p2", "throttled");
+  world.wait(4000);
+  call("p3", "well");
+  world.finish("t", { ...RATE_LIMITED, retryAfterMs: 1 });
+  assert.equal(counted(), 3, "a call of its own, without a permit, was turned away");
 });
 
 test("a provider that answers again is forgiven, where nobody asks for permits", () => {
