@@ -50,6 +50,39 @@ test("of several who wait for a journal one speaks, every five seconds, and once
   await again;
 });
 
+test("how long it was away is said by who has waited longest, whoever is answered first", async () => {
+  const clock = createHandClock({ at: 0 });
+  const lines: string[] = [];
+  const patience = { clock, onNotice: (line: string) => void lines.push(line) };
+  const { signal } = new AbortController();
+  let isAway = true;
+  const ask = async (): Promise<void> => {
+    if (isAway) throw new LogFailure("unreachable", "gone");
+  };
+  const first = untilAnswered(ask, patience, signal);
+  await clock.advance(20_150);
+  const late = untilAnswered(ask, patience, signal);
+  await clock.advance(5000);
+  assert.match(lines.at(-1) ?? "", /^waiting for the journal since 2\d s/);
+  isAway = false;
+  await clock.advance(5000);
+  await Promise.all([first, late]);
+  assert.match(lines.at(-1) ?? "", /^the journal answers again, after 2\d s$/);
+  isAway = true;
+  const over = new AbortController();
+  const givenUp = assert.rejects(untilAnswered(ask, patience, over.signal), /enough/);
+  await clock.advance(10_000);
+  over.abort(new Error("enough"));
+  await givenUp;
+  await clock.advance(3_600_000);
+  const another = untilAnswered(ask, patience, signal);
+  await clock.advance(0);
+  assert.match(lines.at(-1) ?? "", /^waiting for the journal since 0 s/, "who has given up says nothing of later");
+  isAway = false;
+  await clock.advance(2000);
+  await another;
+});
+
 test("a lead that cannot be given up, since nothing answers, is waited for a second and no longer", async () => {
   const clock = createHandClock({ at: 0 });
   const lease = keepLease({ epoch: 1, ttlMs: 3000, clock, sentAt: 0, renew: never, giveUp: never });

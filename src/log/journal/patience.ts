@@ -14,6 +14,8 @@ import type { Journal, SealedBatch } from "./journal.ts";
 const PAUSE_MS_MIN = 50;
 const PAUSE_MS_MAX = 2000;
 const NOTICE_EVERY_MS = 5000;
+/** Whoever waits fails sooner than that: one of whom nothing was heard since was given up, and ended nothing. */
+const GIVEN_UP_MS = 60_000;
 
 export type Patience = {
   readonly clock: Clock;
@@ -23,20 +25,29 @@ export type Patience = {
   readonly what?: string;
 };
 
-/** When a listener was told last of what is waited for; absent if that is over. */
-const told = new WeakMap<Patience["onNotice"], Map<string, number>>();
+/** Since when somebody waits, and when the listener was told last. */
+type Waited = { readonly since: number; readonly toldAt: number };
+/** By listener, and by what is waited for; absent if that is over. */
+const told = new WeakMap<Patience["onNotice"], Map<string, Waited>>();
 
-function tellWaiting({ clock, onNotice, what = "the journal" }: Patience, since: number, cause: string): void {
-  const waits = told.get(onNotice) ?? new Map<string, number>();
+function tellWaiting({ clock, onNotice, what = "the journal" }: Patience, begunAt: number, cause: string): void {
+  const waits = told.get(onNotice) ?? new Map<string, Waited>();
   told.set(onNotice, waits);
-  if (clock.elapsed() - (waits.get(what) ?? Number.NEGATIVE_INFINITY) < NOTICE_EVERY_MS) return;
-  waits.set(what, clock.elapsed());
-  onNotice(`waiting for ${what} since ${secondsSince(clock, since)} s: ${cause}`, cause);
+  const { since: earliest = begunAt, toldAt = Number.NEGATIVE_INFINITY } = waits.get(what) ?? {};
+  const silentMs = clock.elapsed() - toldAt;
+  const since = silentMs >= GIVEN_UP_MS ? begunAt : Math.min(earliest, begunAt);
+  const isDue = silentMs >= NOTICE_EVERY_MS;
+  waits.set(what, { since, toldAt: isDue ? clock.elapsed() : toldAt });
+  if (isDue) onNotice(`waiting for ${what} since ${secondsSince(clock, since)} s: ${cause}`, cause);
 }
 
-function tellEnd({ clock, onNotice, what = "the journal" }: Patience, since: number): void {
-  if (told.get(onNotice)?.delete(what) === true)
-    onNotice(`${what} answers again, after ${secondsSince(clock, since)} s`);
+/** Of all who waited, whoever has waited longest counts: for so long it was away. */
+function tellEnd({ clock, onNotice, what = "the journal" }: Patience): void {
+  const waits = told.get(onNotice);
+  const waited = waits?.get(what);
+  if (waited === undefined) return;
+  waits?.delete(what);
+  onNotice(`${what} answers again, after ${secondsSince(clock, waited.since)} s`);
 }
 
 /** Whether asking again may help. */
@@ -56,7 +67,7 @@ export async function untilAnswered<Answer>(
   for (let pauseMs = PAUSE_MS_MIN; ; pauseMs = Math.min(PAUSE_MS_MAX, 2 * pauseMs)) {
     try {
       const answer = await unlessAborted(work(), signal);
-      if (hasWaited) tellEnd(patience, since);
+      if (hasWaited) tellEnd(patience);
       return answer;
     } catch (error) {
       if (signal.aborted || !passes(error)) throw error;

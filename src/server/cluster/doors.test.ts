@@ -62,6 +62,19 @@ test("who has not proved to be the node is asked again every minute, until it ha
   }
 });
 
+test("a refusal that nothing has met for minutes is over", async () => {
+  const { clock, there, doors } = world();
+  for (let minutes = 0; minutes < 10; minutes++) {
+    doors.answered(place, 401);
+    await clock.advance(60_000);
+    assert.match(there.said ?? "", /it answers with status 401/, `as long as it is met, minute ${minutes}`);
+  }
+  await clock.advance(240_000);
+  assert.equal(there.said, null);
+  assert.deepEqual(clock.alarms(), []);
+  doors.stop();
+});
+
 test("a token that is refused is said until one is not", async () => {
   const { clock, there, doors } = world();
   doors.answered(place, 401);

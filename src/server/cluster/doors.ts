@@ -4,13 +4,16 @@
  *
  * A node that answers and does not let this one in is a warning of this node, for as long as it is so: else files would
  * be missing here in silence, and be lost with that node. Who has not proved to be the node is asked again every
- * minute. One that does not answer is seen to be down anyhow.
+ * minute. Whether a token is still refused shows only when something is asked for there; what is missing is asked for
+ * every minute, so a refusal that was not heard for some minutes is over. One that does not answer is seen to be down
+ * anyhow.
  */
 import type { DroverNode } from "../../engine/node/index.ts";
 import { type Clock, ringAfter } from "../../std/index.ts";
 import type { AskWord } from "./node-word.ts";
 
 const AGAIN_MS = 60_000;
+const REFUSED_MS = 3 * AGAIN_MS;
 
 type Place = { readonly id: string; readonly url: string };
 export type Doors = {
@@ -29,12 +32,13 @@ export function createDoors(deps: {
   const { node, clock, askWord } = deps;
   const stopping = new AbortController();
   /** By the name of a node, why it is shut. */
-  const shut = new Map<string, { readonly text: string; readonly isProved: boolean }>();
+  const shut = new Map<string, { readonly text: string; readonly isProved: boolean; readonly at: number }>();
   let cancel: (() => void) | null = null;
 
   function tell(): void {
     const there = new Set(node.peers().map(({ id }) => id));
-    for (const id of shut.keys()) if (!there.has(id)) shut.delete(id);
+    const isOver = (at: number): boolean => clock.elapsed() - at > REFUSED_MS;
+    for (const [id, { isProved, at }] of shut) if (!there.has(id) || (isProved && isOver(at))) shut.delete(id);
     node.keptOut(shut.size === 0 ? null : `${[...shut.values()].map(({ text }) => text).join("; ")}. ${WHAT_TO_DO}`);
     if (shut.size > 0) cancel ??= ringAfter(clock, AGAIN_MS, lookAgain, { keepAlive: false });
   }
@@ -44,7 +48,7 @@ export function createDoors(deps: {
     if (!stopping.signal.aborted) tell();
   }
   function close({ id, url }: Place, why: string, isProved: boolean): void {
-    shut.set(id, { text: `NODE ${id} at ${url} does not let this node in: ${why}`, isProved });
+    shut.set(id, { text: `NODE ${id} at ${url} does not let this node in: ${why}`, isProved, at: clock.elapsed() });
     tell();
   }
   function open({ id }: Place): void {
