@@ -36,6 +36,8 @@ export type Addresses = {
   next(): string;
   /** A node has answered. */
   answered(base: string, answer: { readonly status: number; readonly headers: FetchedHeaders }, isWrite: boolean): void;
+  /** Whether the node there, which owes an answer, is to be left: another leads, and it led before or is mute. */
+  isReplaced(base: string): Promise<boolean>;
   /** The next try goes elsewhere, if there is another address. */
   failed(base: string, how: "silent" | "cannot"): void;
   /** What a read asks for: all that writes were told of, and this at least. */
@@ -43,7 +45,7 @@ export type Addresses = {
   /** No node has what was told of: it was perhaps another log. */
   forgetWrites(): void;
 };
-/** Whether a node that leads answers there. */
+/** Whether a node that leads answers there; rejects if none answers. */
 export type Leads = (base: string) => Promise<boolean>;
 
 /** The environment is read here and nowhere else: `DROVER_URL` and `DROVER_TOKEN`. An empty variable is none. */
@@ -86,6 +88,21 @@ export function createAddresses(
     if (candidate === base) candidate = null;
   }
 
+  /** However many calls wonder. */
+  const wondering = new Map<string, Promise<boolean>>();
+
+  async function askOthers(base: string): Promise<boolean> {
+    const others = given.filter((other) => other !== base);
+    const oneLeads = others.map(async (other) => (await leads(other)) || Promise.reject());
+    const hasAnother = await Promise.any(oneLeads).catch(() => false);
+    if (!hasAnother || base === leader) return hasAnother;
+    const isMute = leads(base).then(
+      () => false,
+      () => true,
+    );
+    return isMute;
+  }
+
   function hear(base: string, name: string): void {
     isNamed = true;
     if (name === leader) return;
@@ -116,6 +133,11 @@ export function createAddresses(
       const name = headers.get(LEADER_HEADER);
       if (name !== null) hear(base, name);
       if (isWrite) seq = Math.max(seq, readSeq(headers.get(SEQ_HEADER)));
+    },
+    isReplaced(base) {
+      const asked = wondering.get(base) ?? askOthers(base).finally(() => wondering.delete(base));
+      wondering.set(base, asked);
+      return asked;
     },
     failed(base, how) {
       if (how === "silent") avoid(base);

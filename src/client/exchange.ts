@@ -263,17 +263,38 @@ const isForAnother = ({ code, retryable }: ClientError): boolean =>
 
 /** As long as an overloaded node may take, and much less than a call has. */
 const DOUBT_MS = 10_000;
+/** After so long it is looked whether another node leads by now, and again every so often. */
+const WONDER_MS = { first: 2000, again: 1000 };
 
 /** Fires when a node that does not answer is to be left for another; what has a time of its own is not cut short. */
 function doubtOf({ addresses }: Wiring, base: string, asked: Parts, call: Endpoint, options: CallOptions): Doubt {
   const { doubtMs = options.timeoutMs === undefined ? DOUBT_MS : null } = options;
   if (addresses.count === 1 || doubtMs === null) return null;
   const given = new AbortController();
-  const timer = setTimeout(() => {
+  const heldMs = heldBackMs(call, asked);
+  const leave = (): void => {
+    end();
     addresses.failed(base, "silent");
     if (options.doubtMs === undefined && isRepeatable(call, asked)) given.abort();
-  }, doubtMs + heldBackMs(call, asked));
-  return { signal: given.signal, end: () => clearTimeout(timer) };
+  };
+  let isOver = false;
+  let wonder: NodeJS.Timeout | undefined;
+  const wonderAfter = (ms: number): void => {
+    wonder = setTimeout(async () => {
+      const isReplaced = await addresses.isReplaced(base);
+      if (isOver) return;
+      if (isReplaced) leave();
+      else wonderAfter(WONDER_MS.again);
+    }, ms);
+  };
+  const timer = setTimeout(leave, doubtMs + heldMs);
+  if (options.doubtMs === undefined) wonderAfter(WONDER_MS.first + heldMs);
+  function end(): void {
+    isOver = true;
+    clearTimeout(timer);
+    clearTimeout(wonder);
+  }
+  return { signal: given.signal, end };
 }
 type Doubt = { readonly signal: AbortSignal; end(): void } | null;
 

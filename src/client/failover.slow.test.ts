@@ -16,7 +16,7 @@ import {
   startScript,
   streams,
 } from "../../test/kits/script-server.ts";
-import { fewTurns, until } from "../../test/kits/waits.ts";
+import { fewTurns, isPending, until } from "../../test/kits/waits.ts";
 import type { BulkBody } from "../protocol/index.ts";
 import { type Client, createClient } from "./client.ts";
 import type { ClientError } from "./client-error.ts";
@@ -51,7 +51,7 @@ async function story(
   const rests: number[] = [];
   const rest = async (ms: number): Promise<void> => void rests.push(ms);
   const client = createClient({ url: all.map(({ url }) => url), token: "secret", rest, ...options });
-  const asked = (): number[] => all.map(({ heard }) => heard.length);
+  const asked = (): number[] => all.map(({ heard }) => heard.filter(({ url }) => url !== "/readyz").length);
   await told({ all, rests, client, asked, [Symbol.asyncDispose]: () => scope.disposeAsync() });
 }
 const failed = (promise: Promise<unknown>): Promise<ClientError> =>
@@ -345,6 +345,58 @@ test("a node that is silent is left for another, and so is what was asked of it"
     await client.task("t1");
     assert.deepEqual(asked(), [2, 3]);
   }));
+
+const follows = answers(200, { role: "follower" });
+const leads = answers(200, { role: "leader" });
+/** What a node says of its role, and what it does with all else. */
+const as =
+  (ready: Step, rest: Step): Step =>
+  (response, heard) =>
+    (heard.url === "/readyz" ? ready : rest)(response, heard);
+
+test("a leader that is silent is left as soon as another says that it leads, and not before", (t: TestContext) => {
+  const nodes: ScriptServer[] = [];
+  let second: Step = as(follows, answers(500, {}));
+  const leader: Step = (response, heard) =>
+    nodes[0]?.heard.length === 1 ? names(() => nodes[0]?.url ?? "")(response, heard) : neverAnswers(response, heard);
+  return story([[leader], [(...given) => second(...given)]], async ({ client, all, asked, rests }) => {
+    nodes.push(...all);
+    await client.task("t1");
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    const call = client.task("t1");
+    await until("the leader to be asked", () => all[0]?.heard.length === 2);
+    t.mock.timers.tick(2000);
+    await until("the other to be asked who leads", () => all[1]?.heard.length === 1);
+    await until("a look later", async () => {
+      t.mock.timers.tick(1000);
+      await fewTurns();
+      return (all[1]?.heard.length ?? 0) > 1;
+    });
+    assert.deepEqual(asked(), [2, 0]);
+    second = as(leads, answers(200, taken));
+    await until("its answer", async () => {
+      t.mock.timers.tick(100);
+      return !(await isPending(call));
+    });
+    assert.deepEqual([await call, asked(), rests], [taken, [2, 1], []]);
+    assert.ok(all.every(({ heard }) => heard.every(({ url, headers }) => url !== "/readyz" || !headers.authorization)));
+  });
+});
+
+test("a node that only takes its time is waited for, though another leads", (t: TestContext) => {
+  const held: (() => void)[] = [];
+  const slow: Step = (response, heard) => void held.push(() => answers(200, taken)(response, heard));
+  return story([[as(follows, slow)], [as(leads, answers(500, {}))]], async ({ client, all, asked }) => {
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    const call = client.task("t1");
+    await until("it to be asked", () => held.length === 1);
+    t.mock.timers.tick(2000);
+    await until("it to be asked how it is", () => all[0]?.heard.length === 2);
+    await fewTurns();
+    held[0]?.();
+    assert.deepEqual([await call, asked()], [taken, [1, 0]]);
+  });
+});
 
 test("what has a time of its own, or must not be repeated, waits on, while others go elsewhere", (t: TestContext) =>
   story([[neverAnswers], [answers(200, taken)]], async ({ client, all, asked }) => {
