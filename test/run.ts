@@ -28,6 +28,7 @@ import { dirname, relative, resolve } from "node:path";
 import { run } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { inspect, styleText } from "node:util";
+import { isMissing } from "./kits/optional-tool.ts";
 
 const NODE_MAJOR_MIN = 24;
 const FILE_LIMIT_MS = { quick: 300_000, full: 1_200_000 };
@@ -61,6 +62,15 @@ const CHECKS: readonly Check[] = [
     ],
   },
   { name: "lint", commands: [["biome", "check", "."]] },
+];
+/** What tests call as if every machine had it; where it is not, that is said once, and not by whatever fails of it. */
+const PROGRAMS: readonly Parameters<typeof isMissing>[] = [
+  ["git", "git"],
+  ["bash", "bash"],
+  ["curl", "curl"],
+  ["python3", "python3"],
+  ["pgrep", "procps"],
+  ["openssl", "openssl", "version"],
 ];
 const OUTPUT_LINES_REPEATED = 30;
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -108,17 +118,20 @@ async function main(): Promise<void> {
 
   const files = filesFor(options);
   const limitMs = options.quick ? FILE_LIMIT_MS.quick : FILE_LIMIT_MS.full;
-  const checks = options.words.length === 0 ? CHECKS : [];
+  const isWhole = options.words.length === 0;
+  const checks = isWhole ? CHECKS : [];
+  const without = isWhole ? PROGRAMS.flatMap((program) => isMissing(...program) || []) : [];
   // A short test waits about as long for its process to start as it works: one more keeps all cores busy.
   const atOnce = availableParallelism() + (options.quick ? 1 : 0);
   heading(`tests: ${files.length} ${files.length === 1 ? "file" : "files"}, ${atOnce} or more at a time`);
   const jobs = [
-    ...(isCold && options.words.length === 0 ? [() => compileAll(files)] : []),
+    ...(isCold && isWhole ? [() => compileAll(files)] : []),
     ...checks.map((check) => () => runCheck(check)),
     ...files.map((file) => () => runFile(file, limitMs)),
   ];
   const reports = await runJobs(jobs, atOnce);
   const failures = reports.flatMap((report) => report.failures);
+  failures.push(...without.map((text) => ({ title: "programs", text })));
   for (const word of options.words)
     if (!files.some((file) => file.includes(word)))
       failures.push({ title: word, text: "no test file has it in its path" });
