@@ -12,7 +12,7 @@ import { startServer } from "../../src/server/start-server.ts";
 import { createHandClock } from "../../src/std/hand-clock.ts";
 import { rawSocket } from "../kits/raw-socket.ts";
 import { openServer, settingsOf, type TestServer } from "../kits/test-server.ts";
-import { until } from "../kits/waits.ts";
+import { until, within } from "../kits/waits.ts";
 
 const task = { agentId: "ann", action: "x" };
 const slow = { settings: { server: { shutdownGrace: "60s" } } };
@@ -204,4 +204,14 @@ test("what goes wrong before the log is closed keeps neither the log open nor th
   await assert.rejects(server.close(), /the fleet is not to be read/);
   await assert.rejects(fetch(server.url), { message: "fetch failed" });
   await assert.rejects(drover.submit(task), { code: "closed" });
+});
+
+test("in a test whose clock stands still, a caller in the middle of a request does not keep the server", async () => {
+  const at = await openServer({ server: { clock: createHandClock({ at: 0 }) } });
+  const caller = await rawSocket(at.url);
+  // The answer shows that the server has read on to the second, of which the rest never comes.
+  caller.send(`GET /healthz HTTP/1.1\r\nhost: ${new URL(at.url).host}\r\n\r\nGET /heal`);
+  await caller.until("200 OK");
+  await within("the end of the server", at[Symbol.asyncDispose]());
+  await caller.closed;
 });

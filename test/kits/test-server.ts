@@ -17,6 +17,7 @@ import {
   type WireError,
 } from "../../src/protocol/index.ts";
 import { type Server, type ServerOptions, startServer } from "../../src/server/start-server.ts";
+import type { HandClock } from "../../src/std/hand-clock.ts";
 
 export type Reply<Answer = unknown> = {
   readonly status: number;
@@ -59,9 +60,19 @@ export async function openServer(
   const server = await startServer({ drover, settings, ...options.server });
   return {
     ...{ server, drover, url: server.url, ...clientOf(server.url) },
-    [Symbol.asyncDispose]: () => server.close(),
+    [Symbol.asyncDispose]: () => closed(server, options.server?.clock),
   };
 }
+
+/**
+ * A server that ends lets go of a connection in the middle of something by its clock. One that is turned by hand stands
+ * still then, and the connection of a caller that is held up for a moment would stay for a minute, or for ever.
+ */
+async function closed(server: Server, clock: Partial<HandClock> | undefined): Promise<void> {
+  const turning = setInterval(() => clock?.turn?.(LET_GO_MS), LET_GO_MS);
+  await server.close().finally(() => clearInterval(turning));
+}
+const LET_GO_MS = 1000;
 
 /** What is the core's of the settings. */
 function coreOf(given: Record<string, unknown>): ConfigInput {
