@@ -212,6 +212,6 @@ test("in a test whose clock stands still, a caller in the middle of a request do
   // The answer shows that the server has read on to the second, of which the rest never comes.
   caller.send(`GET /healthz HTTP/1.1\r\nhost: ${new URL(at.url).host}\r\n\r\nGET /heal`);
   await caller.until("200 OK");
-  await within("the end of the server", at[Symbol.asyncDispose]());
+  await within("the end of the server", Promise.resolve(at[Symbol.asyncDispose]()));
   await caller.closed;
 });

@@ -53,11 +53,6 @@ async function play(context: TestContext, cluster: NodeCluster, rounds: readonly
   }
 }
 
-/** The next leader, which is another. */
-async function takesOver({ leader }: NodeCluster, from: NodeProcess): Promise<void> {
-  await until(`another than ${from.id} to lead`, async () => (await leader()) !== from);
-}
-
 async function follower({ followers }: NodeCluster): Promise<NodeProcess> {
   return (await followers())[0] as NodeProcess;
 }
@@ -68,7 +63,7 @@ const ROUNDS: readonly Round[] = [
     async ({ cluster, load }) => {
       const leader = await cluster.leader();
       await leader.kill();
-      await takesOver(cluster, leader);
+      await cluster.leader(leader);
       await load.flows(10);
       await leader.start();
     },
@@ -88,7 +83,7 @@ const ROUNDS: readonly Round[] = [
       const leader = await cluster.leader();
       leader.freeze();
       try {
-        await takesOver(cluster, leader);
+        await cluster.leader(leader);
         await load.flows(10);
       } finally {
         leader.thaw();
@@ -100,7 +95,7 @@ const ROUNDS: readonly Round[] = [
     async ({ cluster }) => {
       const leader = await cluster.leader();
       assert.equal(await leader.stop(), 0, leader.said());
-      await takesOver(cluster, leader);
+      await cluster.leader(leader);
       await leader.start();
     },
   ],
@@ -121,7 +116,7 @@ const cutOff = (
     await Promise.all(others.map((one) => one.start()));
     for (const proxy of proxies) proxy.cut(way);
     try {
-      await takesOver(cluster, cut);
+      await cluster.leader(cut);
       await load.flows(10);
     } finally {
       for (const proxy of proxies) proxy.cut("none");

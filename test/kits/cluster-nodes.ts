@@ -12,9 +12,15 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Journal } from "../../src/log/journal/journal.ts";
+import { LogFailure } from "../../src/log/log.ts";
 import { openJournal } from "../../src/log/shared/index.ts";
+import { realClock, restFor } from "../../src/std/clock.ts";
 import { type Served, startServe } from "./serve-process.ts";
 import { until } from "./waits.ts";
+
+/** How often the journal is asked who leads: the nodes under test need the cores more. */
+const LOOK_MS = 50;
 
 export type NodeProcess = {
   readonly id: string;
@@ -43,8 +49,8 @@ export type NodeCluster = AsyncDisposable & {
   node(id: string): NodeProcess;
   /** Starts one more; with `log`, one that reaches the same journal by another address. */
   add(id: string, flags?: readonly string[], log?: string): Promise<NodeProcess>;
-  /** The running node that leads; waits for one. */
-  leader(): Promise<NodeProcess>;
+  /** The running node that leads; waits for one, or for another than this. */
+  leader(butNot?: NodeProcess): Promise<NodeProcess>;
   /** The running nodes that do not lead. */
   followers(): Promise<NodeProcess[]>;
   /** The addresses of all running nodes, as DROVER_URL has them. */
@@ -65,6 +71,7 @@ export type NodesOptions = {
 export async function startNodes(options: NodesOptions): Promise<NodeCluster> {
   const directory = mkdtempSync(join(tmpdir(), "drover-nodes-"));
   const nodes: NodeProcess[] = [];
+  let journal: Promise<Journal> | null = null;
 
   async function add(id: string, more: readonly string[] = [], log: string = options.log): Promise<NodeProcess> {
     const flags = [...(options.flags ?? []), ...more];
@@ -75,19 +82,33 @@ export async function startNodes(options: NodesOptions): Promise<NodeCluster> {
   }
   const running = (): NodeProcess[] => nodes.filter((node) => node.isRunning());
 
-  async function leader(): Promise<NodeProcess> {
-    await using journal = await openJournal(options.log);
+  /** Who leads by the journal. Null while nobody does, and while the journal is out of reach, which passes. */
+  async function leadingId(): Promise<string | null> {
+    journal ??= openJournal(options.log);
+    try {
+      return (await (await journal).nodes()).lead?.node ?? null;
+    } catch (error) {
+      if (error instanceof LogFailure && error.code === "unreachable") return null;
+      throw error;
+    }
+  }
+
+  async function leader(butNot?: NodeProcess): Promise<NodeProcess> {
     let found: NodeProcess | undefined;
-    await until("a node to lead", async () => {
-      const { lead } = await journal.nodes();
-      found = running().find(({ id }) => id === lead?.node);
+    const isFound = async (): Promise<boolean> => {
+      const leading = await leadingId();
+      found = running().find((node) => node.id === leading && node !== butNot);
       return found !== undefined;
-    });
+    };
+    await until(butNot === undefined ? "a node to lead" : `another than ${butNot.id} to lead`, isFound, () =>
+      restFor(realClock, LOOK_MS),
+    );
     return found as NodeProcess;
   }
 
   async function dispose(): Promise<void> {
     await Promise.all(nodes.map((node) => node.kill()));
+    await (await journal)?.close();
     rmSync(directory, { recursive: true, force: true });
   }
   try {
