@@ -8,13 +8,11 @@
  */
 import { randomUUID } from "node:crypto";
 import type { Config } from "../../core/config/index.ts";
-import { LogFailure } from "../../log/index.ts";
-import { type NodeSeen, type NodesSeen, passes, untilAnswered } from "../../log/journal/index.ts";
+import { passes, untilAnswered } from "../../log/journal/index.ts";
 import { openJournal, openKey, openSharedLog, publicKeyIn } from "../../log/shared/index.ts";
-import { realClock, restFor } from "../../std/index.ts";
+import { realClock } from "../../std/index.ts";
 import { checkCluster, clusterOf, identityFor, keepIdentity } from "../base/node-identity.ts";
-import { ANNOUNCE_MS, DOWN_MS } from "./cluster-view.ts";
-import type { NodeFacts } from "./lives.ts";
+import { checkAlone } from "./alone.ts";
 import { type DroverNode, openNode } from "./node.ts";
 
 /** How a node is opened by a URL. */
@@ -61,7 +59,7 @@ export async function openNodeByUrl(options: NodeByUrlOptions): Promise<DroverNo
     }
     const publicKey = publicKeyIn(data);
     const own = { id: identity.id, key: publicKey, url: advertise() };
-    await checkAlone(() => patiently(() => journal.nodes()), own);
+    await checkAlone(() => patiently(() => journal.nodes()), own, realClock);
     keepIdentity(data, identity, cluster);
     const { signer } = openKey(data);
     const common = { log, signer, data, config, leaseMs, advertise, publicKey, attemptSecret, openedAt, onWarning };
@@ -76,31 +74,3 @@ function noneIfAway(error: unknown): readonly string[] {
   if (passes(error)) return [];
   throw error;
 }
-
-/** A node that runs has told of itself again by then. */
-const SILENT_MS = ANNOUNCE_MS * 2;
-const LOOK_MS = 250;
-
-/**
- * Two nodes of one name would take the lead from each other for ever. One with this node's own key, at another address,
- * is an earlier start of it, or a process over a copy of its directory: that one goes on telling of itself.
- */
-async function checkAlone(ask: () => Promise<NodesSeen>, { id, key, url }: NodeFacts): Promise<void> {
-  const begun = realClock.elapsed();
-  for (;;) {
-    const askedAt = realClock.elapsed();
-    const other = (await ask()).nodes.find(({ node }) => node === id);
-    if (other === undefined || (other.key === key && (other.url === url || other.ageMs > SILENT_MS))) return;
-    if (other.ageMs > DOWN_MS) return;
-    if (other.key !== key || other.ageMs < askedAt - begun) throw calledSo(id, other);
-    await restFor(realClock, LOOK_MS);
-  }
-}
-
-const calledSo = (id: string, { url, ageMs }: NodeSeen): LogFailure =>
-  new LogFailure(
-    "refused",
-    `another node is called ${id}: the one at ${url}, heard of ${Math.round(ageMs / 1000)} s ago. ` +
-      `Give this one another name with --node, or wait ${DOWN_MS / 1000} s if that one is gone. ` +
-      "A copy of another node's data directory cannot be used.",
-  );
