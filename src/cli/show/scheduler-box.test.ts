@@ -123,7 +123,7 @@ test("a call is named by its task, unless its own name is one to read", () => {
     [
       "[NORM] build-7 | Running | 1.0s | web | anthropic/default",
       "[NORM] review of build-7 | Running | 1.0s | build-7 | web | anthropic/default",
-      "[NORM] permit_2d8a777a-6d…9b7a-000000000001 | Running | 1.0s | web | anthropic/default",
+      "[NORM] permit_2d8…000000001 | Running | 1.0s | web | anthropic/default",
       "[NORM] build-8 | Running | 1.0s | web | anthropic/default",
     ],
   );

@@ -52,6 +52,8 @@ export const boxHeight = (lines: number): number => Math.max(2 * AROUND, lines -
 const around = ({ notes = [] }: SchedulerBox): number => AROUND + notes.length;
 const ID_MAX = 36;
 const ID_LEAST = 8;
+/** What is made up says little: a part of it leaves room for whose it is. */
+const ID_MADE_UP_MAX = 20;
 /** As wide as `waiting 12.3s` and a little more, so that numbers do not jump. */
 const TIME_WIDTH = 15;
 
@@ -184,7 +186,7 @@ function rowsOf(box: SchedulerBox, room: number, { width, marked }: BoxSize): Bo
   const all = [...running.entries, ...queued.entries];
   const ids = Math.min(
     Math.max(ID_LEAST, inner - 7 - 2 - 10 - TIME_WIDTH),
-    all.reduce((widest, entry) => Math.max(widest, Math.min(ID_MAX, widthOf(plain(nameOf(entry))))), ID_LEAST),
+    all.reduce((widest, entry) => Math.max(widest, wantedBy(nameOf(entry))), ID_LEAST),
   );
   const row = (entry: LineEntry, isRunning: boolean): BoxLine =>
     rowOf(entry, { isRunning, ids, marked: marked ?? null });
@@ -207,6 +209,7 @@ const CLASSES: Readonly<Record<PriorityName, readonly [word: string, tint: Tint 
 
 /** The id of a call is often one that a program or the engine made up: it is known by its task, and not by that. */
 const MADE_UP = /^p\d+$|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}|[0-9a-f]{16}/i;
+const wantedBy = (name: string): number => Math.min(MADE_UP.test(name) ? ID_MADE_UP_MAX : ID_MAX, widthOf(plain(name)));
 const nameOf = ({ id, task }: LineEntry): string => (task !== undefined && MADE_UP.test(id) ? task : id);
 
 function rowOf(

@@ -44,9 +44,9 @@ export function span(ms: number): string {
   return next === undefined || rest === 0 ? main : `${main} ${rest} ${next[0]}`;
 }
 
-/** Of a clock that counts: the width stays, so that nothing jumps. */
+/** What is left, as a clock that counts down: its width stays, so nothing jumps, and it is 0:00 only at its end. */
 export function clock(ms: number): string {
-  const seconds = Math.max(0, Math.floor(ms / 1000));
+  const seconds = Math.max(0, Math.ceil(ms / 1000));
   const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
   const two = (value: number): string => String(value).padStart(2, "0");
   return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`;

@@ -14,7 +14,7 @@ export function GateState({ gate, now }: { gate: GateJson; now: number }): JSX.E
     return <span class="badge is-blocked">blocked, opens in {clock(Date.parse(gate.blockedUntil ?? "") - now)}</span>;
   if (gate.slowStart !== null) return <span class="badge is-paused">recovers, {gate.limit} at a time</span>;
   if (gate.heldUntil !== undefined && gate.queued > 0)
-    return <span class="badge is-paused">full, {clock(Date.parse(gate.heldUntil) - now)}</span>;
+    return <span class="badge is-paused">full, room in {clock(Date.parse(gate.heldUntil) - now)}</span>;
   return <span class="badge is-active">open</span>;
 }
 

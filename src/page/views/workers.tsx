@@ -42,9 +42,13 @@ export default function Workers(): JSX.Element {
 function Sum({ workers }: { workers: readonly WorkerView[] }): JSX.Element {
   const sum = (of: (worker: WorkerView) => number): number => workers.reduce((all, worker) => all + of(worker), 0);
   const lost = workers.filter(({ status }) => status === "unreachable").length;
-  const free = (of: "cpuMillicores" | "memoryBytes"): number | null =>
-    workers.some(({ free: left }) => left?.[of] === undefined) ? null : sum(({ free: left }) => left?.[of] ?? 0);
-  const [cpu, memory] = [free("cpuMillicores"), free("memoryBytes")];
+  /** Of all workers together; of one that takes as much as comes there is no sum. */
+  const room = (name: string, of: "cpuMillicores" | "memoryBytes", shown: (value: number) => string): JSX.Element => {
+    const isKnown = workers.every(({ free, resources }) => free?.[of] !== undefined && resources?.[of] !== undefined);
+    const left = sum(({ free }) => free?.[of] ?? 0);
+    const all = shown(sum(({ resources }) => resources?.[of] ?? 0));
+    return <Stat label={name} value={isKnown ? shown(left) : "any"} hint={isKnown ? `of ${all}` : undefined} />;
+  };
   return (
     <dl class="stats">
       <Stat
@@ -57,8 +61,8 @@ function Sum({ workers }: { workers: readonly WorkerView[] }): JSX.Element {
         value={count(sum(({ inFlight }) => inFlight))}
         of={`of ${count(sum(({ slots }) => slots))}`}
       />
-      <Stat label="Free CPU" value={cpu === null ? "any" : cores(cpu)} />
-      <Stat label="Free memory" value={memory === null ? "any" : bytes(memory)} />
+      {room("Free CPU", "cpuMillicores", cores)}
+      {room("Free memory", "memoryBytes", bytes)}
     </dl>
   );
 }
@@ -157,7 +161,7 @@ function Card({ worker }: { worker: WorkerView }): JSX.Element {
         )}
         <p class="small faint">
           {kind === "local" ? "part of the server, and leaves with it" : kind}
-          {zone === undefined ? "" : `, zone ${zone}`}, joined {ago(joinedAt, now)}
+          {zone === undefined ? "" : `, zone ${zone}`}, <span class="nowrap">joined {ago(joinedAt, now)}</span>
         </p>
       </div>
     </Panel>
