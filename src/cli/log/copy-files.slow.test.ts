@@ -55,6 +55,13 @@ test("a copy into a directory has the files of tasks, from a server and from a d
   assert.equal((await run("log", "copy", server.url, "live")).report.files, 1, "what is there is not fetched again");
   assert.equal((await run("verify", "--data", "live")).code, 0);
 
+  const beside = await run("log", "copy", ".drover", "beside");
+  assert.deepEqual([beside.code, beside.report.files], [0, 3], beside.said);
+  assert.match(beside.said, /A server runs on \S+\.drover: what it has by now is copied from http:/);
+  assert.equal((await run("verify", "--data", "beside")).code, 0);
+  const into = await run("log", "copy", "live", server.url);
+  assert.deepEqual([into.code, /no history is copied into a server/.test(into.said)], [4, true], into.said);
+
   await server.stop();
   const second = await run("log", "copy", "live", "further");
   assert.deepEqual([second.code, second.report.files], [0, 3], second.said);

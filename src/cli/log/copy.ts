@@ -12,6 +12,7 @@ import type { FilesCopied } from "../../engine/files/index.ts";
 import type { CopyReport } from "../../log/shared/index.ts";
 import type { Output } from "../shell/output.ts";
 import { CliProblem, EXIT, type ExitCode } from "../shell/problem.ts";
+import { liveServer } from "../shell/server-file.ts";
 import { interruptible } from "../shell/terminal.ts";
 import { plain } from "../shell/text.ts";
 import type { Call, Verb, VerbBody } from "../shell/verb.ts";
@@ -31,7 +32,8 @@ const copy: Verb<NoFlags> = {
   summary: "copy a history to another log, checked on the way; again, to go on where it was broken off",
   about:
     "A log is a data directory, sqlite:PATH, etcd://HOST:2379,HOST:2379/PREFIX or postgres://USER:PASSWORD@HOST/DB.\n" +
-    "FROM may be the URL of a server too: what it has by now is copied, with the token in $DROVER_TOKEN.\n" +
+    "FROM may be the URL of a server too, or the directory of one that runs here: what it has by now is copied,\n" +
+    "with the token in $DROVER_TOKEN.\n" +
     "Into a directory, from a server or a directory, the files that tasks have left go along.\n" +
     "Stop the servers of other logs first. TO must be empty, or have the beginning of the same history.",
   takes: [
@@ -57,14 +59,15 @@ const onInterrupt =
 
 async function run(call: Call<NoFlags>, signal: AbortSignal): Promise<ExitCode> {
   const { args, terminal, output } = call;
-  const [from = "", to = ""] = args.map((name) => urlOf(name, terminal.cwd));
+  const [named = "", to = ""] = args.map((name) => urlOf(name, terminal.cwd));
+  const { from, token } = await sourceOf(call, named);
   const { copyLog } = await import("../../log/shared/index.ts");
   const bar = progressOf("copy", "events", terminal);
   try {
     const report = await copyLog(from, to, {
       signal,
       openingMs: OPENING_MS,
-      token: terminal.env.DROVER_TOKEN ?? null,
+      token: token ?? null,
       onNotice: (line) => {
         bar.end();
         terminal.err(`${plain(line)}\n`);
@@ -72,7 +75,7 @@ async function run(call: Call<NoFlags>, signal: AbortSignal): Promise<ExitCode> 
       onProgress: bar.at,
     });
     bar.end();
-    const files = await takeFiles(call, { from, to, signal });
+    const files = await takeFiles(call, { from, to, token, signal });
     const answer = { ...report, ...files };
     output.answer(answer, () => shownReport(answer, output));
     return files.missing.length === 0 ? EXIT.ok : EXIT.failed;
@@ -83,15 +86,30 @@ async function run(call: Call<NoFlags>, signal: AbortSignal): Promise<ExitCode> 
   }
 }
 
-type Way = { readonly from: string; readonly to: string; readonly signal: AbortSignal };
+/** A directory that a server of this machine owns is read by that one: what it has by now. */
+async function sourceOf({ terminal }: Call<NoFlags>, named: string): Promise<Pick<Way, "from" | "token">> {
+  const { DROVER_TOKEN: given } = terminal.env;
+  const directory = directoryIn(named);
+  const server = directory === null ? null : await liveServer(directory, terminal.fetch);
+  if (server === null) return { from: named, token: given };
+  terminal.err(`A server runs on ${plain(directory ?? "")}: what it has by now is copied from ${plain(server.url)}.\n`);
+  return { from: server.url, token: given ?? server.token };
+}
+
+type Way = {
+  readonly from: string;
+  readonly to: string;
+  /** Of a server that is read. */
+  readonly token: string | undefined;
+  readonly signal: AbortSignal;
+};
 /** A journal has no files, neither to give nor to take. */
-async function takeFiles({ terminal }: Call<NoFlags>, { from, to, signal }: Way): Promise<FilesCopied> {
+async function takeFiles({ terminal }: Call<NoFlags>, { from, to, token, signal }: Way): Promise<FilesCopied> {
   const directory = directoryIn(to);
   const origin = directoryIn(from);
   const isServer = /^https?:/.test(from);
   if (directory === null || (origin === null && !isServer)) return { files: 0, fileBytes: 0, missing: [] };
   const { copyFiles, readContent } = await import("../../engine/files/index.ts");
-  const { DROVER_TOKEN: token } = terminal.env;
   const login = token === undefined ? {} : { token };
   const client = isServer ? createClient({ url: from, ...login, fetch: terminal.fetch }) : null;
   async function* open(hash: string): AsyncGenerator<Uint8Array> {

@@ -9,11 +9,11 @@
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Seq } from "../../core/base/index.ts";
-import { type Clock, DATABASE_FILE, realClock, ringAfter } from "../../std/index.ts";
+import { errorText, type Seq } from "../../core/base/index.ts";
+import { type Clock, DATABASE_FILE, realClock, restFor, ringAfter } from "../../std/index.ts";
 import { toHex } from "../format/chain.ts";
 import type { Journal, SealedBatch } from "../journal/journal.ts";
-import { knownAnswer, type Patience, untilAnswered } from "../journal/patience.ts";
+import { knownAnswer, type Patience, passes, untilAnswered } from "../journal/patience.ts";
 import { type Anchor, corruptAt, LogFailure } from "../log.ts";
 import { isDataLocked } from "../sqlite/data-lock.ts";
 import { type HashedBatch, hashesOf } from "../sqlite/sealed-batches.ts";
@@ -47,6 +47,8 @@ export type CopyReport = {
 
 /** Batches that are stored in one transaction take about so much. */
 const GROUP_BYTES = 4 * 1024 * 1024;
+/** A server that broke off is asked again after so long. */
+const AGAIN_MS = 500;
 
 type Place = AsyncDisposable & {
   /** For people. */
@@ -196,14 +198,28 @@ async function nodeSource(given: string, options: CopyOptions): Promise<Source> 
     patience,
     signal,
   );
+  /** What breaks off is asked for again, behind what has come. */
   async function* read(after: Seq): AsyncGenerator<SealedBatch> {
-    await using history = await historyOf(node, after);
-    yield* upTo(head, history.batches);
+    for (let at = after; at < head.seq; )
+      try {
+        await using history = await untilAnswered(() => historyOf(node, at), patience, signal);
+        if (history.base.seq > at) throw prunedMeanwhile(url, history.base);
+        for await (const entry of upTo(head, history.batches)) {
+          yield entry;
+          at = entry.lastSeq;
+        }
+        return;
+      } catch (error) {
+        if (signal.aborted || !passes(error)) throw error;
+        onNotice(`${errorText(error)}; it is asked again for what comes behind event ${at}`);
+        await restFor(clock, AGAIN_MS, { signal });
+      }
   }
   return { name: url, isJournal: false, base, head, read, [Symbol.asyncDispose]: async () => {} };
 }
 
 async function openTarget(url: string, source: Source, options: CopyOptions): Promise<Target> {
+  if (/^https?:/.test(url)) throw intoServer();
   const place = placeOf(url);
   if (place.kind === "memory") throw inMemory();
   // A directory that is opened is made.
@@ -287,6 +303,12 @@ async function described(journal: Journal, options: CopyOptions) {
   const { clock = realClock, onNotice = () => {}, signal = new AbortController().signal } = options;
   return untilAnswered(() => journal.describe(), { clock, onNotice }, signal);
 }
+
+const prunedMeanwhile = (name: string, { seq: at }: Anchor): LogFailure =>
+  new LogFailure("pruned", `events up to ${at} of ${name} were pruned while it was read. Copy into an empty log.`, at);
+
+const intoServer = (): LogFailure =>
+  new LogFailure("refused", "no history is copied into a server: stop it, and name its data directory, or its journal");
 
 const inMemory = (): LogFailure =>
   new LogFailure("refused", "a log in memory cannot be copied: it ends with its process");
