@@ -95,6 +95,16 @@ describe("without an engine", LIMIT, () => {
       assert.match(String(error), /^waiting for the journal since \d+ s: .*127\.0\.0\.1:1.*; try again$/);
       assert.doesNotMatch(String(error), /hunter2/);
     }
+    const page = await fetch(`${url}/ui/`, { headers: { accept: "text/html,*/*" } });
+    const { status, headers } = page;
+    assert.deepEqual(
+      [status, headers.get("refresh"), headers.get("content-type")?.slice(0, 10)],
+      [503, "2", "text/plain"],
+    );
+    assert.match(
+      await page.text(),
+      /^Drover is not ready: waiting for the journal since .*\nThis page looks again by itself\.\n$/,
+    );
     terminal.signal("SIGTERM");
     assert.equal(await within("its end", ended), 0);
     assert.doesNotMatch(terminal.complained() + terminal.shown(), /hunter2/);
