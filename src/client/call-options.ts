@@ -19,6 +19,8 @@ export type CallOptions = {
   readonly doubtMs?: number | undefined;
   /** From 1000 on: a list may be the one that somebody else was told within the last second. */
   readonly maxAgeMs?: number | undefined;
+  /** Reads the text of the answer in place of JSON.parse, and throws a SyntaxError as that does. */
+  readonly parse?: ((text: string) => unknown) | undefined;
 };
 
 /** A timer takes 2^31 ms; the rest is for what a call itself waits. */
@@ -51,6 +53,7 @@ const RULES: { readonly [Key in Checked]: Rule } = {
   retries: times,
   doubtMs: span(0),
   maxAgeMs: { expected: "milliseconds from 0", isRight: (value) => isMs(value) && value < Number.POSITIVE_INFINITY },
+  parse: { expected: "a function", isRight: (value) => typeof value === "function" },
   withinMs: { expected: "milliseconds from 0, or Infinity", isRight: isMs },
   after: seq,
   reconnects: times,

@@ -96,7 +96,8 @@ export function exchange<Name extends CallName>(
   const call = ENDPOINTS[name];
   const { params, query, body } = asked as Parts;
   const told: Told = { params, query, body, text: "body" in asked ? bodyText(name, body) : undefined };
-  const alone = async (): Promise<unknown> => answerOf(call, await fetchOnce(wiring, call, told, options));
+  const alone = async (): Promise<unknown> =>
+    answerOf(call, await fetchOnce(wiring, call, told, options), options.parse);
   const { signal } = options;
   const once = travels(name, told, options) ? () => wiring.gather({ name, asked: told, signal, alone }) : alone;
   return wiring.turns(idsIn(name, params, body), signal, () =>
@@ -380,7 +381,11 @@ export function networkError(base: string, error: unknown, isRepeatable: boolean
 }
 
 /** Every answer that is JSON is an object. */
-export function answerOf({ produces }: Pick<Endpoint, "produces">, answer: Answer): unknown {
+export function answerOf(
+  { produces }: Pick<Endpoint, "produces">,
+  answer: Answer,
+  parse?: (text: string) => unknown,
+): unknown {
   const { status, headers, text } = answer;
   const version = headers.get(PROTOCOL_HEADER);
   if (version !== null && version !== String(PROTOCOL_VERSION)) {
@@ -393,7 +398,7 @@ export function answerOf({ produces }: Pick<Endpoint, "produces">, answer: Answe
   }
   if (status >= 400) throw afterLost(refusalOf(status, headers, text), answer.isAfterLoss);
   if (produces[0] !== "application/json") return text;
-  const read = parsed(text);
+  const read = parsed(text, parse);
   if (typeof read === "object" && read !== null) return read;
   const said = read === undefined ? "not JSON" : `${kindInWords(read)}, and must be an object`;
   throw new ClientError("bad_answer", `the answer is ${said}; is this a Drover server?`, { status });
@@ -431,9 +436,9 @@ export const refusalOfOne = ({ status, body, retryAfterS }: BulkItem, isAfterLos
   afterLost(refusalFrom(status, body, retryAfterS === undefined ? undefined : retryAfterS * 1000), isAfterLoss);
 
 /** Undefined where it is no JSON; null is JSON. */
-function parsed(text: string): unknown {
+function parsed(text: string, parse: (text: string) => unknown = JSON.parse): unknown {
   try {
-    return JSON.parse(text) as unknown;
+    return parse(text);
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;

@@ -85,7 +85,7 @@ test("what is undefined is absent, and an object without a prototype is plain", 
 const nowhere = createClient({ url: "http://127.0.0.1:9", fetch: () => Promise.reject(new Error("nothing is sent")) });
 const nextOf = (events: AsyncGenerator): Promise<unknown> => events.next();
 const wrongCalls: [claim: string, call: (options: never) => unknown, fields: readonly string[]][] = [
-  ["task", (options) => nowhere.task("t", options), ["signal", "timeoutMs", "retries", "doubtMs", "maxAgeMs"]],
+  ["task", (options) => nowhere.task("t", options), ["signal", "timeoutMs", "retries", "doubtMs", "maxAgeMs", "parse"]],
   ["submit", (options) => nowhere.submit({ agentId: "a", action: "b" }, options), ["signal", "timeoutMs", "retries"]],
   ["wait", (options) => nowhere.wait("t", options), ["withinMs", "signal", "timeoutMs", "retries"]],
   ["waitGroup", (options) => nowhere.waitGroup("g", options), ["withinMs", "signal", "timeoutMs"]],

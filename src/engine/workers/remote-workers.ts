@@ -35,6 +35,7 @@ import { notify, type Writer } from "../writer/writer.ts";
 import { createLeaseBook } from "./leases.ts";
 import { createRemoteResults, type RemoteResults } from "./remote-results.ts";
 import {
+  type Answer,
   AS_OBJECTS,
   AS_TEXTS,
   answerFor,
@@ -247,7 +248,7 @@ function createSync(parts: Syncing): Pick<RemoteWorkers, "sync" | "syncText"> {
     body: SyncBody,
     options: SyncOptions | undefined,
     writing: Writing<Written>,
-  ): Promise<{ readonly assignments: readonly Written[]; readonly said: Omit<SyncAnswer, "assignments"> }> {
+  ): Promise<Pick<Answer<Written>, "assignments"> & { readonly said: Omit<SyncAnswer, "assignments"> }> {
     const { signal } = readOptions<{ signal?: AbortSignal }>({ signal: abortSignal }, options);
     const said = readSync(body);
     const { lease: leaseMs } = state.config.workers;
@@ -268,9 +269,10 @@ function createSync(parts: Syncing): Pick<RemoteWorkers, "sync" | "syncText"> {
     checkSession(parts, worker, { ...(said.session === undefined ? {} : { session: said.session }) });
     const { maxWorktrees } = state.config.workers;
     const news = await answerUnlessOvertaken(parts, worker, said, stray, leaseUntil, writing);
+    const names = said.brief === true ? { named: news.named } : {};
     return {
       assignments: news.assignments,
-      said: { ...news.said, results: untold, leaseUntil, leaseMs, maxWorktrees },
+      said: { ...names, ...news.said, results: untold, leaseUntil, leaseMs, maxWorktrees },
     };
   }
 
@@ -281,7 +283,7 @@ function createSync(parts: Syncing): Pick<RemoteWorkers, "sync" | "syncText"> {
     },
     async syncText(given, body, options) {
       const { assignments, said } = await answer(given, body, options, AS_TEXTS);
-      return `{"assignments":[${assignments.join(",")}],${JSON.stringify(said).slice(1)}`;
+      return `${JSON.stringify(said).slice(0, -1)},"assignments":[${assignments.join(",")}]}`;
     },
   };
 }
@@ -297,8 +299,8 @@ function answerUnlessOvertaken<Written>(
   stray: readonly AttemptRef[],
   leaseUntil: string,
   writing: Writing<Written>,
-): ReturnType<typeof answerFor<Written>> {
-  if (n < parts.polls.last(worker.id)) return Promise.resolve({ assignments: [], said: { cancel: [] } });
+): Promise<Answer<Written>> {
+  if (n < parts.polls.last(worker.id)) return Promise.resolve({ named: [], assignments: [], said: { cancel: [] } });
   return answerFor(parts, worker, stray, brief === true ? null : leaseUntil, writing);
 }
 

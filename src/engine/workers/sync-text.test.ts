@@ -3,6 +3,8 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { join, kitWith } from "../../../test/kits/hand-worker.ts";
 import { holdsInTime } from "../../../test/kits/laws/cases.ts";
+import type { SyncAnswer } from "../../protocol/index.ts";
+import { parseNames } from "../../worker/pull/unread-assignments.ts";
 import type { TaskInput } from "../tasks/task-body.ts";
 
 const CASES = 400;
@@ -44,6 +46,10 @@ test("the text of an answer says what the answer says, each field once, whatever
       const text = await kit.drover.remote.syncText("ann", { session, ...brief });
       assert.deepEqual(JSON.parse(text), plain(await sync(brief)));
       assert.equal(JSON.stringify(JSON.parse(text)).length, text.length, "a field that is there twice is lost");
+      const { assignments, ...said } = JSON.parse(text) as SyncAnswer;
+      const names = { ...said, assignments: said.named, given: JSON.stringify(assignments) };
+      const { named: _, ...read } = names;
+      assert.deepEqual(parseNames(text), isBrief ? read : { assignments, ...said }, "it is found without being read");
     } finally {
       await kit.drover.close();
     }

@@ -16,6 +16,7 @@ import type {
   Assignment,
   AttemptRef,
   JoinBody,
+  NamedAssignment,
   RunningReport,
   SyncAnswer,
   SyncBody,
@@ -125,13 +126,27 @@ export type Writing<Written> = {
 export const AS_OBJECTS: Writing<Assignment> = { atOnce: assignmentAtHand, of: (assignment) => assignment };
 export const AS_TEXTS: Writing<string> = { atOnce: assignmentText, of: JSON.stringify };
 
+/** What a brief answer begins with: who only passes assignments on reads this, and leaves them as they are. */
+const namedAs = ({ number, task }: Attempt): NamedAssignment => ({
+  taskId: task.id,
+  attempt: number,
+  taskSeq: task.seq,
+  ...(task.requirements.onLoss === "fail" ? { onLoss: "fail" } : {}),
+});
+
+export type Answer<Written> = {
+  readonly named: readonly NamedAssignment[];
+  readonly assignments: readonly Written[];
+  readonly said: Said;
+};
+
 export async function answerFor<Written>(
   parts: SyncParts,
   worker: Worker,
   stray: readonly AttemptRef[],
   leaseUntil: string | null,
   writing: Writing<Written>,
-): Promise<{ readonly assignments: readonly Written[]; readonly said: Said }> {
+): Promise<Answer<Written>> {
   const due = dueFor(parts.writer, worker);
   const lost = [...(parts.lostTabs.get(worker.id) ?? [])];
   const over = [...(parts.over.get(worker.id)?.keys() ?? [])];
@@ -148,6 +163,7 @@ export async function answerFor<Written>(
     : await Promise.all(known.map((one, index) => one ?? read(given[index] as Attempt)));
   const stopping = due.filter(({ state }) => state === "stopping").map(nameOf);
   return {
+    named: given.filter((_, index) => assignments[index] !== null).map(namedAs),
     assignments: assignments.filter((assignment) => assignment !== null),
     said: {
       cancel: [...stopping, ...stray],

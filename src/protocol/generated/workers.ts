@@ -88,6 +88,11 @@ export type LogStatus = {
 
 /** What a worker is to run and to stop. */
 export type SyncAnswer = {
+  /**
+   * In a brief answer, where it is the first field and assignments the last: which attempts those are. A
+   * program that only passes them on to another need not read them.
+   */
+  readonly named?: readonly NamedAssignment[];
   /** All attempts this worker should hold and has not yet named in running. */
   readonly assignments: readonly Assignment[];
   /**
@@ -243,6 +248,21 @@ export type AttemptRef = {
    * later one of the same id: a worker that says it is never heard of another task than it means.
    */
   readonly taskSeq?: number;
+};
+
+/** Which attempt an assignment is of. */
+export type NamedAssignment = {
+  /** The id of the task. */
+  readonly taskId: string;
+  /** The number of the attempt. */
+  readonly attempt: number;
+  /**
+   * The number of the event that submitted the task, as its assignment says it. It tells the task from a
+   * later one of the same id: a worker that says it is never heard of another task than it means.
+   */
+  readonly taskSeq?: number;
+  /** It must be named in running before it is begun. */
+  readonly onLoss?: "fail";
 };
 
 /** An attempt that runs, as its worker reports it. */

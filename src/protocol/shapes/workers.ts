@@ -201,6 +201,16 @@ export const logStatus: s.Schema<wire.LogStatus> = s.answer({
   id: s.name(),
 });
 export const syncAnswer: s.Schema<wire.SyncAnswer> = s.namedAnswer("SyncAnswer", {
+  named: s.optional(
+    s.list(
+      s.answer<wire.NamedAssignment>({
+        ...attemptRef,
+        onLoss: s.optional(s.oneOf("fail"), "It must be named in running before it is begun."),
+      }),
+    ),
+    "In a brief answer, where it is the first field and assignments the last: which attempts those are. A program " +
+      "that only passes them on to another need not read them.",
+  ),
   assignments: s.described(
     s.list(
       s.answer<wire.Assignment>({

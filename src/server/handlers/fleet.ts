@@ -84,7 +84,10 @@ function workerHandlers(deps: Deps): Handlers<keyof WorkerCalls> {
     logs.heard(id, body.session, body.logPlace);
     const text = await syncWith(id, body, exchange);
     const wanted = logs.list(id);
-    return asText(wanted.length === 0 ? text : `${text.slice(0, -1)},"logs":${JSON.stringify(wanted)}}`);
+    if (wanted.length === 0) return asText(text);
+    // In its middle: a brief answer begins with the names of its assignments, and ends with these.
+    const at = text.indexOf(',"results":[');
+    return asText(`${text.slice(0, at)},"logs":${JSON.stringify(wanted)}${text.slice(at)}`);
   }
 
   async function syncWith(id: string, body: SyncBody, exchange: Exchange): Promise<string> {

@@ -20,10 +20,11 @@
  * - A server that answers at once and says nothing new is not asked in a tight loop.
  */
 import { errorText } from "../../core/base/index.ts";
-import type { JoinBody, Joined, SyncAnswer } from "../../protocol/index.ts";
+import type { JoinBody, Joined } from "../../protocol/index.ts";
 import { type Clock, present } from "../../std/index.ts";
 import type { FromHandlers, LeaseCell, Stop, ToHandlers } from "./messages.ts";
 import * as pull from "./session.ts";
+import type { HeardSync } from "./unread-assignments.ts";
 import { failureKind, fatalOf, fieldOf, isJoinHopeless, isTaken, restMs, type Wire } from "./wire.ts";
 
 export type ConnectionSettings = {
@@ -247,16 +248,17 @@ function mayBeHeld({ session, failures }: State, now: number): boolean {
   return !session.isBrief || !pull.hasResults(session) || (pull.isIdle(session) && !session.isDraining);
 }
 
-function onHeard(state: State, n: number, answer: SyncAnswer): void {
+function onHeard(state: State, n: number, answer: HeardSync): void {
   if (state.phase !== "joined" || !pull.isOpen(state.session, n)) return;
   const now = state.clock.elapsed();
   const heard = pull.hear(state.session, n, answer, now);
-  const { start, stop: stops, refused, drain, lost, wanted, over, isNew } = heard;
+  const { start, given, stop: stops, refused, drain, lost, wanted, over, isNew } = heard;
   if (over.length > 0) state.tell({ type: "over", tasks: over });
   state.cell.write(state.session.leaseEnd);
   tellTerms(state, answer);
   tellStops(state, stops);
-  if (start.length > 0) state.tell({ type: "start", assignments: start });
+  if (start.length > 0)
+    state.tell(given === null ? { type: "start", assignments: start } : { type: "start-given", given });
   if (wanted !== null) state.tell({ type: "logs", wanted });
   for (const { taskId, attempt, code } of refused)
     warn(state, `the result of task ${taskId}, attempt ${attempt}, was not taken: ${code ?? "refused"}`);

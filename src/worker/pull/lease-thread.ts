@@ -29,7 +29,8 @@ function open({ port, server, cell, settings }: OpenRequest): void {
 }
 
 function tell(port: MessagePort, message: ToHandlers): void {
-  port.postMessage(JSON.stringify(message));
+  const isGiven = message.type === "start-given";
+  port.postMessage(isGiven ? `{"type":"start","assignments":${message.given}}` : JSON.stringify(message));
   // It was the last word: nothing keeps the thread for this worker any more.
   if (message.type === "left" || message.type === "failed") port.close();
 }

@@ -76,6 +76,8 @@ export type ToHandlers =
   /** The server has changed one of them. */
   | { readonly type: "terms"; readonly leaseMs: number; readonly maxWorktrees: number | null }
   | { readonly type: "start"; readonly assignments: readonly Handed[] }
+  /** The same, as JSON: it is only passed on. */
+  | { readonly type: "start-given"; readonly given: string }
   | { readonly type: "stop"; readonly stops: readonly Stop[] }
   | { readonly type: "logs"; readonly wanted: WantedLogs }
   /** Tasks that were to go on here have ended. */

@@ -22,7 +22,7 @@
  * - An attempt that was disowned, or is stopped because the worker leaves, is never reported as failed or cancelled:
  *   that it was cut short is no fault of the task. A result it has all the same is offered, and the server decides.
  */
-import type { AttemptRef, Joined, ResultAnswer, SyncAnswer, WantedLog } from "../../protocol/index.ts";
+import type { AttemptRef, Joined, ResultAnswer, WantedLog } from "../../protocol/index.ts";
 import { present } from "../../std/index.ts";
 import { shorten } from "../output/lines.ts";
 import {
@@ -35,6 +35,7 @@ import {
   type WantedLogs,
 } from "./messages.ts";
 import { type Ended, packBody } from "./sync-body.ts";
+import { type HeardSync, mayBeginAtOnce, readGiven } from "./unread-assignments.ts";
 
 /** Of a lease, as much as counts here: the rest is for clocks that run unevenly and for telling the handlers. */
 const LEASE_SHARE = 0.9;
@@ -99,7 +100,9 @@ type SyncCall = {
   readonly text: string;
 };
 type HeardAnswer = {
+  /** What the handlers are to begin; if it was not read, only the names, and `given` is all of it, as JSON. */
   readonly start: readonly Handed[];
+  readonly given: string | null;
   readonly stop: readonly Stop[];
   /** Results that came too late, or that the server did not want. */
   readonly refused: readonly ResultAnswer[];
@@ -116,6 +119,7 @@ type HeardAnswer = {
 
 const NOTHING: HeardAnswer = {
   start: [],
+  given: null,
   stop: [],
   refused: [],
   drain: false,
@@ -366,7 +370,7 @@ export function compose(state: PullSession, now: number, mayWaitMs: number): Syn
 const isEqual = (named: readonly Named[], before: readonly Named[] | null): boolean =>
   before !== null && named.length === before.length && named.every((one, index) => one === before[index]);
 
-export function hear(state: PullSession, n: number, answer: SyncAnswer, now: number): HeardAnswer {
+export function hear(state: PullSession, n: number, answer: HeardSync, now: number): HeardAnswer {
   const flight = state.flights.get(n);
   state.flights.delete(n);
   if (flight === undefined || n <= state.lastHeard) return NOTHING;
@@ -382,17 +386,30 @@ export function hear(state: PullSession, n: number, answer: SyncAnswer, now: num
   // An answer that lay somewhere for a whole lease gives nothing any more; nor does one to a sync from before the lease
   // was over, since what it gives may have been disowned then.
   const isTaking = !state.isClosing && now < state.leaseEnd && n > state.lastLeased;
-  const taken = isTaking ? answer.assignments.flatMap((handed) => takeOn(state, handed) ?? []) : [];
-  const onRecord = isTaking ? flight.awaiting.filter(({ awaits }) => awaits !== null) : [];
-  const start = [...taken.filter((one) => mayBeginAtOnce(one.awaits)), ...onRecord].map((one) =>
-    handOver(state, one, now),
-  );
+  const { start, given, taken } = isTaking ? takeAll(state, flight, answer, now) : NOTHING_GIVEN;
   const drain = answer.drain === true;
   const { wanted, isNewWish } = hearWishes(state, answer.logs ?? []);
-  const isNew = taken.length + start.length + stop.length + settled > 0 || (drain && !state.isDraining) || isNewWish;
+  const isNew = taken + start.length + stop.length + settled > 0 || (drain && !state.isDraining) || isNewWish;
   const lost = (answer.lost ?? []).filter((tab) => !state.lost.has(tab));
   state.lost = new Set(answer.lost);
-  return { start, stop, refused, drain, lost, wanted, over: answer.over ?? [], isNew };
+  return { start, given, stop, refused, drain, lost, wanted, over: answer.over ?? [], isNew };
+}
+
+const NOTHING_GIVEN = { start: [], given: null, taken: 0 };
+
+/** What an answer gives, and what waited for it. If all of it can be begun at once, nobody has to read it here. */
+function takeAll(
+  state: PullSession,
+  { awaiting }: Flight,
+  { assignments, given }: HeardSync,
+  now: number,
+): Pick<HeardAnswer, "start" | "given"> & { readonly taken: number } {
+  const taken = assignments.flatMap((named) => takeOn(state, named) ?? []);
+  const onRecord = awaiting.filter(({ awaits }) => awaits !== null);
+  const isPlain = taken.length === assignments.length && onRecord.length === 0 && taken.every(mayBeginAtOnce);
+  if (given !== undefined && !isPlain) readGiven(taken, given);
+  const start = [...taken.filter(mayBeginAtOnce), ...onRecord].map((one) => handOver(state, one, now));
+  return { start, given: isPlain ? (given ?? null) : null, taken: taken.length };
 }
 
 /** An answer lists all that is wanted, so what the last one did not have is new. */
@@ -428,8 +445,8 @@ function meantBy(state: PullSession, attempt: AttemptRef): Held | undefined {
 }
 
 /** Null if it is known already, or an earlier task of its id still runs here: then it is listed again. */
-function takeOn(state: PullSession, given: Handed): (Held & { awaits: Handed }) | null {
-  const { taskId, attempt, task, token, taskSeq } = given;
+function takeOn(state: PullSession, given: HeardSync["assignments"][number]): Held | null {
+  const { taskId, attempt, taskSeq } = given;
   const key = keyOf(given);
   if (liveOne(state, key) !== undefined || isSameTask(state.held.ended.get(key), given)) return null;
   state.held.ended.delete(key);
@@ -443,7 +460,7 @@ function takeOn(state: PullSession, given: Handed): (Held & { awaits: Handed }) 
     namedIn: 0,
     reportedIn: 0,
     slotSince: null,
-    awaits: { taskId, attempt, ...(taskSeq === undefined ? {} : { taskSeq }), task, token },
+    awaits: given as Handed,
     isOurs: true,
     stop: null,
     update: null,
@@ -565,8 +582,6 @@ export function unsaid(state: PullSession, now: number): "urgent" | "mild" | "no
   const hasNew = ({ update, namedIn }: Held): boolean => update !== null || namedIn !== last.n;
   return nextUp(state, now).some(hasNew) || begun(state).some(hasNew) ? "mild" : "nothing";
 }
-
-const mayBeginAtOnce = ({ task }: Handed): boolean => task.onLoss !== "fail";
 
 /** What is reported of an attempt that was told to stop: null is nothing. */
 function reportAfter(stop: AttemptStopCause | null, isClosing: boolean, report: Report): Report | null {

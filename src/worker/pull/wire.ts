@@ -3,14 +3,15 @@
  */
 import { type Client, ClientError } from "../../client/index.ts";
 import { errorText } from "../../core/base/index.ts";
-import type { JoinBody, Joined, SyncAnswer, SyncBody } from "../../protocol/index.ts";
+import type { JoinBody, Joined, SyncBody } from "../../protocol/index.ts";
 import { JsonText } from "../../std/index.ts";
 import type { Fatal } from "./messages.ts";
+import { type HeardSync, parseNames } from "./unread-assignments.ts";
 
 export type Wire = {
   join(body: JoinBody, timeoutMs: number): Promise<Joined>;
   /** The body is JSON already; the times are with what the server may hold it. */
-  sync(workerId: string, text: string, timeoutMs: number, doubtMs: number): Promise<SyncAnswer>;
+  sync(workerId: string, text: string, timeoutMs: number, doubtMs: number): Promise<HeardSync>;
   leave(workerId: string, session: string, timeoutMs: number): Promise<void>;
 };
 
@@ -29,8 +30,9 @@ export const wireOf = (client: Client): Wire => ({
     return typeof joined?.workerId === "string" && joined.leaseMs > 0 ? joined : notDrover();
   },
   sync: async (workerId, text, timeoutMs, doubtMs) => {
-    const options = { ...once(timeoutMs), doubtMs: Math.min(TIMER_MS_MAX, Math.floor(doubtMs)) };
-    const answer = await client.sync(workerId, new JsonText<SyncBody>(text).asBody(), options);
+    const doubt = Math.min(TIMER_MS_MAX, Math.floor(doubtMs));
+    const options = { ...once(timeoutMs), doubtMs: doubt, parse: parseNames };
+    const answer: HeardSync = await client.sync(workerId, new JsonText<SyncBody>(text).asBody(), options);
     const lists: readonly unknown[] = [answer?.assignments, answer?.cancel, answer?.results, answer?.logs ?? []];
     return lists.every(Array.isArray) ? answer : notDrover();
   },

@@ -17,7 +17,7 @@ import { startConnection } from "./connection.ts";
 import { type AssignedTask, createHandlers, type Perform, type TaskContext } from "./handlers.ts";
 import { type Link, openThreadLink } from "./lease-thread-client.ts";
 import { createLogService } from "./logs.ts";
-import { createLeaseCell, type Outcome, type ToHandlers } from "./messages.ts";
+import { createLeaseCell, type Handed, type Outcome, type ToHandlers } from "./messages.ts";
 import { checkCount, type PullWorkerOptions, type ReadOptions, readOptions } from "./options.ts";
 import { reportOfOutcome, reportOfValue } from "./outcome.ts";
 import { createWorkerPermits } from "./permits.ts";
@@ -131,6 +131,8 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
         return;
       case "start":
         return handlers.start(message.assignments);
+      case "start-given":
+        return handlers.start(JSON.parse(message.given) as readonly Handed[]);
       case "stop":
         return handlers.stop(message.stops);
       case "logs":
