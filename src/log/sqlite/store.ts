@@ -38,7 +38,7 @@ import { type HashedBatch, hashesOf, type SealInput, type StoredBatch, seal, sto
 import type { KeptEntry, KeptRange } from "./signed-tables.ts";
 
 /** The packed records and the packed payloads may be the caller's own: nothing is kept of them. */
-type AppendInput = AppendAsk & {
+export type AppendInput = AppendAsk & {
   readonly payloads: Uint8Array;
   readonly deferred: DeferredHashes;
   readonly sign: SignRule | null;
@@ -81,7 +81,13 @@ export type SqliteStore = {
   endKept(): number;
 };
 
-export function openSqliteStore(options: DatabaseOptions): SqliteStore & { close(): void } {
+export type OpenStore = SqliteStore & {
+  /** Several at once, each behind the one before: all of them are stored or none, and they wait for the disk once. */
+  appendAll(inputs: readonly AppendInput[]): readonly AppendResult[];
+  close(): void;
+};
+
+export function openSqliteStore(options: DatabaseOptions): OpenStore {
   const database = openDatabase(options);
   const { signer } = database;
   const signing = createSigning(database, signer);
@@ -100,12 +106,14 @@ export function openSqliteStore(options: DatabaseOptions): SqliteStore & { close
       throw error;
     }
   }
-  const append = ({ sign, ...input }: AppendInput): AppendResult =>
-    storing("append a batch", () => {
-      const result = storeBatch(database, input);
-      if (result.type === "appended") signing.onAppended(result.head, sign);
-      return result;
-    });
+  const appendAll = (inputs: readonly AppendInput[]): readonly AppendResult[] =>
+    storing("append a batch", () =>
+      inputs.map(({ sign, ...input }) => {
+        const result = storeBatch(database, input);
+        if (result.type === "appended") signing.onAppended(result.head, sign);
+        return result;
+      }),
+    );
   /** Another process may prune what this one only reads. */
   function records(wanted: readonly Seq[]): PackedRecords {
     if (options.readOnly) reader.forget();
@@ -119,7 +127,8 @@ export function openSqliteStore(options: DatabaseOptions): SqliteStore & { close
     }
   }
   return {
-    append,
+    append: (input) => appendAll([input])[0] as AppendResult,
+    appendAll,
     page: (input) => database.look("read", () => readStored(database, input)),
     records: (wanted) => database.look("read events", () => records(wanted)),
     state: () =>
