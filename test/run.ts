@@ -35,17 +35,18 @@ const FILE_LIMIT_MS = { quick: 300_000, full: 1_200_000 };
 const CHECK_LIMIT_MS = 300_000;
 /** Left out of the quick run, by name alone: what starts much, or waits for the disk. */
 const IS_SLOW = /\.slow\.test\.ts$/;
-/** What takes longest, in the order it is started; everything else comes after. */
+/** What takes longest, in the order it is started; everything else comes after, and fills the gaps at the end. */
 const LONGEST_FIRST: readonly RegExp[] = [
   /^test\/faults\/(cluster-http|kill|worker-process)\.slow\.test\.ts$/,
-  /^test\/laws\/laws-re|^src\/sim\/(simulate|auditor\.slow)\.test\.ts$/,
-  /^test\/faults\/server-kill\.slow\.test\.ts$|^test\/(docs|examples)\.slow\.test\.ts$/,
-  /^test\/(faults|laws)\/|^src\/worker\/pull\/laws\.slow\.test\.ts$/,
+  /^test\/laws\/laws-re|^src\/sim\/(simulate|auditor\.slow)\.test\.ts$|^test\/browser\//,
+  /^test\/faults\/server-(kill|memory)\.slow\.test\.ts$|^test\/(docs|examples|readme|slow\/package)\.slow\.test\.ts$/,
+  /^test\/(faults|laws)\/|^src\/log\/(etcd|postgres)\/|^src\/cli\/(worker|run|serve|top)\/.*\.slow\.test\.ts$/,
+  IS_SLOW,
 ];
 /** How often the cores are looked at, how idle they must have been for one more file, and the most files for a core. */
 const LOOK_MS = 500;
 const IDLE_SHARE = 0.35;
-const PER_CORE_MAX = 2;
+const PER_CORE_MAX = 3;
 const CACHE = "node_modules/.cache/drover";
 /** Programs in temporary directories leave something behind in the cache at every run: when it is this full it goes. */
 const COMPILED_FILES_MAX = 10_000;
