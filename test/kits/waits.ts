@@ -7,9 +7,12 @@
 import { nextTurn } from "../../src/std/clock.ts";
 
 const LIMIT_MS = 60_000;
-/** So many looks one turn apart; what is still not so then waits for others, who need the core more. */
+/** So many looks one turn apart, and no longer; what is still not so then waits for others, who need the core more. */
 const QUICK_LOOKS = 200;
+const QUICK_MS = 20;
+/** Between further looks: more each time, so that what takes seconds is not asked for a thousand times. */
 const LOOK_MS = 5;
+const LOOK_MS_MAX = 25;
 
 /** What the promise gives, or an error that says what did not come. */
 export async function within<Value>(what: string, awaited: Promise<Value>, limitMs: number = LIMIT_MS): Promise<Value> {
@@ -40,8 +43,14 @@ export async function until(
 
 /** A turn between the first looks, a pause between all that follow. */
 function restingMore(): () => Promise<unknown> {
+  const quickUntil = performance.now() + QUICK_MS;
   let looks = 0;
-  return () => (++looks <= QUICK_LOOKS ? nextTurn() : new Promise((resolve) => setTimeout(resolve, LOOK_MS)));
+  let pauseMs = LOOK_MS;
+  return () => {
+    if (++looks <= QUICK_LOOKS && performance.now() < quickUntil) return nextTurn();
+    pauseMs = Math.min(pauseMs + 1, LOOK_MS_MAX);
+    return new Promise((resolve) => setTimeout(resolve, pauseMs));
+  };
 }
 
 /** What comes in and is taken out one by one, in the order it came. */
