@@ -13,14 +13,14 @@ import { bytesOf, live, replay } from "../kits/laws/live.ts";
 import { leaveNoMark } from "../kits/laws/whole-state.ts";
 
 test("replaying the log rebuilds the state byte for byte", () => {
-  holds(24_000, history, (seeds) => {
+  holds(12_000, history, (seeds) => {
     const { state, log } = live(seeds);
     assert.equal(bytesOf(replay(log)), bytesOf(state));
   });
 });
 
 test("events read back from JSON rebuild the same state", () => {
-  holds(12_000, history, (seeds) => {
+  holds(8000, history, (seeds) => {
     const { state, log } = live(seeds);
     const read = log.map((event) => JSON.parse(JSON.stringify(event)) as Event);
     assert.deepEqual(read, log);

@@ -21,7 +21,7 @@ import { bytesOf, type Life, live, pumpDry, step } from "../kits/laws/live.ts";
 const copyOf = (state: State): State => restore(snapshotLines(state));
 
 test("a restored state has the same bytes, and indices that follow from its facts", () => {
-  holds(8000, history, (seeds) => {
+  holds(5000, history, (seeds) => {
     const { state } = live(seeds);
     const copy = copyOf(state);
     assert.equal(bytesOf(copy), bytesOf(state));
@@ -30,7 +30,7 @@ test("a restored state has the same bytes, and indices that follow from its fact
 });
 
 test("a state restored at any point goes on identically, however often it is restored", () => {
-  holds(12_000, history, (seeds) => {
+  holds(6000, history, (seeds) => {
     const dice = diceFrom(seeds.length + (seeds[0] ?? 0));
     let copy: State | null = null;
     const { state } = live(seeds, {

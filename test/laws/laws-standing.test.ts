@@ -30,7 +30,7 @@ const DONE: Omit<AttemptReport, "task" | "attempt"> = {
 };
 
 test("every count and index is what the facts say, after every event", () => {
-  holds(7000, history, (seeds) => {
+  holds(4000, history, (seeds) => {
     live(seeds, { onEvent: (state, { kind }) => assert.deepEqual(checkInvariants(state), [], `after ${kind}`) });
   });
 });

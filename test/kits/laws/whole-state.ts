@@ -36,14 +36,16 @@ export function linesOfState(state: State): string[] {
   return lines;
 }
 
-/** Asks one thing after the other, and sees that the state looks the same after each, down to the last index. */
+/**
+ * Asks one thing after the other, and sees that the state looks the same after all, down to the last index. To write a
+ * state down takes longer than all that is asked, so it is not done in between.
+ */
 export function leaveNoMark(state: State, askings: Readonly<Record<string, () => void>>): void {
   const before = linesOfState(state);
-  for (const [what, ask] of Object.entries(askings)) {
-    ask();
-    const after = linesOfState(state);
-    const at = before.findIndex((line, index) => line !== after[index]);
-    const isSame = at < 0 && before.length === after.length;
-    assert.ok(isSame, `${what} left a mark: "${before[at]}" became "${after[at < 0 ? before.length : at]}"`);
-  }
+  for (const ask of Object.values(askings)) ask();
+  const after = linesOfState(state);
+  const at = before.findIndex((line, index) => line !== after[index]);
+  const isSame = at < 0 && before.length === after.length;
+  const mark = `"${before[at]}" became "${after[at < 0 ? before.length : at]}"`;
+  assert.ok(isSame, `one of these left a mark: ${Object.keys(askings).join(", ")}; ${mark}`);
 }
