@@ -38,6 +38,8 @@ type More = {
   readonly why?: string;
   readonly approves?: string;
   readonly readsEvents?: boolean;
+  /** When time alone would let its task start. */
+  readonly startsAt?: () => string;
   /** Of its task, as the server has them. */
   readonly children?: readonly unknown[];
 };
@@ -64,7 +66,11 @@ async function watched(tasks: readonly Task[], more: More = {}): Promise<Watched
   const client = {
     plans: { get: async () => now },
     task: async (id: string) => ({ taskId: id, ...left.get(id), completedAt: left.get(id)?.endedAt }),
-    why: async () => ({ summary: "no worker is there.", conditions: [{ code: why, ok: false }] }),
+    why: async () => ({
+      summary: "no worker is there.",
+      conditions: [{ code: why, ok: false }],
+      ...(more.startsAt === undefined ? {} : { earliestStart: more.startsAt() }),
+    }),
     approve: async (id: string) => void approved?.push(id),
     tasks: async () => ({ tasks: [{ taskId: "a", state: "running", attempt: 1 }, ...(more.children ?? [])] }),
     async *events() {
@@ -193,6 +199,17 @@ for (const readsEvents of [true, false])
     }
     assert.deepEqual(notes, ["nothing runs. a: no worker is there."]);
   });
+
+test("where time alone lets a task start, it is said when, once for each reason", async () => {
+  let minute = 10;
+  const startsAt = (): string => `2026-01-31T13:${minute++}:00.000Z`;
+  const { pass, notes } = await watched([{ name: "a", state: "queued" }], { startsAt });
+  await pass(3000);
+  await pass(60_000);
+  await pass(60_000);
+  assert.ok(minute > 11, "it was asked again");
+  assert.deepEqual(notes, ["nothing runs before 2026-01-31T13:10:00.000Z: a: no worker is there."]);
+});
 
 test("a plan that another puts with other tasks is followed as it is now", async () => {
   const { event, put, notes, happened, end } = await watched([

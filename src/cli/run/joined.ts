@@ -230,12 +230,12 @@ async function watch(request: JoinRequest, runState: RunState, met: ReadonlySet<
 
 type Event = Awaited<ReturnType<ReturnType<Link["client"]>["eventPage"]>>["events"][number];
 
-/** Says why nothing runs, once for each reason. */
+/** Says why nothing runs, and until when if time alone ends that; once for each reason. */
 function createQuietNote({ link, view, observer, signal }: JoinRequest, runState: RunState): () => Promise<void> {
   let noted = "";
-  const note = (text: string): void => {
-    if (text !== noted && !signal.aborted) observer.noted(text);
-    noted = text;
+  const note = (text: string, sign = text): void => {
+    if (sign !== noted && !signal.aborted) observer.noted(text);
+    noted = sign;
   };
   return async () => {
     const parked = runState.rows.filter(({ state }) => state === "parked");
@@ -250,8 +250,9 @@ function createQuietNote({ link, view, observer, signal }: JoinRequest, runState
     if (pausedBy !== undefined) return note(`the plan is paused: ${asTyped(`drover plan ${view.id} --resume`)}`);
     const queued = tasks.find(({ state }) => state === "queued");
     if (queued === undefined) return;
-    const { summary } = await link.call((client) => client.why(queued.taskId, { signal }));
+    const { summary, earliestStart: at } = await link.call((client) => client.why(queued.taskId, { signal }));
     const named = runState.rows.reduce((text, row) => text.replaceAll(row.id, row.name), summary);
-    note(`nothing runs. ${queued.name}: ${named}`);
+    const reason = `${queued.name}: ${named}`;
+    note(at === undefined ? `nothing runs. ${reason}` : `nothing runs before ${at}: ${reason}`, reason);
   };
 }
