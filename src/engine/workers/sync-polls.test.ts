@@ -37,6 +37,42 @@ test("a thousand polls of workers that were told nothing cost nothing while they
   await Promise.all(waiting);
 });
 
+/** When the alarms ring that these polls set, beginning one after the other, a millisecond apart. */
+async function endsOf(workers: number, waitMs: number): Promise<Set<number>> {
+  const clock = createHandClock({ at: 1 });
+  const ends = new Set<number>();
+  const polls = createSyncPolls({
+    ...clock,
+    ringAt: (at, ...given) => {
+      ends.add(at);
+      assert.ok(
+        at <= clock.elapsed() + waitMs && at > clock.elapsed() + waitMs - 100,
+        "none ends late, nor much early",
+      );
+      return clock.ringAt(at, ...given);
+    },
+  });
+  const waiting: Promise<void>[] = [];
+  for (let index = 0; index < workers; index++) {
+    const worker = `w${index}` as WorkerId;
+    waiting.push(polls.wait(worker, { waitMs, signal: undefined, hasChanges: () => false }));
+    await clock.advance(1);
+  }
+  await clock.advance(waitMs);
+  await Promise.all(waiting);
+  return ends;
+}
+
+test("long polls end together, a few at a time, and short ones when they were asked to", async () => {
+  const ends = [...(await endsOf(250, 2500))];
+  assert.ok(ends.length === 3 || ends.length === 4, `${ends.length} ends`);
+  assert.deepEqual(
+    ends.filter((at) => at % 100 !== 0),
+    [],
+  );
+  assert.equal((await endsOf(20, 999)).size, 20);
+});
+
 test("what a lost answer said is said again after a second", async () => {
   const clock = createHandClock({ at: 0 });
   const polls = createSyncPolls(clock);

@@ -42,6 +42,14 @@ export type SyncPolls = {
   stop(error: DroverError): void;
 };
 
+/**
+ * Long polls end at common instants, so much early at most: a server that has nothing else to do is woken once for
+ * many of them. Among very many it hardly sleeps, and their ends are better spread.
+ */
+const TOGETHER_MS = 100;
+const LONG_MS = 1000;
+const TOGETHER_MAX = 2000;
+
 const NOTHING: ReadonlyMap<NoticeKey, Notified> = new Map();
 
 export function createSyncPolls(clock: Clock): SyncPolls {
@@ -57,6 +65,11 @@ export function createSyncPolls(clock: Clock): SyncPolls {
     return channel;
   }
 
+  function endOf(waitMs: number): number {
+    const at = clock.elapsed() + waitMs;
+    return waitMs < LONG_MS || channels.size > TOGETHER_MAX ? at : at - (at % TOGETHER_MS);
+  }
+
   async function wait(worker: WorkerId, { waitMs, signal, hasChanges }: Wait): Promise<void> {
     const channel = channelOf(worker);
     const round = channel.rounds;
@@ -65,7 +78,7 @@ export function createSyncPolls(clock: Clock): SyncPolls {
       isOver = true;
       channel.wake?.();
     };
-    const cancel = clock.ringAt(clock.elapsed() + waitMs, end, { keepAlive: false });
+    const cancel = clock.ringAt(endOf(waitMs), end, { keepAlive: false });
     try {
       while (round === channel.rounds && channels.get(worker) === channel && !hasChanges() && !isOver) {
         if (stopped !== null) throw stopped;
