@@ -24,6 +24,8 @@ const colorOf = (name: string): string =>
 /** What stands on the left of a chart has the room that its longest word takes. */
 const LEFT_MIN = 46;
 const LETTER = 6.5;
+/** The last instant below a chart may stand at its end, and half of it goes beyond. */
+const RIGHT = 18;
 const leftOf = (_: uPlot, words: string[] | null): number =>
   Math.max(LEFT_MIN, ...(words ?? []).map((word) => 12 + LETTER * word.length));
 
@@ -49,7 +51,7 @@ function optionsOf(lines: readonly Line[], shown: (value: number) => string, box
   return {
     width: box.clientWidth,
     height: box.clientHeight,
-    padding: [8, 8, 0, 0],
+    padding: [8, RIGHT, 0, 0],
     cursor: { y: false, points: { size: 6 } },
     legend: { show: false },
     scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.12 : 1] } },
