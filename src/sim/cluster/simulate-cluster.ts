@@ -139,6 +139,19 @@ function someLeader({ nodes, random }: Run): Drover | null {
   return leading.length === 0 ? null : random.pick(leading);
 }
 
+/** The answer of one that was not replaced meanwhile. */
+async function askNewest<Answer>(run: Run, call: (drover: Drover) => Promise<Answer>): Promise<Answer | null> {
+  const isNewest = (drover: Drover): boolean =>
+    run.nodes.all.some(
+      ({ node }) => node?.life().drover === drover && node.applied().epoch === run.nodes.store.head.epoch,
+    );
+  return ask(run, async (drover) => {
+    const answer = await call(drover);
+    if (!isNewest(drover)) throw new DroverError("deposed", "another leads");
+    return answer;
+  });
+}
+
 /** Asks until it is answered: what was lost or refused for now is asked again. Null if the answer is no. */
 async function ask<Answer>(run: Run, call: (drover: Drover) => Promise<Answer>): Promise<Answer | null> {
   for (;;) {
@@ -213,7 +226,8 @@ function permit(run: Run): void {
     if ((await ask(run, (drover) => drover.permits.settle(id, { usage }))) === null) return;
     run.tally.settled++;
     await rest(run.random.between(1, 10_000));
-    const late = await ask(run, (drover) => drover.permits.ask({ gate: "llm", id }));
+    // One that was replaced and has not noticed still has the permit of before, and shows that: it grants nothing.
+    const late = await askNewest(run, (drover) => drover.permits.ask({ gate: "llm", id }));
     // Where a clock that is far ahead may be believed, its time to live may be over.
     if (late !== null && run.nodes.believedMs() < run.auditor.shadow.config.log.maxClockJump)
       run.auditor.complain("settled", `permit ${id} was settled, and is ${late.status} again`);
