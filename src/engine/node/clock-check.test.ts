@@ -55,6 +55,15 @@ test("where most agree on another date, it is this node's clock; where they do n
     assert.doesNotMatch(looks(nodes, later(nodes))[1]?.[0] ?? "agree", /agree/);
 });
 
+test("a difference stays while a word is seen twice, and is said once", () => {
+  const [far, next] = [[seen("b", 60_000)], later([seen("b", 60_000)])];
+  const said = looks(far, next, next, later(next), later(next));
+  assert.deepEqual(
+    said.map(([, sign]) => sign),
+    ["", "b 1", "b 1", "b 1", "b 1"],
+  );
+});
+
 test("a word that stays the same counts for nothing: a journal that came back gives old words as new", () => {
   const old = [seen("b", -600_000, 0), seen("c", -600_000, 0)];
   for (const [text] of looks(old, old, old)) assert.equal(text, null);

@@ -19,18 +19,21 @@ export function createClockCheck(
   agreed: Pick<AgreedClock, "judge" | "isMoved">,
   say: (text: string | null, sign: string) => void,
 ): (others: readonly NodeSeen[]) => void {
-  let before: ReadonlyMap<string, Other> = new Map();
+  let before: ReadonlyMap<string, Other & { readonly isSure: boolean }> = new Map();
   return (nodes) => {
     const now = clock.now();
     const others = nodes.flatMap(({ node, now: told, ageMs }): Other[] =>
       told === undefined || ageMs > DOWN_MS ? [] : [{ node, told, aheadMs: told + ageMs - now }],
     );
-    // A word that stays the same may be of a node that is gone: a journal that came back gives its words as new.
-    const sure = others.filter((one) => {
+    // A word that never changes may be of a node that is gone: a journal that came back gives its words as new. One
+    // that is the same as at the last look is not: that node speaks as often as this one looks.
+    const judged = others.map((one) => {
       const last = before.get(one.node);
-      return last !== undefined && last.told !== one.told && isApart(last) === isApart(one);
+      const isSame = last !== undefined && isApart(last) === isApart(one);
+      return { ...one, isSure: isSame && (last.isSure || last.told !== one.told) };
     });
-    before = new Map(others.map((one) => [one.node, one]));
+    before = new Map(judged.map((one) => [one.node, one]));
+    const sure = judged.filter(({ isSure }) => isSure);
     agreed.judge(sure.map(({ aheadMs }) => aheadMs));
     const apart = sure.filter(isApart);
     const isMoved = agreed.isMoved();
