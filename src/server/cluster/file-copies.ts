@@ -39,10 +39,25 @@ type CopyDeps = {
   readonly onWarning: (message: string) => void;
 };
 
+/** A disk without room refuses thousands, every minute: all of one look are one line. */
+function createFailures(onWarning: (message: string) => void): { add(text: string): void; tell(): void } {
+  let [count, first] = [0, ""];
+  return {
+    add(text) {
+      if (++count === 1) first = text;
+    },
+    tell() {
+      if (count > 0) onWarning(count === 1 ? first : `${first}; and ${count - 1} more could not be copied`);
+      [count, first] = [0, ""];
+    },
+  };
+}
+
 export function startFileCopies({ node, drover, doors, clock, onWarning }: CopyDeps): FileCopies {
   const peers = createPeers(clock);
   const wanted = new Set<string>();
   const over = new AbortController();
+  const failures = createFailures(onWarning);
   /** What is being copied because a caller waits for it. */
   const awaited = new Map<string, Promise<boolean>>();
   let working: Promise<void> | null = null;
@@ -56,6 +71,7 @@ export function startFileCopies({ node, drover, doors, clock, onWarning }: CopyD
   function begin(): void {
     if (working !== null || wanted.size === 0 || over.signal.aborted) return;
     working = fetchAll()
+      .finally(failures.tell)
       .catch((error: unknown) => onWarning(`files of tasks are not copied to this node for now: ${String(error)}`))
       .finally(() => {
         working = null;
@@ -83,7 +99,7 @@ export function startFileCopies({ node, drover, doors, clock, onWarning }: CopyD
         return (await drover.files.put(answer, { hash })).size;
       } catch (error) {
         if (over.signal.aborted) return null;
-        onWarning(`the file ${hash} could not be copied from node ${id}: ${String(error)}`);
+        failures.add(`the file ${hash} could not be copied from node ${id}: ${String(error)}`);
       }
     }
     return null;
@@ -152,7 +168,10 @@ export function startFileCopies({ node, drover, doors, clock, onWarning }: CopyD
       if (awaited.size >= AWAITED_MAX || over.signal.aborted) return Promise.resolve(false);
       const copied = copy(hash)
         .then((size) => size !== null)
-        .finally(() => awaited.delete(hash));
+        .finally(() => {
+          awaited.delete(hash);
+          if (working === null) failures.tell();
+        });
       awaited.set(hash, copied);
       return copied;
     },
