@@ -13,8 +13,8 @@ export type BulkAnswer = {
 /** Calls that travel together. */
 export type BulkBody = {
   /**
-   * They are begun in their order, and one may name what an earlier one makes. What is wrong with one
-   * does not fail the others. None may wait: waitMs is 0.
+   * 1 to 1000. They are begun in their order, and one may name what an earlier one makes. What is wrong
+   * with one does not fail the others. None may wait: waitMs is 0.
    */
   readonly calls: readonly BulkCall[];
 };

@@ -20,8 +20,8 @@ export const bulkBody: s.Schema<wire.BulkBody> = s.namedObject("BulkBody", {
         expected: `a list of 1 to ${BULK_MAX} calls`,
       },
     ),
-    "They are begun in their order, and one may name what an earlier one makes. What is wrong with one does not fail " +
-      "the others. None may wait: waitMs is 0.",
+    `1 to ${BULK_MAX}. They are begun in their order, and one may name what an earlier one makes. What is wrong with ` +
+      "one does not fail the others. None may wait: waitMs is 0.",
   ),
 });
 const item = {
