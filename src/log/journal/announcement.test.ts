@@ -9,7 +9,14 @@ const word = { node: "a", url: "http://a:4747", seq: 3, hash: "0".repeat(64), ep
 const kept = (name: string, told: unknown, ageMs = 0) => ({ name, told, ageMs });
 
 test("an address of a node is a host and a port, and nothing that a browser or a program would do more with", () => {
-  for (const url of ["http://a", "https://a.example:1", "http://[::1]:4747", "http://10.0.0.1:4747/"])
+  for (const url of [
+    "http://a",
+    "https://a.example:1",
+    "http://[::1]:4747",
+    "http://10.0.0.1:4747/",
+    "http://a:80",
+    "http://A",
+  ])
     assert.equal(readAnnouncement({ ...word, url }, 0)?.url, url);
   for (const url of [
     "javascript:alert(1)",
@@ -18,6 +25,9 @@ test("an address of a node is a host and a port, and nothing that a browser or a
     "http://a?x",
     "http://u:p@a",
     "http://A\n",
+    "http://a\u202eb",
+    "http://a\\b",
+    "http://a:99999",
     "HTTP://a",
     " http://a",
     "",

@@ -36,11 +36,13 @@ const isSentence = (text: unknown): text is string =>
 const inOneLine = (text: string): string => text.replaceAll(new RegExp(UNSEEN, "gu"), " ");
 
 /** The address of a node: a host and a port, without a path, a user or anything else. */
-function isAddress(value: unknown): value is string {
-  if (typeof value !== "string" || value.length > URL_MAX || !URL.canParse(value)) return false;
-  const { protocol, origin } = new URL(value);
-  return (protocol === "http:" || protocol === "https:") && (value === origin || value === `${origin}/`);
-}
+const ADDRESS = /^https?:\/\/[^\s/?#@\\]+\/?$/;
+const isAddress = (value: unknown): value is string =>
+  typeof value === "string" &&
+  value.length <= URL_MAX &&
+  ADDRESS.test(value) &&
+  !UNSEEN.test(value) &&
+  URL.canParse(value);
 
 /** Null for what no version of ours has written. */
 export function readAnnouncement(told: unknown, ageMs: number): NodeSeen | null {
