@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { isMissing } from "./optional-tool.ts";
-import { within } from "./waits.ts";
+import { until, within } from "./waits.ts";
 
 const STARTS_MAX = 5;
 const READY = /ready to serve client requests|serving client traffic/;
@@ -107,9 +107,14 @@ async function tryToStart(options: EtcdOptions): Promise<EtcdCluster> {
     url: (prefix) => `etcd://${endpoints.join(",")}/${prefix}`,
     ctl,
     leader: async () => {
-      const statuses = JSON.parse(await ctl("endpoint", "status", "-w", "json")) as MemberStatus[];
-      const at = statuses.findIndex(({ Status }) => Status.header.member_id === Status.leader);
-      return members[at] as EtcdMember;
+      let leading: EtcdMember | undefined;
+      // While they elect one, none says that it leads.
+      await until("a member of etcd to lead", async () => {
+        const statuses = JSON.parse(await ctl("endpoint", "status", "-w", "json")) as MemberStatus[];
+        leading = members[statuses.findIndex(({ Status }) => Status.header.member_id === Status.leader)];
+        return leading !== undefined;
+      });
+      return leading as EtcdMember;
     },
     [Symbol.asyncDispose]: dispose,
   };

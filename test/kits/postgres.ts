@@ -57,9 +57,10 @@ export async function startPostgres(
   if (owner !== null) for (const path of [directory, data, secret]) chownSync(path, owner.uid, owner.gid);
   const run = { ...(owner ?? {}), cwd: directory };
   const init = ["-D", data, "-U", USER, "-A", "scram-sha-256", "--pwfile", secret, "-E", "UTF8", "--no-sync"];
+  const copy = ["-D", data, "-R", "-c", "fast", "--no-sync"];
   const from = `host=127.0.0.1 port=${standbyOf?.port} user=${USER} password='${PASSWORD}' application_name=standby1`;
   if (standbyOf === undefined) await promisify(execFile)(join(bin, "initdb"), [...init, "--locale=C"], run);
-  else await promisify(execFile)(join(bin, "pg_basebackup"), ["-D", data, "-d", from, "-R", "-c", "fast"], run);
+  else await promisify(execFile)(join(bin, "pg_basebackup"), [...copy, "-d", from], run);
   const port = await freePort();
   let child: ChildProcess | null = null;
   const isRunning = (): boolean => child !== null && child.exitCode === null && child.signalCode === null;
