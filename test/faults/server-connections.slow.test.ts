@@ -124,13 +124,15 @@ const broken: [name: string, text: string | Uint8Array, answer: RegExp][] = [
     /403/,
   ],
 ];
-for (const [name, text, answer] of broken)
-  test(`${name} is refused in words and the connection ends`, async () => {
-    const { send, closed } = await rawSocket(at.url);
-    send(text);
-    assert.match(await closed, answer);
-    assert.ok(await isServing());
-  });
+describe("what is broken", { concurrency: true }, () => {
+  for (const [name, text, answer] of broken)
+    test(`${name} is refused in words and the connection ends`, async () => {
+      const { send, closed } = await rawSocket(at.url);
+      send(text);
+      assert.match(await closed, answer);
+      assert.ok(await isServing());
+    });
+});
 
 for (const protocol of ["websocket", "h2c"])
   test(`a request to go on as ${protocol} is answered as if it had not asked`, async () => {
