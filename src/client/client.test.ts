@@ -9,7 +9,9 @@ import {
   type Step,
   startScript,
 } from "../../test/kits/script-server.ts";
+import { until } from "../../test/kits/waits.ts";
 import { type Answered, CALLS, type CallName } from "../protocol/index.ts";
+import { createHandClock, restFor } from "../std/index.ts";
 import { type Client, createClient, type WaitOptions } from "./client.ts";
 import { ClientError } from "./client-error.ts";
 import { restAfter } from "./exchange.ts";
@@ -236,25 +238,36 @@ test("waiting within a time ends with it", () =>
 const ended = { taskId: "t1", state: "done", result: 7, counts: {}, endedAt: "2026-01-31T12:00:00.000Z" };
 /** A client whose server is away until so much time has passed; the time is that of its rests. */
 function awayFor(t: TestContext, awayMs: number, retries?: number) {
-  let now = 0;
-  t.mock.method(performance, "now", () => now);
-  const tries: number[] = [];
+  const clock = createHandClock({ at: 0 });
+  t.mock.method(performance, "now", clock.elapsed);
   const fetch: Fetch = async (url) => {
-    tries.push(now);
-    if (now < awayMs) throw Object.assign(new Error("nobody listens"), { code: "ECONNREFUSED" });
+    if (clock.elapsed() < awayMs) throw Object.assign(new Error("nobody listens"), { code: "ECONNREFUSED" });
     const { body } = Response.json(
       url.endsWith("/tasks/wait") ? { answers: [{ id: "t1", status: 200, body: ended }] } : ended,
     );
     return { status: 200, headers: new Headers(), body, text: () => new Response(body).text() };
   };
-  const rest = async (ms: number): Promise<void> => {
+  const rest = (ms: number): Promise<void> => {
     assert.ok(ms > 0 && ms <= 10_000, `a rest of ${ms} ms`);
-    const until = now + ms;
-    await Promise.resolve();
-    now = Math.max(now, until);
+    return restFor(clock, ms);
+  };
+  /** Goes from one end of a rest to the next until the wait is over. */
+  const inTime = async <Value>(wait: Promise<Value>): Promise<Value> => {
+    let isOver = false;
+    const over = (): void => {
+      isOver = true;
+    };
+    wait.then(over, over);
+    const next = (): number => (clock.alarms().length === 0 ? 0 : Math.min(...clock.alarms()));
+    await until(
+      "the end of the wait",
+      () => isOver,
+      () => clock.advance(next()),
+    );
+    return wait;
   };
   const client = createClient({ fetch, rest, ...(retries === undefined ? {} : { retries }) });
-  return { client, tries, now: () => now };
+  return { client, inTime, now: clock.elapsed };
 }
 /** When both are over. */
 const both = async (...waits: readonly Promise<unknown>[]): Promise<unknown> => {
@@ -268,24 +281,24 @@ const waits: readonly [name: string, wait: (client: Client, options?: WaitOption
 ];
 for (const [name, wait] of waits) {
   test(`${name}: a server that is away is waited for, up to five minutes without an answer`, async (t) => {
-    const { client, now } = awayFor(t, 280_000);
-    await wait(client);
+    const { client, inTime, now } = awayFor(t, 280_000);
+    await inTime(wait(client));
     assert.ok(now() >= 280_000 && now() <= 290_000, String(now()));
     const away = awayFor(t, Number.POSITIVE_INFINITY);
-    await failsWith(wait(away.client), { code: "network", retryable: true });
+    await failsWith(away.inTime(wait(away.client)), { code: "network", retryable: true });
     assert.ok(away.now() >= 300_000 && away.now() <= 310_000, String(away.now()));
   });
 
   test(`${name}: without an answer it ends with its time, and after as many tries as its caller wants`, async (t) => {
-    const { client, now } = awayFor(t, Number.POSITIVE_INFINITY);
-    await failsWith(wait(client, { withinMs: 60_000 }), { code: "network" });
+    const { client, inTime, now } = awayFor(t, Number.POSITIVE_INFINITY);
+    await failsWith(inTime(wait(client, { withinMs: 60_000 })), { code: "network" });
     // Its last tries may be under way when its time is over, and the last look of all has tries of its own.
     assert.ok(now() >= 60_000 && now() <= 66_000, `${now()}: at most the tries that two calls have are beyond it`);
     const before = now();
-    await failsWith(wait(client, { retries: 1 }), { code: "network" });
+    await failsWith(inTime(wait(client, { retries: 1 })), { code: "network" });
     assert.ok(now() - before <= 400, "one rest");
     const other = awayFor(t, Number.POSITIVE_INFINITY, 0);
-    await failsWith(wait(other.client), { code: "network" });
+    await failsWith(other.inTime(wait(other.client)), { code: "network" });
     assert.equal(other.now(), 0);
   });
 }
