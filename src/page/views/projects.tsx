@@ -107,12 +107,7 @@ function ProjectRow({ project, onEdit }: { project: ProjectView; onEdit: ((id: s
         {weight}
       </td>
       <td data-is="Share">
-        <Meter
-          part={share}
-          mark={target}
-          label={`Share of ${id}`}
-          text={`${percent(share)}, target ${percent(target)}`}
-        />
+        <Meter part={share} mark={target} label={`Share of ${id}`} text={`${percent(share)} of ${percent(target)}`} />
       </td>
       <td class="number" data-is="Runs">
         {count(inFlight)}{" "}
