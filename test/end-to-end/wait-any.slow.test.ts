@@ -132,7 +132,7 @@ test("a caller that hangs up leaves nothing behind", async () => {
 test("the client's waits meet at a real server: results, a task that is not there, one that is given up", async () => {
   await using at = await openServer({ settings: { scheduler: { maxQueue: 2000, maxPerAgent: 2000 } } });
   await using client = createClient({ url: at.url });
-  await using _worker = await startWorker({ url: at.url, slots: 50 }, ({ taskId }) => `result of ${taskId}`);
+  await using worker = await startWorker({ url: at.url, slots: 50 }, ({ taskId }) => `result of ${taskId}`);
   const given = new AbortController();
   const reason = new Error("enough");
   await client.submit({ id: "later", agentId: "ann", action: "x", notBefore: "2099-01-01T00:00:00Z" });
@@ -148,5 +148,7 @@ test("the client's waits meet at a real server: results, a task that is not ther
   given.abort(reason);
   const [unknown, abandoned] = await Promise.all(others);
   assert.deepEqual([(unknown as { code: string }).code, abandoned], ["not_found", reason]);
+  // Its own polls are calls that wait too.
+  await worker.drain();
   await heldBack(at, 0);
 });

@@ -55,7 +55,7 @@ describe("a node whose own disk is full leaves the cluster with its exit code", 
       assert.equal((await cluster.leader()) === small, role === "leader");
       const taken = await fillUp(cluster.node(role === "leader" ? "small" : "a"), small);
       assert.ok(taken.length > 10, `${taken.length} were taken`);
-      assert.equal(await small.ended(), EXIT.broken);
+      assert.equal(await small.ended(), EXIT.broken, small.said());
       assert.match(small.said(), /"code": ?"log_failed"/);
       assert.match(small.said(), /nothing that was acknowledged is lost; make at least \d+ MiB free for/);
 
