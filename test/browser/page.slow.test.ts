@@ -301,6 +301,16 @@ describe("the web page", { skip: noBrowser }, () => {
     await page.getByRole("link", { name: "Tasks" }).click();
     await submit(second, "after");
     await page.getByRole("link", { name: "after" }).waitFor();
+    for (let more = 0; more < 9; more++) await submit(second, `more-${more}`);
+    await page.getByRole("link", { name: "Events" }).click();
+    await page.getByRole("link", { name: "more-8" }).first().waitFor();
+    await second.server.close();
+    await seeText(page, "The connection to the server is lost.");
+    await using third = await openServer({ settings: { server: { port } } });
+    await page.getByText("The connection to the server is lost.").waitFor({ state: "detached" });
+    await submit(third, "of-a-new-log");
+    await page.getByRole("link", { name: "of-a-new-log" }).first().waitFor();
+    assert.equal(await page.getByRole("link", { name: "more-8" }).count(), 0, "the log is another one");
   });
 
   test("a token is asked for; a wrong one is refused; a viewer sees no buttons; an agent sees its own", async () => {

@@ -110,6 +110,7 @@ let heard = 0;
 export function knowOf(seq: number): void {
   heard = seq;
 }
+export const knownSeq = (): number => heard;
 
 const MAX_AGE = { "cache-control": `max-age=${LOOK_MS / 1000}` };
 const lookHeaders = (): Record<string, string> => {

@@ -3,10 +3,9 @@
  */
 import { useEffect, useState } from "preact/hooks";
 import type { EventJson, EventKind } from "../../protocol/generated/index.ts";
-import { ask } from "./ask.ts";
 import { live } from "./live.ts";
 import { ENDS } from "./outcomes.ts";
-import { createLooker, lookAtPulses } from "./use-call.ts";
+import { followLog } from "./use-call.ts";
 
 export type Bar = {
   readonly key: string;
@@ -28,7 +27,8 @@ export type Bars = {
 
 const KINDS = ["task-assigned", ...Object.keys(ENDS)] as EventKind[];
 const BARS_MAX = 4000;
-const PAGES_MAX = 30;
+/** Of a long log, so many pages are read before what they tell is drawn. */
+const PAGES_UNSEEN = 10;
 
 /** Takes events in; answers all bars that ended after an instant. */
 function createGathering(): {
@@ -76,30 +76,31 @@ function createGathering(): {
 export function useBars(lengthMs: number, until: number | null): Bars {
   const [found, setFound] = useState<Bars>(NOTHING);
   useEffect(() => {
-    const gathering = createGathering();
+    let gathering = createGathering();
+    let pages = 0;
     const begin = (): number => (until ?? Date.now() + live.now().aheadMs) - lengthMs;
-    // What began before the window and still runs in it is found by a longer look back.
     const since = new Date(begin() - lengthMs).toISOString();
-    let after = 0;
     setFound(NOTHING);
-    async function read(signal: AbortSignal): Promise<void> {
-      let isWhole = false;
-      for (let page = 0; page < PAGES_MAX && !isWhole; page++) {
-        const query = { kind: KINDS, limit: 1000, after, ...(after === 0 ? { since } : {}) };
-        const { events, nextAfter } = await ask("events", { query }, signal);
+    return followLog({
+      wanted: { kind: KINDS },
+      // What began before the window and still runs in it is found by a longer look back.
+      begin: () => ({ since }),
+      anew: () => {
+        gathering = createGathering();
+      },
+      take: (events, isWhole) => {
         const own = until === null ? events : events.filter(({ at }) => Date.parse(at) <= until);
+        const isOver = isWhole || own.length < events.length;
         gathering.take(own);
-        after = nextAfter ?? events.at(-1)?.seq ?? after;
-        isWhole = nextAfter === undefined || own.length < events.length;
-      }
-      const missing = isWhole ? (gathering.isFull() ? "oldest" : null) : "newest";
-      setFound({ bars: gathering.since(begin()), missing, error: null, isRead: true });
-    }
-    const looking = { look: read, failed: (error: Error) => setFound((last) => ({ ...last, error })) };
-    if (until === null) return lookAtPulses(looking);
-    const looker = createLooker(looking);
-    looker.now();
-    return looker.stop;
+        pages += 1;
+        if (!isOver && pages % PAGES_UNSEEN !== 0) return false;
+        const missing = isOver ? (gathering.isFull() ? "oldest" : null) : "newest";
+        setFound({ bars: gathering.since(begin()), missing, error: null, isRead: true });
+        return isOver;
+      },
+      failed: (error) => setFound((last) => ({ ...last, error })),
+      isPast: until !== null,
+    });
   }, [lengthMs, until]);
   return found;
 }

@@ -9,8 +9,9 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Answered, Asked } from "../../protocol/index.ts";
 import type { CallName } from "../../protocol/wire/index.ts";
-import { ask, Refused, Unreachable, wrote } from "./ask.ts";
+import { ask, knownSeq, Refused, Unreachable, wrote } from "./ask.ts";
 import { live } from "./live.ts";
+import { createLogTail, type LogTail } from "./log-tail.ts";
 
 export type Called<Value> = {
   readonly data: Value | null;
@@ -80,7 +81,8 @@ export function onPulse(hear: () => void): () => void {
   const look = (): void => {
     if (document.hidden) return;
     const next = live.now();
-    if (next.pulse?.seq === pulse?.seq && next.found === found && wrote.now() === done) return;
+    const isSame = next.pulse?.seq === pulse?.seq && next.pulse?.serverId === pulse?.serverId;
+    if (isSame && next.found === found && wrote.now() === done) return;
     ({ pulse, found } = next);
     done = wrote.now();
     hear();
@@ -117,6 +119,23 @@ export function lookAtPulses(parts: Look): () => void {
     stop();
     looker.stop();
   };
+}
+
+/** Reads the log to its end now and, unless it is of the past, whenever something has happened. Answers how to stop. */
+export function followLog({
+  failed,
+  isPast = false,
+  ...tail
+}: LogTail & { readonly failed: (error: Error) => void; readonly isPast?: boolean }): () => void {
+  const look = createLogTail(tail, {
+    ask: (query, signal) => ask("events", { query }, signal),
+    pulse: () => live.now().pulse,
+    known: knownSeq,
+  });
+  if (!isPast) return lookAtPulses({ look, failed });
+  const looker = createLooker({ look, failed });
+  looker.now();
+  return looker.stop;
 }
 
 /** What the server cannot answer for now is looked for again after so long. */

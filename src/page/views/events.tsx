@@ -4,19 +4,18 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
-import type { EventJson, EventKind, EventsQuery, Verified } from "../../protocol/generated/index.ts";
+import type { EventJson, EventKind, Verified } from "../../protocol/generated/index.ts";
 import { ask } from "../data/ask.ts";
 import { told } from "../data/event-words.ts";
 import { BASE } from "../data/links.ts";
 import { live } from "../data/live.ts";
-import { lookAtPulses } from "../data/use-call.ts";
+import { followLog } from "../data/use-call.ts";
 import { useRights } from "../data/who.ts";
 import { count, dateOf, timeOf } from "../data/words.ts";
 import { Empty, Failure, Missing, Panel, Segments, TableBox, TaskName, View } from "../parts/pieces.tsx";
 
 const KEPT_MAX = 500;
 const LOOK_BACK = 400;
-const PAGE = 1000;
 type Kinds = "all" | "tasks" | "ends" | "workers" | "gates" | "config";
 const KINDS: Readonly<Record<Exclude<Kinds, "all">, readonly EventKind[]>> = {
   tasks: [
@@ -49,27 +48,22 @@ function useLog(kinds: Kinds, task: string): Log {
   const [found, setFound] = useState(UNREAD);
   useEffect(() => {
     let events: readonly EventJson[] = [];
-    let after: number | null = null;
     setFound(UNREAD);
-    async function read(signal: AbortSignal): Promise<void> {
-      const seq = live.now().pulse?.seq ?? (await ask("pulse", {}, signal)).seq;
-      after ??= kinds === "all" && task === "" ? Math.max(0, seq - LOOK_BACK) : Math.max(0, seq - 20 * LOOK_BACK);
-      for (let isMore = true; isMore; ) {
-        const query: EventsQuery = {
-          after,
-          limit: PAGE,
-          ...(kinds === "all" ? {} : { kind: KINDS[kinds] }),
-          ...(task === "" ? {} : { task }),
-        };
-        const page = await ask("events", { query }, signal);
-        events = [...events, ...page.events].slice(-KEPT_MAX);
-        after = page.nextAfter ?? page.events.at(-1)?.seq ?? after;
-        isMore = page.nextAfter !== undefined;
+    return followLog({
+      wanted: { ...(kinds === "all" ? {} : { kind: KINDS[kinds] }), ...(task === "" ? {} : { task }) },
+      begin: async (signal) => {
+        const { seq } = live.now().pulse ?? (await ask("pulse", {}, signal));
+        const isAll = kinds === "all" && task === "";
+        return { after: Math.max(0, seq - (isAll ? LOOK_BACK : 20 * LOOK_BACK)) };
+      },
+      anew: () => {
+        events = [];
+      },
+      take: (next) => {
+        events = [...events, ...next].slice(-KEPT_MAX);
         setFound({ events, error: null, isRead: true });
-      }
-    }
-    return lookAtPulses({
-      look: read,
+        return false;
+      },
       failed: (error) => setFound(({ isRead }) => ({ events, error, isRead })),
     });
   }, [kinds, task]);
