@@ -65,14 +65,19 @@ describe("a task in the web page", { skip: noBrowser }, () => {
 
   test("why is told of any moment, also of those between two events of the task", async () => {
     const clock = createHandClock({ at: 1_800_000_000_000 });
-    await using at = await openServer({ open: { clock }, server: { clock } });
+    const [token, own] = ["token-of-who-sees-all-0123456789", "token-of-an-agent-0123456789"];
+    const tokens = [
+      { role: "viewer", token },
+      { role: "agent", token: own, agentId: "ann", project: "default" },
+    ];
+    await using at = await openServer({ open: { clock }, server: { clock }, settings: { server: { tokens } } });
     await at.drover.submit({ id: "t", agentId: "ann", action: "x", capabilities: ["gpu"] });
     await clock.advance(100_000);
     await at.drover.worker({ id: "w", capabilities: ["git"] }, () => null);
     await clock.advance(100_000);
     await at.drover.pause({});
     await clock.advance(100_000);
-    await using tab = await openTab(at.url, "/ui/tasks/t");
+    await using tab = await openTab(at.url, "/ui/tasks/t", { token, expected: /status of 503/ });
     const { page } = tab;
     const held = page.locator(".why .conditions").first();
     await held.getByText("fleet-paused", { exact: true }).waitFor();
@@ -93,5 +98,16 @@ describe("a task in the web page", { skip: noBrowser }, () => {
     await slider.press("End");
     await page.getByRole("button", { name: "Back to now" }).waitFor({ state: "detached" });
     await held.getByText("fleet-paused", { exact: true }).waitFor();
+
+    await page.route(/\/why\?/, (route) => route.fulfill({ status: 503, json: { error: "no past now" } }));
+    await slider.fill("80");
+    await seeText(page, "no past now");
+    assert.equal(await page.locator(".why").count(), 0, "nothing of now is told of that moment");
+
+    await using other = await openTab(at.url, "/ui/tasks/t", { token: own });
+    const seen = other.page.locator(".why .conditions").first();
+    await seen.getByText("fleet-paused", { exact: true }).waitFor();
+    await other.page.getByRole("slider", { name: "Moment" }).fill("80");
+    await seen.getByText("no-workers", { exact: true }).waitFor();
   });
 });

@@ -4,7 +4,7 @@
  */
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { EventJson, WhyAnswer } from "../../protocol/generated/index.ts";
+import type { EventJson, WhyAnswer, WhyQuery } from "../../protocol/generated/index.ts";
 import { told } from "../data/event-words.ts";
 import { useCall, useNow } from "../data/use-call.ts";
 import { clock, dateOf, plural, timeOf, withTimes } from "../data/words.ts";
@@ -32,11 +32,10 @@ export function WhyPanel({
   moment: Moment | null;
   setMoment: (moment: Moment | null) => void;
 }): JSX.Element {
-  const seq = useSeqAt(moment, events);
-  const isNow = moment === null || seq === undefined;
-  const why = useCall("why", seq === null ? null : { params: { id }, query: isNow ? {} : { at: seq } }, {
-    isStill: !isNow,
-    agesMs: isNow && !isOver ? 5000 : undefined,
+  const rested = useRested(moment);
+  const why = useCall("why", rested === undefined ? null : { params: { id }, query: queryOf(rested) }, {
+    isStill: moment !== null,
+    agesMs: moment === null && !isOver ? 5000 : undefined,
   });
   // While somebody drags, the last answer stays until the next one has come.
   const last = useRef<WhyAnswer | null>(null);
@@ -61,23 +60,19 @@ export function WhyPanel({
   );
 }
 
-/** The number of the last event at a moment: null while it is looked for, undefined if nothing has happened since. */
-function useSeqAt(moment: Moment | null, events: readonly EventJson[]): number | null | undefined {
+/** The moment at which the hand rests; undefined while it moves. */
+function useRested(moment: Moment | null): Moment | null | undefined {
   const [rested, setRested] = useState(moment);
   useEffect(() => {
     const timer = window.setTimeout(() => setRested(moment), REST_MS);
     return () => clearTimeout(timer);
   }, [moment]);
-  const at = moment === null || moment.seq !== null || rested !== moment ? null : moment.at;
-  const query = at === null ? null : { query: { since: new Date(at + 1).toISOString(), limit: 1 } };
-  const later = useCall("events", query, { isStill: true });
-  if (moment === null) return undefined;
-  if (moment.seq !== null) return moment.seq;
-  if (later.error !== null) return undefined;
-  if (later.data === null) return null;
-  const [next] = later.data.events;
-  return next === undefined ? undefined : Math.max(events[0]?.seq ?? 1, next.seq - 1);
+  return moment === null || moment.seq !== null || rested === moment ? moment : undefined;
 }
+
+/** Only the server knows all events, so it finds the last one of an instant. */
+const queryOf = (moment: Moment | null): WhyQuery =>
+  moment === null ? {} : moment.seq === null ? { time: new Date(moment.at).toISOString() } : { at: moment.seq };
 
 function Slider({
   events,

@@ -150,6 +150,8 @@ export type WhyAnswer = {
 export type WhyQuery = {
   /** The number of an event: why it was not running then. Absent: now. */
   readonly at?: number;
+  /** An instant, where there is no `at`: as of the last event up to it. */
+  readonly time?: string;
 };
 
 /** Which tasks. */

@@ -103,6 +103,7 @@ export const cancelledMany: s.Schema<wire.CancelledMany> = s.answer({
 
 export const whyQuery: s.Schema<wire.WhyQuery> = s.object({
   at: s.optional(s.whole(1), "The number of an event: why it was not running then. Absent: now."),
+  time: s.optional(s.instant(), "An instant, where there is no `at`: as of the last event up to it."),
 });
 export const waitQuery: s.Schema<wire.WaitQuery> = s.object({
   timeoutMs: s.optional(s.whole(0, WAIT_MS_MAX), "How long to wait for its end at most.", { default: WAIT_MS_DEFAULT }),

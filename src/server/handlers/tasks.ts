@@ -84,8 +84,11 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
     why: async ({ params, query }, exchange) => {
       const { caller } = exchange;
       await checkTask(drover, caller, params.id);
-      const ask = (): Promise<Why> => drover.why(params.id, query);
-      const answer = await (query.at === undefined ? ask() : inItsTurn(pastInTurn, exchange, ask));
+      const { at, time } = query;
+      const isPast = at !== undefined || time !== undefined;
+      const askPast = async (): Promise<Why> =>
+        drover.why(params.id, { at: at ?? (await lastUpTo(drover, Date.parse(time ?? ""))) });
+      const answer = await (isPast ? inItsTurn(pastInTurn, exchange, askPast) : drover.why(params.id));
       return whyJson(ownWhy(drover.state, caller, answer));
     },
     wait: async ({ params, query }, exchange) => {
@@ -96,6 +99,12 @@ export function taskHandlers(deps: Deps): Handlers<keyof TaskCalls> {
     },
     logs: ({ params, query }, exchange) => logs(params.id, query, exchange),
   };
+}
+
+/** The number of the last event up to an instant. */
+async function lastUpTo(drover: Deps["drover"], time: number): Promise<number> {
+  for await (const { seq } of drover.events({ since: new Date(time + 1).toISOString() })) return Math.max(1, seq - 1);
+  return drover.committedSeq();
 }
 
 const NONE_FOREIGN: ReadonlyMap<number, string> = new Map();
