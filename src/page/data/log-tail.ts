@@ -1,9 +1,9 @@
 /**
  * The log, read on to its end time after time: each look takes up where the last one ended.
  *
- * Where that was holds for one start of the server only. After another start the log may be a new one, whose events have
- * the same numbers and tell of other things; and of an old one the place may have been pruned meanwhile. Then what was
- * taken is forgotten, and it is read from the beginning.
+ * Where that was holds for one start of the server only. After another start the log may be a new one, whose events
+ * have the same numbers and tell of other things; and of an old one the place may have been pruned meanwhile. Then what
+ * was taken is forgotten, and it is read from the beginning.
  */
 import type { EventJson, EventPage, EventsQuery, Pulse } from "../../protocol/generated/index.ts";
 import type { Refused } from "./ask.ts";
