@@ -93,7 +93,7 @@ function settlePermit(state: State, gate: Gate, event: EventOf<"permit-settled">
   const tokens = event.tokens ?? permit.tokens;
   const attempt = attemptOf(state, permit);
   if (attempt !== null) {
-    if (event.ok) attempt.gateTold = false;
+    if (event.ok && event.gate === attempt.task.requirements.provider) attempt.gateTold = false;
     attempt.permitted += tokens;
     attempt.known = true;
     return noteUsage(state, attempt);

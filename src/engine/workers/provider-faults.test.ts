@@ -79,13 +79,14 @@ test("a 429 that the gate was told of with the permit of the call is not counted
   world.join("w");
   world.submit("t", { provider: "acme" });
   const counted = (): unknown => gateOf(world)?.totals.rateLimited;
-  const call = (id: string, ends: "well" | "throttled"): void => {
-    world.askPermit(id, "acme", "t", 0);
-    const [gate, permit] = [gateId("acme"), permitId(id)];
+  const call = (id: string, ends: "well" | "throttled", at = "acme"): void => {
+    world.askPermit(id, at, "t", 0);
+    const [gate, permit] = [gateId(at), permitId(id)];
     if (ends === "throttled") world.must({ type: "throttle-gate", gate, permit, retryAfterMs: 0 });
     world.must({ type: "settle-permit", permit, ok: ends === "well", tokens: 0 });
   };
   call("p1", "throttled");
+  call("elsewhere", "well", "github");
   assert.equal(snapshotText(restore(snapshotLines(world.state))), snapshotText(world.state));
   world.finish("t", { ...RATE_LIMITED, retryAfterMs: 9000 });
   assert.deepEqual([world.phaseOf("t"), counted()], ["queued", 1]);
