@@ -138,12 +138,13 @@ export function createGroupCommit(deps: {
   function onStored(batch: Batch, commit: Commit): void {
     // It was stopped meanwhile: whoever waited has been told so, and nothing may follow from it.
     if (stopped !== null) return;
-    sent.shift();
     committed = batch.last;
-    if (spares.length < SPARES_MAX) spares.push(emptied(batch.bytes));
-    flush();
     onCommitted(batch.awaited, commit);
+    // Not before: if a listener fails, whoever waits for this batch is told so with the others.
+    sent.shift();
+    if (spares.length < SPARES_MAX) spares.push(emptied(batch.bytes));
     batch.waiter?.resolve();
+    flush();
   }
 
   async function appendForSure({ bytes, at }: Batch, after: Seq): Promise<Head> {

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { createLogInHand, type LogInHand } from "../../../test/kits/log-in-hand.ts";
-import { fewTurns, isPending } from "../../../test/kits/waits.ts";
+import { fewTurns, isPending, within } from "../../../test/kits/waits.ts";
 import { taskId, workerId } from "../../core/base/brand.ts";
 import { emptyState } from "../../core/empty-state.ts";
 import { checkInvariants } from "../../core/invariants/invariants.ts";
@@ -134,6 +134,18 @@ test("an append that is answered before the one ahead of it acknowledges nothing
   assert.equal(writer.committedSeq(), writer.state.seq);
 });
 
+test("a listener to commits that fails stops the engine, and whoever waits for that batch is told", async () => {
+  const failing = (): never => {
+    throw new Error("a listener failed");
+  };
+  const { writer } = writerOn({ onCommitted: failing });
+  await assert.rejects(within("an answer", writer.run(submit("a"))), {
+    code: "log_failed",
+    message: /a listener failed/,
+  });
+  await assert.rejects(async () => writer.execute(submit("b")), { code: "log_failed" });
+});
+
 test("C17 what is behind an append that failed is never acknowledged", async () => {
   const hand = createLogInHand(undefined, 2);
   const { drover } = await createTestDrover({ log: hand.log });
@@ -217,10 +229,11 @@ test("C17 C16 when the log fails every open call is refused, and reopening finds
   await reopened.close();
 });
 
-function writerOn(limits: { uncommittedMax?: number; batchMax?: number; log?: Log }) {
+type Given = { uncommittedMax?: number; batchMax?: number; log?: Log; onCommitted?: () => void };
+function writerOn({ onCommitted = () => {}, ...limits }: Given) {
   const hand = createLogInHand();
   const clock = createHandClock({ at: 1000 });
-  const hooks = { onApplied: () => {}, isAwaited: () => false, onCommitted: () => {}, onStopped: () => {} };
+  const hooks = { onApplied: () => {}, isAwaited: () => false, onCommitted, onStopped: () => {} };
   const state = emptyState();
   const writer = startWriter({ state, log: hand.log, epoch: 0, clock, newId: randomUUID, hooks, ...limits });
   return { hand, writer, settle: clock.settle };
