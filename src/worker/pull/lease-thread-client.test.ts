@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { gatherEnds } from "./lease-thread-client.ts";
+import { gatherEnds, messageIn } from "./lease-thread-client.ts";
 import type { FromHandlers } from "./messages.ts";
 
 const ended = (taskId: string): FromHandlers => ({ type: "ended", taskId, attempt: 1, report: null });
@@ -20,4 +20,10 @@ test("what ends in one turn is one message; all else is sent at once, behind wha
   post(ended("d"));
   await Promise.resolve();
   assert.deepEqual(sent, [["d"]]);
+});
+
+test("what is passed on and is no JSON is a warning, and ends no program", () => {
+  assert.deepEqual(messageIn('{"type":"left"}'), { type: "left" });
+  const { type, message } = messageIn('{"type":"start","assignments":[{]}') as { type: string; message: string };
+  assert.deepEqual([type, message.startsWith("an answer of the server cannot be read: ")], ["warning", true]);
 });

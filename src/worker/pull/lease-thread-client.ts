@@ -38,7 +38,7 @@ export function openThreadLink({ server, cell, settings, onMessage }: LinkOption
     if (thread.links.size === 0) endThread(thread);
   }
   near.on("message", (text: string) => {
-    const message = JSON.parse(text) as ToHandlers;
+    const message = messageIn(text);
     if (message.type === "left" || message.type === "failed") close();
     onMessage(message);
   });
@@ -46,6 +46,16 @@ export function openThreadLink({ server, cell, settings, onMessage }: LinkOption
   const request: OpenRequest = { port: far, server, cell: cell.shared, settings };
   thread.worker.postMessage(request, [far]);
   return { post: gatherEnds((messages) => near.postMessage(JSON.stringify(messages))) };
+}
+
+/** Assignments are passed on unread: what is no JSON shows here. They are not begun, and so given back in time. */
+export function messageIn(text: string): ToHandlers {
+  try {
+    return JSON.parse(text) as ToHandlers;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return { type: "warning", message: `an answer of the server cannot be read: ${error.message}` };
+  }
 }
 
 /** What has ended in one turn is said in one message; all else at once, since this thread may stand still next. */

@@ -68,6 +68,7 @@ const rows: { name: string; text: string; read: unknown }[] = [
     text: '{"named":[],"assignments":[{"x":1,"assignments":[]}]}',
     read: { assignments: [], given: '[{"x":1,"assignments":[]}]' },
   },
+  { name: "a line end behind it", text: '{"named":[],"assignments":[]}\n', read: { named: [], assignments: [] } },
   { name: "an answer without names", text: '{"cancel":[],"assignments":[1]}', read: { cancel: [], assignments: [1] } },
   { name: "names and no assignments", text: '{"named":[]}', read: { named: [] } },
 ];

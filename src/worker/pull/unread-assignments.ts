@@ -22,7 +22,8 @@ const LAST = ',"assignments":';
  * so they are found where they are fields, and no field before them is called so.
  */
 export function parseNames(text: string): unknown {
-  const at = text.startsWith(FIRST) ? text.indexOf(LAST) : -1;
+  // Who stands between may write it anew, with blanks or in another sequence: then all of it is read.
+  const at = text.startsWith(FIRST) && text.endsWith("]}") ? text.indexOf(LAST) : -1;
   if (at < 0) return JSON.parse(text);
   const { named, ...said } = JSON.parse(`${text.slice(0, at)}}`) as Pick<SyncAnswer, "named">;
   return { ...said, assignments: named, given: text.slice(at + LAST.length, -1) };
