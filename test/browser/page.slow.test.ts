@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import type { Page } from "playwright-core";
+import type { Page, Route } from "playwright-core";
 import { asInForce } from "../../src/cli/config/differences.ts";
 import { loadSettings } from "../../src/cli/config/load.ts";
 import { settingViews } from "../../src/cli/config/shown.ts";
@@ -54,8 +54,17 @@ describe("the web page", { skip: noBrowser }, () => {
     await page.getByRole("button", { name: "Submit", exact: true }).click();
     await seeText(page, /capabilities .*must be a list/);
     await page.locator("textarea[name=more]").fill('{"capabilities": ["git"]}');
-    await page.getByRole("button", { name: "Submit", exact: true }).click();
+    const held = inbox<Route>("the submit");
+    let submits = 0;
+    await page.route(/\/tasks$/, (route) => {
+      submits++;
+      held.put(route);
+    });
+    for (let press = 0; press < 2; press++) await page.locator("input[name=id]").press("Enter");
+    await (await held.next()).continue();
     await page.getByRole("heading", { name: "first" }).waitFor();
+    assert.equal(submits, 1, "Enter twice submits once");
+    await page.unroute(/\/tasks$/);
     await seeText(page, /no worker is known; start one/);
     await page.getByRole("slider", { name: "Moment" }).waitFor();
     const started = inbox<AbortSignal>("the start of the task");

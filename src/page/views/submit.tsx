@@ -57,11 +57,14 @@ export function SubmitForm({ onClose }: { onClose: () => void }): JSX.Element {
     project: who?.project ?? "",
   });
   const [more, setMore] = useState("");
+  const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<{ field: string; text: string } | null>(null);
   useEffect(() => {
     void readHelp().then(setHelp, () => {});
   }, []);
   async function submit(): Promise<void> {
+    if (isBusy) return;
+    setBusy(true);
     try {
       const { taskId } = await ask("submit", { body: bodyOf(values, more) });
       say(`${taskId} is submitted.`);
@@ -71,6 +74,7 @@ export function SubmitForm({ onClose }: { onClose: () => void }): JSX.Element {
       const field = error instanceof Refused ? String(error.details.field ?? "") : "";
       const text = error instanceof SyntaxError ? `This is no JSON: ${error.message}` : (error as Error).message;
       setProblem({ field: error instanceof SyntaxError ? "more" : field, text });
+      setBusy(false);
     }
   }
   const isPlain = PLAIN.some((key) => key === problem?.field);
@@ -132,7 +136,7 @@ export function SubmitForm({ onClose }: { onClose: () => void }): JSX.Element {
         <button type="button" class="button" onClick={onClose}>
           Close
         </button>
-        <button type="submit" class="button is-main">
+        <button type="submit" class="button is-main" disabled={isBusy}>
           Submit
         </button>
       </footer>
