@@ -3,7 +3,7 @@
  *
  * The first page moves with what is submitted: while its top is in sight, it is read anew and the others are forgotten.
  * All others stand behind its cursor, so they hold the same tasks however many come in meanwhile, and the list says
- * that there is something new.
+ * that there is something new. A page that was read before something happened is shown, and read again.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { TasksQuery, TaskView } from "../../protocol/generated/index.ts";
@@ -21,13 +21,15 @@ const EVERY_MS = 1000;
 const TOP_ROWS = 20;
 
 type Top = { readonly tasks: readonly TaskView[]; readonly next: string | undefined };
+/** A page behind the first, and how often something had happened when it was asked for. */
+type Page = { readonly tasks: readonly TaskView[]; readonly turn: number };
 type Known = {
   readonly key: string;
   readonly top: Top | null;
   /** How many tasks there are behind the first page. */
   readonly behind: number;
   /** Pages behind the first, by their place. */
-  readonly pages: ReadonlyMap<number, readonly TaskView[]>;
+  readonly pages: ReadonlyMap<number, Page>;
   readonly hasNews: boolean;
   readonly error: Error | null;
 };
@@ -79,14 +81,14 @@ const pageOf = ({ tasks }: Top, row: number): number =>
 function rowOf({ top, pages }: Known, row: number): TaskView | undefined {
   if (top === null) return undefined;
   const page = pageOf(top, row);
-  return page === 0 ? top.tasks[row] : pages.get(page)?.[(row - top.tasks.length) % PAGE_SIZE];
+  return page === 0 ? top.tasks[row] : pages.get(page)?.tasks[(row - top.tasks.length) % PAGE_SIZE];
 }
 
 /** Those that were used last stay. */
-function kept(pages: Known["pages"], page: number, tasks: readonly TaskView[]): Known["pages"] {
+function kept(pages: Known["pages"], at: number, page: Page): Known["pages"] {
   const next = new Map(pages);
-  next.delete(page);
-  next.set(page, tasks);
+  next.delete(at);
+  next.set(at, page);
   for (const oldest of next.keys()) if (next.size > KEPT_MAX) next.delete(oldest);
   return next;
 }
@@ -101,6 +103,8 @@ type Place = {
 /** Reads what is in sight, at once, and again when something has happened. */
 function startReading(query: TasksQuery, { now, put, seen }: Place): Work {
   const failed = (error: Error): void => put({ error });
+  /** How often something has happened. */
+  let turn = 0;
   async function restart(signal: AbortSignal): Promise<void> {
     const { tasks, next, total } = await readSome({ ...query, limit: PAGE_SIZE }, signal);
     const pages: Known["pages"] = now().top?.next === next ? now().pages : new Map();
@@ -114,15 +118,17 @@ function startReading(query: TasksQuery, { now, put, seen }: Place): Work {
   async function readPage(top: Top, page: number, signal: AbortSignal): Promise<void> {
     if (top.next === undefined) return;
     const part = { skip: (page - 1) * PAGE_SIZE, many: PAGE_SIZE };
+    const asOf = turn;
     const { tasks, total } = await readMany({ ...query, cursor: top.next }, part, signal);
     // Else the list has begun anew meanwhile.
-    if (now().top?.next === top.next) put({ pages: kept(now().pages, page, tasks), behind: total, error: null });
+    if (now().top?.next !== top.next) return;
+    put({ pages: kept(now().pages, page, { tasks, turn: asOf }), behind: total, error: null });
   }
   async function fill(signal: AbortSignal): Promise<void> {
     const { top, pages } = now();
-    const missing = top === null ? undefined : pagesInSight(top).find((page) => !pages.has(page));
-    if (top === null || missing === undefined) return;
-    await readPage(top, missing, signal);
+    const due = top === null ? undefined : pagesInSight(top).find((page) => pages.get(page)?.turn !== turn);
+    if (top?.next === undefined || due === undefined) return;
+    await readPage(top, due, signal);
     filling.soon();
   }
   async function refresh(signal: AbortSignal): Promise<void> {
@@ -142,7 +148,10 @@ function startReading(query: TasksQuery, { now, put, seen }: Place): Work {
   const filling = createLooker({ look: fill, failed });
   const refreshing = createLooker({ everyMs: EVERY_MS, look: refresh, failed });
   refreshing.now();
-  const stop = onPulse(refreshing.soon);
+  const stop = onPulse(() => {
+    turn++;
+    refreshing.soon();
+  });
   return {
     see() {
       filling.soon();
@@ -192,7 +201,7 @@ export function useTaskPages(query: TasksQuery): TaskList {
   return {
     length: top === null ? 0 : top.tasks.length + behind,
     at: (row) => rowOf(own, row),
-    known: () => [...(top?.tasks ?? []), ...[...pages.values()].flat()],
+    known: () => [...(top?.tasks ?? []), ...[...pages.values()].flatMap(({ tasks }) => tasks)],
     isLoading: top === null && error === null,
     isUnknown: top === null && error !== null,
     hasNews,
