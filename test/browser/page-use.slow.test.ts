@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { Page } from "playwright-core";
+import type { Page, Route } from "playwright-core";
 import type { Drover } from "../../src/engine/index.ts";
 import { createHandClock } from "../../src/std/hand-clock.ts";
 import { noBrowser, openTab, PHONE } from "../kits/browser.ts";
@@ -24,6 +24,29 @@ async function runTask(drover: Drover): Promise<void> {
   });
   await drover.submit({ id: "runs", agentId: "ann", action: "x" });
   await started.next();
+}
+
+const scrollRows = (page: Page, to: "top" | "bottom"): Promise<void> =>
+  page.evaluate(`document.querySelector(".rows").scrollTo({ top: ${to === "top" ? 0 : 1_000_000} })`);
+
+/** What is read for a selection comes when another filter holds already: a text and a state, chosen in a moment. */
+async function selectTooLate(page: Page): Promise<void> {
+  const read = inbox<Route>("the rows behind the first page");
+  await page.route(/\/tasks\?.*cursor=/, (route) => read.put(route), { times: 1 });
+  await page.getByLabel("Select all").click();
+  const late = await read.next();
+  await page.getByLabel("Search").fill("t2");
+  await page.getByRole("button", { name: "done", exact: true }).click();
+  await page.waitForURL(/\?state=done&project=site&q=t2$/);
+  await seeText(page, "0 tasks match");
+  const answered = page.waitForResponse(/\/tasks\?.*cursor=/);
+  await late.continue();
+  await (await answered).finished();
+  await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
+  assert.equal(await page.getByText("selected").count(), 0, "what the filter before showed is not selected");
+  await page.getByLabel("Search").fill("");
+  await page.getByRole("button", { name: "done", exact: true }).click();
+  await seeText(page, "205 tasks match");
 }
 
 describe("the web page, used", { skip: noBrowser }, () => {
@@ -162,11 +185,14 @@ describe("the web page, used", { skip: noBrowser }, () => {
   });
 
   test("a row with Shift takes all between; all that match are taken at once; what is kept stays so", async () => {
-    await using at = await openServer({ settings: { scheduler: { maxBatch: 205 } } });
+    // The server's clock stands: after what is done here no pulse makes the page look again.
+    const clock = createHandClock({ at: 1_800_000_000_000 });
+    await using at = await openServer({ settings: { scheduler: { maxBatch: 205 } }, server: { clock } });
     await at.drover.submitBatch({ agentId: "ann", project: "site", tasks: tasks(205) });
     await at.drover.submit({ id: "other", agentId: "ben", project: "shop", action: "x" });
-    await using tab = await openTab(at.url, "/ui/tasks?project=site");
+    await using tab = await openTab(at.url, "/ui/tasks?project=site", { expected: /status of 503/ });
     const { page } = tab;
+    await selectTooLate(page);
     await page.getByLabel("Select t204").click();
     await page.getByLabel("Select t200").click({ modifiers: ["Shift"] });
     await seeText(page, "5 tasks selected");
@@ -175,13 +201,27 @@ describe("the web page, used", { skip: noBrowser }, () => {
     await seeText(page, "3 tasks selected");
     await page.getByLabel("Select all").click();
     await seeText(page, "205 tasks selected");
-    await page.getByRole("button", { name: "Cancel 205" }).click();
+    const cancel = page.getByRole("button", { name: "Cancel 205" });
+    await cancel.click();
     await page.getByRole("button", { name: "Keep as it is" }).click();
     await seeText(page, "205 tasks selected");
-    await page.getByRole("button", { name: "Cancel 205" }).click();
+    const json = { error: "nobody leads now", code: "no_leader", retryable: true };
+    await page.route("**/bulk", (route) => route.fulfill({ status: 503, json }), { times: 1 });
+    await cancel.click();
+    await page.getByRole("button", { name: "Cancel them" }).click();
+    await seeText(page, "205 tasks stayed as they were: the first because nobody leads now");
+    await seeText(page, "205 tasks selected");
+    const last = page.locator(".row", { hasText: "t000" });
+    await scrollRows(page, "bottom");
+    await last.locator(".is-queued").waitFor();
+    await scrollRows(page, "top");
+    await cancel.click();
     await page.getByRole("button", { name: "Cancel them" }).click();
     await seeText(page, "205 tasks are cancelled.");
     assert.equal(at.drover.state.queued, 1, "what did not match stays");
+    await page.locator(".row", { hasText: "t204" }).locator(".is-cancelled").waitFor();
+    await scrollRows(page, "bottom");
+    await last.locator(".is-cancelled").waitFor();
   });
 
   test("what a bulk could not do is told with the reason of the server", async () => {
@@ -194,6 +234,7 @@ describe("the web page, used", { skip: noBrowser }, () => {
     await page.getByLabel("Select all").click();
     await page.getByRole("button", { name: "Retry 2" }).click();
     await seeText(page, /2 tasks stayed as they were: the first because .*first/);
+    await seeText(page, "2 tasks selected");
     assert.equal(await page.getByText("moved on").count(), 0);
   });
 

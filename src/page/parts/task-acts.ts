@@ -13,10 +13,13 @@ import { asked } from "./dialog.tsx";
 /** So many calls are out at once. */
 const AT_ONCE = 6;
 
-/** Answers whether it was done, and not left as it is. */
-export async function cancelAll(tasks: readonly TaskView[]): Promise<boolean> {
+/** Why tasks stayed as they were, by their ids. */
+export type Stayed = ReadonlyMap<string, string>;
+
+/** Answers what stayed as it was; null if nothing was to be done after all. */
+export async function cancelAll(tasks: readonly TaskView[]): Promise<Stayed | null> {
   const [only] = tasks;
-  if (only === undefined) return false;
+  if (only === undefined) return null;
   const reason = await asked({
     title: tasks.length === 1 ? "Cancel this task?" : `Cancel ${plural(tasks.length, "task")}?`,
     text: `${tasks.length === 1 ? only.taskId : "What runs of them"} is stopped; what waits for ${
@@ -26,36 +29,40 @@ export async function cancelAll(tasks: readonly TaskView[]): Promise<boolean> {
     note: "Reason (may stay empty)",
     isDanger: true,
   });
-  if (reason === null) return false;
+  if (reason === null) return null;
   const body = reason === "" ? {} : { reason };
-  const refused: string[] = [];
+  const stayed = new Map<string, string>();
   for (let from = 0; from < tasks.length; from += BULK_MAX) {
-    const calls = tasks
-      .slice(from, from + BULK_MAX)
-      .map(({ taskId }) => ({ call: "cancel" as const, id: taskId, body }));
-    const isDone = await quietly(async () => {
+    const part = tasks.slice(from, from + BULK_MAX).map(({ taskId }) => taskId);
+    try {
+      const calls = part.map((id) => ({ call: "cancel" as const, id, body }));
       const { answers } = await ask("bulk", { body: { calls } });
-      for (const { status, body: answer } of answers)
-        if (status !== 200) refused.push((answer as Partial<WireError>).error ?? `the server answered ${status}`);
-    });
-    if (!isDone) return false;
+      for (const [at, { status, body: answer }] of answers.entries())
+        if (status !== 200)
+          stayed.set(part[at] ?? "", (answer as Partial<WireError>).error ?? `the server answered ${status}`);
+    } catch (error) {
+      // What is behind this part is not tried.
+      for (const { taskId } of tasks.slice(from)) stayed.set(taskId, (error as Error).message);
+      break;
+    }
   }
-  report(tasks.length, refused, "cancelled");
-  return true;
+  report(tasks.length, stayed, "cancelled");
+  return stayed;
 }
 
-export async function retryAll(tasks: readonly TaskView[]): Promise<boolean> {
-  const refused: string[] = [];
+/** Answers what stayed as it was. */
+export async function retryAll(tasks: readonly TaskView[]): Promise<Stayed> {
+  const stayed = new Map<string, string>();
   const left = [...tasks];
   async function run(): Promise<void> {
     for (let task = left.shift(); task !== undefined; task = left.shift()) {
       const { taskId: id } = task;
-      await ask("retry", { params: { id } }).catch(({ message }: Error) => refused.push(message));
+      await ask("retry", { params: { id } }).catch(({ message }: Error) => stayed.set(id, message));
     }
   }
   await Promise.all(Array.from({ length: AT_ONCE }, run));
-  report(tasks.length, refused, "queued again");
-  return true;
+  report(tasks.length, stayed, "queued again");
+  return stayed;
 }
 
 /** What goes wrong is said. Answers whether it went well. */
@@ -70,13 +77,13 @@ export async function quietly(work: () => Promise<void>): Promise<boolean> {
 }
 
 /** What was refused is told with the reason of the first. */
-function report(all: number, refused: readonly string[], done: string): void {
-  const [first] = refused;
-  const went = all - refused.length;
+function report(all: number, stayed: Stayed, done: string): void {
+  const [first] = stayed.values();
+  const went = all - stayed.size;
   if (went > 0) say(`${plural(went, "task")} ${went === 1 ? "is" : "are"} ${done}.`);
   if (first === undefined) return;
-  const [stayed, because] = refused.length === 1 ? ["it was", ""] : ["they were", "the first because "];
-  say(`${plural(refused.length, "task")} stayed as ${stayed}: ${because}${first}`, true);
+  const [same, because] = stayed.size === 1 ? ["it was", ""] : ["they were", "the first because "];
+  say(`${plural(stayed.size, "task")} stayed as ${same}: ${because}${first}`, true);
 }
 
 export const retry = (id: string): Promise<boolean> =>

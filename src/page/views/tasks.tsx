@@ -15,7 +15,7 @@ import { useRights } from "../data/who.ts";
 import { brief, count, dateOf, plural, since, tokensOf } from "../data/words.ts";
 import { isAsking } from "../parts/approvals.tsx";
 import { Empty, Failure, Name, State, TaskName, View } from "../parts/pieces.tsx";
-import { cancelAll, quietly, retryAll } from "../parts/task-acts.ts";
+import { cancelAll, quietly, retryAll, type Stayed } from "../parts/task-acts.ts";
 import { Rows } from "../parts/virtual.tsx";
 import { SubmitForm } from "./submit.tsx";
 
@@ -29,19 +29,25 @@ const FIELDS = ["state", "project", "agentId", "type", "label", "q"] as const;
 type Chosen = ReadonlyMap<string, TaskView>;
 const NONE: Chosen = new Map();
 const chosenOf = (tasks: readonly TaskView[]): Chosen => new Map(tasks.map((task) => [task.taskId, task]));
+/** Changes what is selected, from what it is by then. */
+type Choose = (change: (now: Chosen) => Chosen) => void;
+const none = (): Chosen => NONE;
 type Filter = Partial<Record<(typeof FIELDS)[number], string>>;
+
+const filterOf = (query: Readonly<Record<string, string>>): Filter =>
+  Object.fromEntries(FIELDS.flatMap((key) => (query[key] ? [[key, query[key]]] : [])));
+/** As the address says at this moment: what is shown may be a moment behind. */
+const filterNow = (): Filter => filterOf(Object.fromEntries(new URLSearchParams(location.search)));
 
 export function Tasks(): JSX.Element {
   const { query, route } = useLocation();
   const { mayAct } = useRights();
-  const filter: Filter = Object.fromEntries(FIELDS.flatMap((key) => (query[key] ? [[key, query[key]]] : [])));
+  const filter = filterOf(query);
   const list = useTaskPages(queryOf(filter));
-  const [chosen, setChosen] = useState<Chosen>(NONE);
+  const [chosen, choose] = useChosen(JSON.stringify(filter));
   const [isSubmitting, setSubmitting] = useState(false);
-  const change = (next: Filter): void => route(to.tasks({ ...filter, ...next }), true);
+  const change = (next: Filter): void => route(to.tasks({ ...filterNow(), ...next }), true);
   const isFiltered = Object.keys(filter).length > 0;
-  // What was selected before is no part of what another filter shows.
-  useEffect(() => setChosen(NONE), [JSON.stringify(filter)]);
   return (
     <View
       title="Tasks"
@@ -57,12 +63,21 @@ export function Tasks(): JSX.Element {
       <Filters filter={filter} change={change} />
       <Failure error={list.error} />
       <section class="panel task-list">
-        <Selection chosen={chosen} isFiltered={isFiltered} choose={setChosen} list={list} />
-        <Heads list={list} chosen={chosen} choose={mayAct ? setChosen : null} />
-        <List list={list} chosen={chosen} choose={setChosen} isFiltered={isFiltered} mayAct={mayAct} />
+        <Selection chosen={chosen} isFiltered={isFiltered} choose={choose} list={list} />
+        <Heads list={list} chosen={chosen} choose={mayAct ? choose : null} />
+        <List list={list} chosen={chosen} choose={choose} isFiltered={isFiltered} mayAct={mayAct} />
       </section>
     </View>
   );
+}
+
+/** What is selected under a filter. It is no part of what another one shows, nor is what is read for it too late. */
+function useChosen(key: string): [Chosen, Choose] {
+  const [chosen, setChosen] = useState<Chosen>(NONE);
+  const shown = useRef(key);
+  shown.current = key;
+  useEffect(() => setChosen(NONE), [key]);
+  return [chosen, (change) => (shown.current === key ? setChosen(change) : undefined)];
 }
 
 function queryOf({ state, ...rest }: Filter): TasksQuery {
@@ -180,17 +195,16 @@ function Selection({
 }: {
   chosen: Chosen;
   isFiltered: boolean;
-  choose: (next: Chosen) => void;
+  choose: Choose;
   list: TaskList;
 }): JSX.Element {
   const seen = chosen.size === 0 ? NONE : chosenOf(list.known());
   const all = [...chosen].map(([id, task]) => seen.get(id) ?? task);
   const open = all.filter((task) => !isOver(task));
   const again = all.filter(mayRetry);
-  const clear = (): void => choose(NONE);
   /** What was not done stays selected. */
-  const clearIf = (isDone: boolean): void => {
-    if (isDone) clear();
+  const keep = (stayed: Stayed | null): void => {
+    if (stayed !== null) choose((now) => new Map([...now].filter(([id]) => stayed.has(id))));
   };
   return (
     <header>
@@ -210,7 +224,7 @@ function Selection({
               type="button"
               class="button is-small is-danger"
               disabled={open.length === 0}
-              onClick={() => cancelAll(open).then(clearIf)}
+              onClick={() => cancelAll(open).then(keep)}
             >
               Cancel {open.length}
             </button>
@@ -218,11 +232,11 @@ function Selection({
               type="button"
               class="button is-small"
               disabled={again.length === 0}
-              onClick={() => retryAll(again).then(clearIf)}
+              onClick={() => retryAll(again).then(keep)}
             >
               Retry {again.length}
             </button>
-            <button type="button" class="button is-small is-plain" onClick={clear}>
+            <button type="button" class="button is-small is-plain" onClick={() => choose(none)}>
               Clear the selection
             </button>
           </span>
@@ -243,22 +257,17 @@ const COLUMNS = ["Task", "State", "Action", "Project", "Agent", "Type", "Tokens"
 
 const NUMBERS: ReadonlySet<string> = new Set(["Tokens", "Took", "Age"]);
 
-function Heads({
-  list,
-  chosen,
-  choose,
-}: {
-  list: TaskList;
-  chosen: Chosen;
-  choose: ((next: Chosen) => void) | null;
-}): JSX.Element {
+function Heads({ list, chosen, choose }: { list: TaskList; chosen: Chosen; choose: Choose | null }): JSX.Element {
   const most = Math.min(list.length, ALL_MAX);
   const isAll = most > 0 && chosen.size >= most;
   const name = list.length > ALL_MAX ? `Select the newest ${count(ALL_MAX)}` : "Select all";
   const turn = async (): Promise<void> => {
     if (choose === null) return;
-    if (isAll) choose(NONE);
-    else await quietly(async () => choose(chosenOf(await list.read(0, most - 1))));
+    if (isAll) return choose(none);
+    await quietly(async () => {
+      const all = chosenOf(await list.read(0, most - 1));
+      choose(() => all);
+    });
   };
   return (
     <div class="task-row task-heads">
@@ -292,7 +301,7 @@ function List({
 }: {
   list: TaskList;
   chosen: Chosen;
-  choose: (next: Chosen) => void;
+  choose: Choose;
   isFiltered: boolean;
   mayAct: boolean;
 }): JSX.Element {
@@ -322,11 +331,8 @@ function List({
     const from = last === null ? row : rowOf(list, last);
     const isOn = last === null ? !chosen.has(taskId) : chosen.has(last.id);
     turned.current = { id: taskId, row };
-    const next = new Map(chosen);
-    for (const task of await list.read(Math.min(from, row), Math.max(from, row)))
-      if (isOn) next.set(task.taskId, task);
-      else next.delete(task.taskId);
-    choose(next);
+    const between = chosenOf(await list.read(Math.min(from, row), Math.max(from, row)));
+    choose((now) => new Map(isOn ? [...now, ...between] : [...now].filter(([id]) => !between.has(id))));
   };
   return (
     <Rows label="Tasks" length={list.length} rowHeight={ROW_HEIGHT} onSeen={({ first, last }) => list.see(first, last)}>
