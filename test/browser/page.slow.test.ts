@@ -224,6 +224,10 @@ describe("the web page", { skip: noBrowser }, () => {
     edit(data, `UPDATE batch SET bytes = CAST(replace(bytes, X'61', X'62') AS BLOB) WHERE last_seq >= ${seq - 1}`);
     await page.getByRole("button", { name: "Verify the log" }).click();
     await seeText(page, new RegExp(`^Right up to event \\d+ of ${seq}: then `));
+    await page.getByRole("button", { name: "Hold" }).click();
+    await page.getByRole("button", { name: "Workers" }).click();
+    await seeText(page, "No such event lately.");
+    await page.getByRole("button", { name: "Hold" }).waitFor();
   });
 
   test("a cluster shows nodes, roles and journal, and an alarm where histories differ", async (context) => {

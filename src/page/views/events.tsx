@@ -76,6 +76,8 @@ export default function Events(): JSX.Element {
   const task = query.task ?? "";
   const { events, error, isRead } = useLog(KINDS[kinds as "tasks"] === undefined ? "all" : kinds, task);
   const [isHeld, setHeld] = useState<readonly EventJson[] | null>(null);
+  // What is held is of the filter of before.
+  useEffect(() => setHeld(null), [kinds, task]);
   const shown = [...(isHeld ?? events)].reverse();
   const go = (next: { kinds?: Kinds; task?: string }): void => {
     const all = { kinds, task, ...next };
