@@ -152,6 +152,10 @@ describe("the web page", { skip: noBrowser }, () => {
     await page.getByRole("button", { name: "Resume" }).click();
     await page.locator(".node.is-parked").waitFor();
     assert.equal(await page.locator(".node.is-done").count(), 3, "states are live");
+    await page.evaluate("document.body.dataset.isSame = 'true'");
+    await page.locator(".node.is-parked").click();
+    await page.waitForURL(/\/ui\/tasks\//);
+    assert.equal(await page.locator("body").getAttribute("data-is-same"), "true", "the page is not loaded anew");
     await page.getByRole("link", { name: "Overview" }).click();
     await seeText(page, "Ship it?");
     await page.getByRole("button", { name: "Approve" }).click();

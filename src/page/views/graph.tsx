@@ -6,7 +6,7 @@
 import { Graph as Layered, layout } from "@dagrejs/dagre";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { useRoute } from "preact-iso";
+import { useLocation, useRoute } from "preact-iso";
 import { Refused } from "../data/ask.ts";
 import { inColumns } from "../data/graph-columns.ts";
 import {
@@ -143,16 +143,14 @@ function GraphOf({ kind, id }: { kind: GraphKind; id: string }): JSX.Element {
       note={plan === null ? undefined : <State state={plan.state} />}
       actions={plan === null ? undefined : <PlanActs plan={plan} />}
     >
-      <Failure error={error} />
+      <Failure error={graph === null ? null : error} />
       {plan === null ? null : (
         <Panel>
           <Progress plan={plan} />
         </Panel>
       )}
       {graph === null ? (
-        error === null ? (
-          <p class="loading">Loading…</p>
-        ) : null
+        <Missing error={error} />
       ) : graph.nodes.length === 0 ? (
         <Panel>
           <Empty hint="Ended tasks are kept for a while only.">No task of it is known any more.</Empty>
@@ -227,12 +225,19 @@ function Node({
   isCritical: boolean;
   now: number;
 }): JSX.Element | null {
+  const { route } = useLocation();
   if (at === undefined) return null;
+  // The router hears of links of HTML only.
+  const open = (click: MouseEvent): void => {
+    if (click.button !== 0 || click.ctrlKey || click.metaKey || click.altKey || click.shiftKey) return;
+    click.preventDefault();
+    route(to.task(id));
+  };
   const { id, name, action = "", state, startedAt, endedAt, note } = node;
   const ms =
     startedAt === undefined ? null : (endedAt === undefined ? now : Date.parse(endedAt)) - Date.parse(startedAt);
   return (
-    <a href={to.task(id)}>
+    <a href={to.task(id)} onClick={open}>
       <g
         class={`node is-${state}${isCritical ? " is-critical" : ""}`}
         transform={`translate(${at.x - WIDTH / 2},${at.y - HEIGHT / 2})`}
