@@ -262,6 +262,15 @@ describe("the web page, used", { skip: noBrowser }, () => {
     await page.getByRole("button", { name: "Now", exact: true }).click();
     await barOf("b").waitFor();
     assert.match(page.url(), /minutes=5&project=shop$/);
+    const bar = await barOf("b").boundingBox();
+    const [left, top] = [(bar?.x ?? 0) + (bar?.width ?? 0) / 2, (bar?.y ?? 0) + 8];
+    await page.mouse.move(left, top);
+    await page.mouse.down();
+    await page.mouse.move(left - 40, top, { steps: 4 });
+    await page.mouse.up();
+    assert.equal(await page.evaluate("location.pathname"), "/ui/timeline", "who drags a bar does not open it");
+    await barOf("b").click();
+    await page.waitForURL(/\/ui\/tasks\/b$/);
   });
 
   test("while the server is away, what is not known is not said to be nothing", async () => {

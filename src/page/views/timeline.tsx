@@ -164,6 +164,17 @@ function Narrowed({
   );
 }
 
+/** The click that ends a drag opens nothing: neither the browser nor the router of the page hears of it. */
+function leaveOutClick(page: Document): void {
+  const leaveOut = (click: Event): void => {
+    click.preventDefault();
+    click.stopImmediatePropagation();
+  };
+  page.addEventListener("click", leaveOut, { capture: true });
+  // It comes at once or, where the button was let go beside all of it, never.
+  setTimeout(() => page.removeEventListener("click", leaveOut, { capture: true }));
+}
+
 function Lanes({
   lanes,
   window,
@@ -177,21 +188,23 @@ function Lanes({
 }): JSX.Element {
   const begin = (event: TargetedPointerEvent<HTMLDivElement>): void => {
     const box = event.currentTarget;
+    const page = box.ownerDocument;
     const width = box.querySelector(".lane-rows")?.clientWidth ?? 1;
     const from = event.clientX;
     const msAt = (x: number): number => ((x - from) / width) * window.lengthMs;
     const going = ({ clientX }: PointerEvent): void => drag(msAt(clientX));
+    const dragging = new AbortController();
     const over = (end: PointerEvent): void => {
-      box.ownerDocument.removeEventListener("pointermove", going);
+      dragging.abort();
       drag(0);
       if (end.type !== "pointerup" || Math.abs(end.clientX - from) < DRAG_PX) return;
       drop(-msAt(end.clientX));
-      box.addEventListener("click", (click) => click.preventDefault(), { once: true, capture: true });
+      leaveOutClick(page);
     };
     if (event.button !== 0) return;
-    box.ownerDocument.addEventListener("pointermove", going);
-    for (const kind of ["pointerup", "pointercancel"] as const)
-      box.ownerDocument.addEventListener(kind, over, { once: true });
+    const { signal } = dragging;
+    page.addEventListener("pointermove", going, { signal });
+    for (const kind of ["pointerup", "pointercancel"] as const) page.addEventListener(kind, over, { signal });
   };
   return (
     <div class="gantt" onPointerDown={begin}>
