@@ -6,7 +6,6 @@
  * cut off from the journal knows the others as they were. Roles and members are "last known" then, in plain colours.
  */
 import { Fragment, type JSX } from "preact";
-import { useEffect } from "preact/hooks";
 import type { ClusterLog, ClusterNode } from "../../protocol/generated/index.ts";
 import { live } from "../data/live.ts";
 import { useStore } from "../data/store.ts";
@@ -22,11 +21,7 @@ const LAG_WARN_MS = 5000;
 export default function Cluster(): JSX.Element {
   const isNode = useCluster();
   const { state } = useStore(live);
-  const cluster = useCall("cluster", isNode === true ? {} : null);
-  useEffect(() => {
-    const timer = window.setInterval(cluster.again, LOOK_MS);
-    return () => clearInterval(timer);
-  }, []);
+  const cluster = useCall("cluster", isNode === true ? {} : null, { agesMs: LOOK_MS });
   if (isNode !== true)
     return (
       <View title="Cluster">
@@ -45,7 +40,7 @@ export default function Cluster(): JSX.Element {
     <View title="Cluster">
       <Loaded from={cluster}>
         {({ nodes, log }) => {
-          const isOld = cluster.error !== null || log.awayMs !== undefined;
+          const isOld = state === "lost" || cluster.error !== null || log.awayMs !== undefined;
           return (
             <>
               <Alarms nodes={nodes} log={log} />
