@@ -28,11 +28,15 @@ describe("the web page with little to show", { skip: noBrowser }, () => {
     await using tab = await openTab(at.url, "/ui/projects", { expected: /Failed to load resource|ERR_/ });
     const { page } = tab;
     const go = (name: string): Promise<void> => page.getByRole("link", { name, exact: true }).click();
+    const goTo = (path: string): Promise<void> =>
+      page.evaluate(`history.pushState(null, "", "${path}"); dispatchEvent(new PopStateEvent("popstate"))`);
     await seeText(page, "No project yet.");
     for (const name of ["Events", "Timeline"]) {
       await go(name);
       await page.getByRole("heading", { name, exact: true }).waitFor();
     }
+    await goTo("/ui/graph/plan/day");
+    await seeText(page, /no plan is called day/);
     await go("Workers");
     await seeText(page, "No worker is here");
     await at.server.close();
@@ -49,6 +53,11 @@ describe("the web page with little to show", { skip: noBrowser }, () => {
         .nth(panels - 1)
         .waitFor();
       assert.equal(await page.locator(".empty").count(), 0, `${name} says that there is nothing`);
+    }
+    for (const path of ["/ui/graph/plan/day", "/ui/graph/day"]) {
+      await goTo(path);
+      await page.getByRole("heading", { name: path.endsWith("plan/day") ? "Plan day" : "Graph of day" }).waitFor();
+      await seeText(page, "Not known until the server answers.");
     }
   });
 
@@ -124,5 +133,6 @@ describe("the web page with little to show", { skip: noBrowser }, () => {
       .getByText(/no plan is called nobody/)
       .waitFor();
     assert.equal(await bars.count(), 0);
+    assert.equal(await page.getByText("Nothing ran here").count(), 0, "what was not found out");
   });
 });

@@ -24,7 +24,7 @@ describe("a task in the web page", { skip: noBrowser }, () => {
     });
     await at.drover.submit({ id: "t", agentId: "ann", action: "x", maxAttempts: 3 });
     await at.drover.ended("t");
-    await using tab = await openTab(at.url, "/ui/tasks/t");
+    await using tab = await openTab(at.url, "/ui/tasks/t", { expected: /status of 503/ });
     const { page } = tab;
     const rows = page.locator(".attempts tbody tr:not(.attempt-more)");
     await rows.nth(2).waitFor();
@@ -41,6 +41,16 @@ describe("a task in the web page", { skip: noBrowser }, () => {
     assert.equal(await page.locator(".attempts [aria-current]").getAttribute("aria-label"), "Output of attempt 2");
     await page.goto(`${at.url}/ui/tasks/t?attempt=99`);
     await seeText(page, "attempt 3 wrote this");
+    const json = { error: "nobody leads now", code: "no_leader", retryable: true };
+    await page.route(/\/(events|links)\?/, (route) => route.fulfill({ status: 503, json }));
+    await page.reload();
+    await rows.nth(2).waitFor();
+    await page.getByRole("alert").nth(1).waitFor();
+    assert.deepEqual(await rows.locator(".badge").allTextContents(), ["…", "…", "…"]);
+    assert.equal(await page.getByText("not in the log any more").count(), 0, "the log was not read");
+    await page.unroute(/\/(events|links)\?/);
+    await rows.getByText("done", { exact: true }).waitFor();
+    await page.getByRole("alert").first().waitFor({ state: "detached" });
   });
 
   test("all that a task is tied to is reached, part by part", async () => {

@@ -30,7 +30,13 @@ test("each attempt has its worker, its end and what was said then", () => {
     event({ kind: "task-done" }),
   ];
   assert.deepEqual(
-    attemptsIn(events, 6).map(({ number, worker, outcome, error, tokens }) => [number, worker, outcome, error, tokens]),
+    attemptsIn(events, 6, "not known").map(({ number, worker, outcome, error, tokens }) => [
+      number,
+      worker,
+      outcome,
+      error,
+      tokens,
+    ]),
     [
       [1, "ann", "failed", "2 tests fail", 7],
       [2, "bob", "lost", "worker-lost", undefined],
@@ -43,9 +49,9 @@ test("each attempt has its worker, its end and what was said then", () => {
 });
 
 test("of attempts that the log has forgotten the numbers are left, and of very many the last", () => {
-  const known = attemptsIn([begun(3, "ann")], 3).map(({ number, outcome }) => `${number} ${outcome}`);
+  const known = attemptsIn([begun(3, "ann")], 3, "not known").map(({ number, outcome }) => `${number} ${outcome}`);
   assert.deepEqual(known, ["1 not known", "2 not known", "3 running"]);
-  assert.deepEqual(attemptsIn([], 0), []);
-  const many = attemptsIn([], 1000);
+  assert.deepEqual(attemptsIn([], 0, "not known"), []);
+  const many = attemptsIn([], 1000, "not known");
   assert.deepEqual([many.length, many[0]?.number, many.at(-1)?.number], [200, 801, 1000]);
 });

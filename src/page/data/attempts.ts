@@ -37,8 +37,8 @@ function errorIn({ payload }: EventJson): string {
   }
 }
 
-/** Each attempt up to the last, in order. */
-export function attemptsIn(events: readonly EventJson[], last: number): readonly AttemptStory[] {
+/** Each attempt up to the last, in order; of one that no event tells of, the outcome is `unknown`. */
+export function attemptsIn(events: readonly EventJson[], last: number, unknown: string): readonly AttemptStory[] {
   const told: AttemptStory[] = [];
   for (const event of events) {
     const { payload, at, kind } = event;
@@ -59,6 +59,6 @@ export function attemptsIn(events: readonly EventJson[], last: number): readonly
   const first = Math.max(1, most - LISTED_MAX + 1);
   return Array.from(
     { length: most - first + 1 },
-    (_, index): AttemptStory => byNumber.get(first + index) ?? { number: first + index, outcome: "not known" },
+    (_, index): AttemptStory => byNumber.get(first + index) ?? { number: first + index, outcome: unknown },
   );
 }

@@ -15,10 +15,12 @@ export type TaskIds = {
   /** There are more, older ones. */
   readonly isCut: boolean;
   readonly error: Error | null;
+  readonly isRead: boolean;
 };
-const ALL: TaskIds = { wanted: null, isCut: false, error: null };
+const ALL: TaskIds = { wanted: null, isCut: false, error: null, isRead: true };
+type Found = Pick<TaskIds, "wanted" | "isCut">;
 
-async function idsOfProject(project: string, signal: AbortSignal): Promise<Omit<TaskIds, "error">> {
+async function idsOfProject(project: string, signal: AbortSignal): Promise<Found> {
   const wanted = new Set<string>();
   let cursor: string | undefined;
   for (let page = 0; page < PAGES_MAX; page++) {
@@ -31,7 +33,7 @@ async function idsOfProject(project: string, signal: AbortSignal): Promise<Omit<
   return { wanted, isCut: cursor !== undefined };
 }
 
-async function idsOfPlan(id: string, signal: AbortSignal): Promise<Omit<TaskIds, "error">> {
+async function idsOfPlan(id: string, signal: AbortSignal): Promise<Found> {
   const { tasks } = await ask("plan", { params: { id }, query: {} }, signal);
   return { wanted: new Set(tasks.map(({ taskId }) => taskId)), isCut: false };
 }
@@ -40,12 +42,12 @@ export function useTaskIds({ project, plan }: { readonly project: string; readon
   const [found, setFound] = useState(ALL);
   useEffect(() => {
     if (project === "" && plan === "") return setFound(ALL);
-    setFound({ ...ALL, wanted: new Set() });
+    setFound({ ...ALL, wanted: new Set(), isRead: false });
     return lookAtPulses({
       everyMs: EVERY_MS,
       look: async (signal) => {
         const next = await (plan === "" ? idsOfProject(project, signal) : idsOfPlan(plan, signal));
-        setFound({ ...next, error: null });
+        setFound({ ...next, error: null, isRead: true });
       },
       failed: (error) => setFound((last) => ({ ...last, error })),
     });

@@ -20,7 +20,7 @@ import {
 import { to } from "../data/links.ts";
 import { useNow } from "../data/use-call.ts";
 import { plural, span } from "../data/words.ts";
-import { Empty, Failure, Name, Panel, State, View } from "../parts/pieces.tsx";
+import { Empty, Failure, Missing, Name, Panel, State, View } from "../parts/pieces.tsx";
 import { PlanActs, Progress } from "./plans.tsx";
 
 const WIDTH = 168;
@@ -109,10 +109,8 @@ function GraphOfAny({ id }: { id: string }): JSX.Element {
         <Panel>
           <Empty hint="Ended tasks are kept for a while only.">No plan, batch or tree of this name is known.</Empty>
         </Panel>
-      ) : error === null ? (
-        <p class="loading">Loading…</p>
       ) : (
-        <Failure error={error} />
+        <Missing error={error} />
       )}
     </View>
   );

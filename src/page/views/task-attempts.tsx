@@ -4,25 +4,26 @@
  */
 import { Fragment, type JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { EventJson, TaskView as Task } from "../../protocol/generated/index.ts";
+import type { TaskView as Task } from "../../protocol/generated/index.ts";
 import { type AttemptStory, attemptsIn } from "../data/attempts.ts";
 import { to } from "../data/links.ts";
 import { toneOf } from "../data/outcomes.ts";
+import type { TaskEvents } from "../data/task-events.ts";
 import { useCall, useNow } from "../data/use-call.ts";
 import { count, span, steady, tokensOf } from "../data/words.ts";
 import { Empty, Loaded, Name, Panel, TableBox } from "../parts/pieces.tsx";
 
 export function Attempts({
   task,
-  events,
+  events: { events, isWhole },
   shown,
 }: {
   task: Task;
-  events: readonly EventJson[];
+  events: TaskEvents;
   /** Whose output somebody has asked for. */
   shown: number | null;
 }): JSX.Element | null {
-  const attempts = attemptsIn(events, task.attempt);
+  const attempts = attemptsIn(events, task.attempt, isWhole ? "not known" : "…");
   if (attempts.length === 0) return null;
   return (
     <Panel title="Attempts" isFlush>
@@ -41,7 +42,13 @@ export function Attempts({
           </thead>
           <tbody>
             {attempts.map((attempt) => (
-              <Attempt key={attempt.number} task={task} attempt={attempt} isShown={attempt.number === shown} />
+              <Attempt
+                key={attempt.number}
+                task={task}
+                attempt={attempt}
+                isWhole={isWhole}
+                isShown={attempt.number === shown}
+              />
             ))}
           </tbody>
         </table>
@@ -50,7 +57,18 @@ export function Attempts({
   );
 }
 
-function Attempt({ task, attempt, isShown }: { task: Task; attempt: AttemptStory; isShown: boolean }): JSX.Element {
+function Attempt({
+  task,
+  attempt,
+  isWhole,
+  isShown,
+}: {
+  task: Task;
+  attempt: AttemptStory;
+  /** All of the log has been looked through. */
+  isWhole: boolean;
+  isShown: boolean;
+}): JSX.Element {
   const now = useNow();
   const { number, worker, startedAt, endedAt, outcome, error } = attempt;
   const usage = task.attempts?.find((one) => one.attempt === number)?.usage;
@@ -79,7 +97,7 @@ function Attempt({ task, attempt, isShown }: { task: Task; attempt: AttemptStory
       <tr class="attempt-more">
         <td />
         <td colSpan={4}>
-          {worker === undefined ? "its worker is not in the log any more" : <Name>{worker}</Name>}
+          {worker !== undefined ? <Name>{worker}</Name> : isWhole ? "its worker is not in the log any more" : "…"}
           {error === undefined ? null : <bdi class="attempt-error">{steady(error)}</bdi>}
         </td>
       </tr>

@@ -6,7 +6,7 @@ import { useRef, useState } from "preact/hooks";
 import type { TaskView as Task, TaskLink, TaskLinks } from "../../protocol/generated/index.ts";
 import { useCall } from "../data/use-call.ts";
 import { count } from "../data/words.ts";
-import { Panel, State, TaskName } from "../parts/pieces.tsx";
+import { Failure, Missing, Panel, State, TaskName } from "../parts/pieces.tsx";
 
 const SHOWN_MAX = 50;
 const KINDS = { parent: "parent", need: "needs", child: "child", dependent: "waits for it" } as const;
@@ -15,15 +15,21 @@ export function Ties({ task: { taskId: id, state } }: { task: Task }): JSX.Eleme
   const [upSkip, setUpSkip] = useState(0);
   const [downSkip, setDownSkip] = useState(0);
   const query = { limit: SHOWN_MAX, upSkip, downSkip };
-  const { data } = useCall("links", state === "rejected" ? null : { params: { id }, query }, { everyMs: 2000 });
+  const { data, error } = useCall("links", state === "rejected" ? null : { params: { id }, query }, { everyMs: 2000 });
   // Until the next part has come, the last one stays.
   const last = useRef<TaskLinks | null>(null);
   last.current = data ?? last.current;
-  if (last.current === null) return null;
+  if (last.current === null)
+    return error === null ? null : (
+      <Panel title="Dependencies">
+        <Missing error={error} />
+      </Panel>
+    );
   const { up, down, upTotal, downTotal } = last.current;
   if (upTotal + downTotal === 0) return null;
   return (
     <Panel title="Dependencies" actions={<span class="small">{`${count(upTotal)} up, ${count(downTotal)} down`}</span>}>
+      <Failure error={error} />
       <Tied title="Waits for" links={up} total={upTotal} skip={upSkip} go={setUpSkip} />
       <Tied title="Waited for by" links={down} total={downTotal} skip={downSkip} go={setDownSkip} />
     </Panel>

@@ -77,7 +77,7 @@ export function TaskView(): JSX.Element {
                 <Facts task={found} />
                 <Attempts
                   task={found}
-                  events={events.events}
+                  events={events}
                   shown={isChosen ? attemptOf(query.attempt, found.attempt) : null}
                 />
                 <Ties key={id} task={found} />

@@ -56,6 +56,7 @@ export default function Timeline(): JSX.Element {
   const [draggedMs, setDragged] = useState(0);
   const { bars, missing, error, isRead } = useBars(lengthMs, until);
   const ids = useTaskIds({ project, plan });
+  const isKnown = isRead && ids.isRead;
   const change = (next: Record<string, string>): void => {
     const search = new URLSearchParams(Object.entries({ ...query, ...next }).filter(([, value]) => value !== ""));
     route(`${to.timeline}?${search}`, true);
@@ -93,13 +94,13 @@ export default function Timeline(): JSX.Element {
       }
     >
       <Narrowed project={project} plan={plan} change={change} />
-      <Failure error={error ?? ids.error} />
+      <Failure error={isKnown ? (error ?? ids.error) : null} />
       <Panel title="Attempts by worker" actions={<Keys />} isFlush>
         {lanes.length === 0 ? (
-          isRead ? (
+          isKnown ? (
             <Empty>Nothing ran here in {zoom === "1" ? "this minute" : `these ${span(lengthMs)}`}.</Empty>
           ) : (
-            <Missing error={error} />
+            <Missing error={error ?? ids.error} />
           )
         ) : (
           <Lanes lanes={lanes} window={window} drag={setDragged} drop={move} />
