@@ -51,6 +51,28 @@ test("what is seen is all that was printed, and below it the picture", () => {
   );
 });
 
+/** The screen after a terminal was made so narrow: lines that are too wide for it are broken. */
+const narrowed = (screen: string, width: number): string =>
+  seen(screen)
+    .map((line) => `${line.replaceAll(new RegExp(`.{${width}}(?=.)`, "g"), "$&\n")}\n`)
+    .join("");
+
+test("nothing of the old picture is left in a terminal that was made narrower", () => {
+  const { canvas, written, terminal, show } = stage();
+  const green = "\u001b[32m";
+  const box = (width: number): string[] => ["─".repeat(width), "", `${green}${"x".repeat(width)}`, "end"];
+  const sent = (): string => written.splice(0).join("").replaceAll(green, "");
+  canvas.print("a line that stays");
+  show(box(80));
+  canvas.flush();
+  const before = narrowed(sent(), 30);
+  assert.equal(seen(before).length, 1 + 3 + 1 + 3 + 1);
+  terminal.width = 30;
+  show(box(30));
+  canvas.flush();
+  assert.deepEqual(seen(before + sent()), ["a line that stays", "─".repeat(30), "", "x".repeat(30), "end"]);
+});
+
 test("however much happens it is drawn ten times a second, and nothing that was printed is lost", () => {
   const { canvas, clock, written, show } = stage();
   const printed: string[] = [];

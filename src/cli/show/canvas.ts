@@ -2,10 +2,12 @@
  * A picture at the bottom of a terminal, drawn over itself; what is printed goes above it and stays.
  *
  * However much happens, it is drawn at most ten times a second, and where nothing was printed only the lines that
- * have changed are written: a plan of many short tasks must not keep a terminal, or the line to it, busy.
+ * have changed are written: a plan of many short tasks must not keep a terminal, or the line to it, busy. A terminal
+ * that is made narrower breaks the lines that are too wide for it, so the picture is higher than it was drawn.
  */
 import { type Clock, ringAfter } from "../../std/index.ts";
 import type { Terminal } from "../shell/terminal.ts";
+import { widthOf } from "../shell/text.ts";
 
 export type Canvas = {
   /** A line, or several, that stay. */
@@ -38,12 +40,14 @@ export function createCanvas({ terminal, clock, picture }: CanvasParts): Canvas 
     cancel = null;
     const next = { lines: picture(), width: terminal.width, at: clock.elapsed() };
     const isSameShape = next.width === drawn.width && next.lines.length === drawn.lines.length;
-    const text = printed === "" && isSameShape ? changes(drawn.lines, next.lines) : anew(next.lines);
+    const text = printed === "" && isSameShape ? changes(drawn.lines, next.lines) : anew(next.lines, next.width);
     [drawn, printed] = [next, ""];
     if (text !== "") terminal.out(text);
   }
-  const anew = (lines: readonly string[]): string =>
-    `${drawn.lines.length === 0 ? "" : `${toTop(drawn.lines)}${ERASE_BELOW}`}${printed}${asText(lines)}`;
+  function anew(lines: readonly string[], width: number | null): string {
+    const erased = drawn.lines.length === 0 ? "" : `${toTop(heightOf(drawn.lines, width))}${ERASE_BELOW}`;
+    return `${erased}${printed}${asText(lines)}`;
+  }
 
   function refresh(): void {
     if (cancel !== null) return;
@@ -64,11 +68,16 @@ export function createCanvas({ terminal, clock, picture }: CanvasParts): Canvas 
 
 const asText = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join("");
 // From the first column: a terminal may have printed ^C below the picture.
-const toTop = (lines: readonly string[]): string => `\r\u001b[${lines.length}A`;
+const toTop = (height: number): string => `\r\u001b[${height}A`;
+
+/** How many rows these lines take in a terminal that is so wide by now. */
+const heightOf = (lines: readonly string[], width: number | null): number =>
+  lines.reduce((sum, line) => sum + rowsOf(widthOf(line), width ?? Number.POSITIVE_INFINITY), 0);
+const rowsOf = (columns: number, width: number): number => Math.max(1, Math.ceil(columns / Math.max(1, width)));
 
 /** Of pictures of one height: over the lines that are the same the cursor goes down. */
 function changes(before: readonly string[], after: readonly string[]): string {
   if (after.every((line, at) => line === before[at])) return "";
   const lines = after.map((line, at) => (line === before[at] ? "" : `${line}${ERASE_REST_OF_LINE}`));
-  return `${toTop(before)}${asText(lines)}${ERASE_BELOW}`;
+  return `${toTop(before.length)}${asText(lines)}${ERASE_BELOW}`;
 }
