@@ -7,6 +7,7 @@
 import assert from "node:assert/strict";
 import { hash } from "node:crypto";
 import { type Seq, seconds, seq } from "../../core/base/index.ts";
+import { nextTurn } from "../../std/index.ts";
 import { packedOf } from "../format/batch-builder.ts";
 import { sealBatch } from "../format/batch-row.ts";
 import { fromHex, ZERO_HASH_HEX } from "../format/chain.ts";
@@ -26,6 +27,10 @@ type JournalStories = Readonly<Record<string, (subject: JournalSubject) => Promi
 
 /** Long enough that a machine with other work renews it in time. */
 const TTL = seconds(3);
+/** So many waits are called off, each a turn later: some of them while the lead is being taken. */
+const CALLED_OFF = 24;
+/** A lead that is free is won sooner. */
+const LONG_MS = 60_000;
 
 export function journalContract(name: string, open: () => Promise<JournalSubject>): void {
   const stories = { ...appending, ...following, ...beginning, ...leading, ...nodesAndEnds };
@@ -269,6 +274,26 @@ const leading: JournalStories = {
     end.abort(new Error("enough"));
     await waiting;
     assert.equal((await bob.nodes()).lead?.node, "ann");
+  },
+
+  "a lead that is won when nobody waits for it any more is given up": async ({ handle }) => {
+    let ann = await handle();
+    const bob = await handle();
+    for (let called = 0; called < CALLED_OFF; called++) {
+      const end = new AbortController();
+      const asked = ann.acquireLead("ann", seconds(60), end.signal).then(
+        (lead) => lead.release(),
+        () => {},
+      );
+      for (let turn = 0; turn < called; turn++) await nextTurn();
+      // Every fourth time its handle is closed.
+      if (called % 4 < 3) end.abort(new Error("enough"));
+      else await ann.close();
+      await asked;
+      if (called % 4 === 3) ann = await handle();
+      const lead = await bob.acquireLead("bob", TTL, AbortSignal.timeout(LONG_MS));
+      await lead.release();
+    }
   },
 
   "a lead is renewed for as long as it is wanted": async ({ handle, pass }) => {

@@ -9,7 +9,7 @@ import { randomBytes } from "node:crypto";
 import { invariant, isSha256, type Seq } from "../../core/base/index.ts";
 import { type Clock, realClock } from "../../std/index.ts";
 import type { Journal, JournalHealth, JournalOptions, SealedBatch } from "../journal/journal.ts";
-import type { Lease } from "../journal/lease.ts";
+import { createOneLead, type Lease, type OneLead } from "../journal/lease.ts";
 import { type Patience, untilAnswered } from "../journal/patience.ts";
 import { closedFailure, type Lead, LogFailure } from "../log.ts";
 import { type AddressOptions, type EtcdAddress, readAddress } from "./address.ts";
@@ -38,6 +38,7 @@ type Session = {
   readonly clock: Clock;
   readonly patience: Patience;
   readonly closing: AbortController;
+  readonly lead: OneLead;
 };
 
 /** Rejects with `unreachable`, which may pass, or with what does not: an address, a user or keys that are wrong. */
@@ -47,7 +48,7 @@ export async function openEtcdJournal(options: EtcdJournalOptions): Promise<Jour
   const client = createClient(address);
   const keys = createKeys(address.prefix);
   const closing = new AbortController();
-  const session = { address, client, keys, clock, patience: { clock, onNotice }, closing };
+  const session = { address, client, keys, clock, patience: { clock, onNotice }, closing, lead: createOneLead(clock) };
   try {
     await saying(address, closing.signal, () => checkKeys(session));
   } catch (error) {
@@ -69,11 +70,10 @@ const headIn = async ({ client, keys }: Pick<Session, "client" | "keys">): Promi
   storedHead(await client.get(keys.head));
 
 function createHandle(session: Session): Journal {
-  const { address, client, keys, clock, closing } = session;
+  const { address, client, keys, clock, closing, lead } = session;
   const forgetting = createForgetting(client);
   const appender = createAppender(client, keys, forgetting);
   const { announce, nodes } = createNodes({ client, keys, clock, forgetting, onNotice: session.patience.onNotice });
-  let lease: Lease | null = null;
   const ask = <Answer>(work: () => Promise<Answer>): Promise<Answer> => saying(address, closing.signal, work);
 
   async function* read(after: Seq): AsyncGenerator<SealedBatch> {
@@ -90,15 +90,14 @@ function createHandle(session: Session): Journal {
   async function acquireLead(node: string, ttlMs: number, signal?: AbortSignal): Promise<Lead> {
     if (closing.signal.aborted) throw closedFailure();
     invariant(node !== "", "a node has a name that is not empty");
-    await lease?.release();
-    lease = await waitForLead(session, { node, ttlMs, ...(signal === undefined ? {} : { signal }) });
-    return lease;
+    await lead.release();
+    return waitForLead(session, { node, ttlMs, ...(signal === undefined ? {} : { signal }) });
   }
 
   async function close(): Promise<void> {
     if (closing.signal.aborted) return;
-    await lease?.release();
     closing.abort();
+    await lead.release();
     client.close();
   }
 
@@ -153,13 +152,13 @@ async function makeSecret({ client, keys }: Session): Promise<KeyValue | undefin
 /** Asks again until there is an answer. When it is to end, it rejects, with whatever. */
 const steadilyIn =
   ({ address, closing, patience }: Session, ends: AbortSignal) =>
-  <Answer>(work: () => Promise<Answer>): Promise<Answer> => {
+  <Answer>(work: () => Promise<Answer>, onLate?: (answer: Answer) => unknown): Promise<Answer> => {
     const asking = (): Promise<Answer> =>
       saying(address, closing.signal, work).catch((error: unknown) => {
         ends.throwIfAborted();
         throw error;
       });
-    return untilAnswered(asking, patience, ends);
+    return untilAnswered(asking, patience, ends, onLate);
   };
 
 /** The head as it changes, and what lies behind the last batch that was told, until the signal ends it. */
@@ -189,13 +188,14 @@ async function* follow(session: Session, after: Seq, signal: AbortSignal): Async
 type LeadWanted = { readonly node: string; readonly ttlMs: number; readonly signal?: AbortSignal };
 
 async function waitForLead(session: Session, { node, ttlMs, signal }: LeadWanted): Promise<Lease> {
-  const { client, keys, clock, closing } = session;
+  const { client, keys, clock, closing, lead } = session;
   const ends = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]);
   const steadily = steadilyIn(session, ends);
+  const take = (): Promise<Lease | null> => lead.taking(takeLead({ client, keys, clock, node, ttlMs, ends }));
   try {
     for await (const found of changesOf({ client, key: keys.lead, clock, signal: ends, steadily })) {
       if (!isFree(found, node)) continue;
-      const lease = await steadily(() => takeLead({ client, keys, clock, node, ttlMs }));
+      const lease = await steadily(take, (late) => late?.release());
       if (lease !== null) return lease;
     }
   } catch (error) {

@@ -20,6 +20,8 @@ export type LeadInput = {
   readonly clock: Clock;
   readonly node: string;
   readonly ttlMs: number;
+  /** Nobody wants it any more. */
+  readonly ends: AbortSignal;
 };
 
 /** Turns in which others write the head between our look and our transaction. */
@@ -36,6 +38,7 @@ export async function takeLead(input: LeadInput): Promise<Lease | null> {
   for (let turn = 0; turn < TURNS_MAX; turn++) {
     const taken = await tryToTake(input);
     if (taken !== "changed") return taken;
+    if (input.ends.aborted) return null;
   }
   throw new LogFailure("unreachable", `the head of the journal changed ${TURNS_MAX} times while the lead was free`);
 }

@@ -36,6 +36,33 @@ export type Lease = Lead & {
   lose(loss: LeadLoss): void;
 };
 
+/** The one lead that a handle may have. */
+export type OneLead = {
+  /** Notes a lead that is being taken; null if it was not free. */
+  taking(asked: Promise<Lease | null>): Promise<Lease | null>;
+  /** Gives up what was taken last, also what is won only now; an answer that does not come is not waited for. */
+  release(): Promise<void>;
+};
+
+export function createOneLead(clock: Clock): OneLead {
+  let last: Promise<Lease | null> = Promise.resolve(null);
+  return {
+    taking(asked) {
+      last = asked;
+      return asked;
+    },
+    release: () =>
+      soon(
+        clock,
+        last.then((lease) => lease?.release()),
+      ),
+  };
+}
+
+/** Resolves when it is done, or could not be done, or a second has passed. */
+const soon = (clock: Clock, work: Promise<void>): Promise<void> =>
+  answerWithin(clock, GIVE_UP_MS, work, () => new Error("no answer came")).catch(() => {});
+
 export function keepLease({ epoch, ttlMs, clock, sentAt, renew, giveUp }: LeaseInput): Lease {
   const usableMs = Math.floor(ttlMs * (1 - MARGIN));
   const lost = Promise.withResolvers<LeadLoss>();
@@ -83,7 +110,7 @@ export function keepLease({ epoch, ttlMs, clock, sentAt, renew, giveUp }: LeaseI
 
   async function release(): Promise<void> {
     lose({ reason: "released", message: `the lead of epoch ${epoch} was given up` });
-    await answerWithin(clock, GIVE_UP_MS, giveUp(), () => new Error("no answer came")).catch(() => {});
+    await soon(clock, giveUp());
   }
 
   watchEnd();

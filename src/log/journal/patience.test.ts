@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { within } from "../../../test/kits/waits.ts";
-import { createHandClock } from "../../std/index.ts";
+import { createHandClock, nextTurn } from "../../std/index.ts";
 import { LogFailure } from "../log.ts";
 import { keepLease } from "./lease.ts";
 import { untilAnswered } from "./patience.ts";
@@ -18,6 +18,30 @@ test("a signal ends a wait at once, although the question that is under way hang
     untilAnswered(() => assert.fail("it was asked"), { clock, onNotice: () => {} }, over.signal),
     /enough/,
   );
+});
+
+test("what is answered when nobody waits any more goes back, and what was waited for does not", async () => {
+  const clock = createHandClock({ at: 0 });
+  const late: string[] = [];
+  const ask = (answer: Promise<string>, signal: AbortSignal): Promise<string> =>
+    untilAnswered(
+      () => answer,
+      { clock, onNotice: () => {} },
+      signal,
+      (given) => late.push(given),
+    );
+  const over = new AbortController();
+  const slow = Promise.withResolvers<string>();
+  const failing = Promise.withResolvers<string>();
+  const calledOff = [slow, failing].map(({ promise }) => assert.rejects(ask(promise, over.signal), /enough/));
+  const inTime = ask(Promise.resolve("in time"), over.signal);
+  assert.equal(await inTime, "in time");
+  over.abort(new Error("enough"));
+  await Promise.all(calledOff);
+  slow.resolve("late");
+  failing.reject(new Error("nobody hears of it"));
+  await nextTurn();
+  assert.deepEqual(late, ["late"]);
 });
 
 test("of several who wait for a journal one speaks, every five seconds, and once when it answers again", async () => {

@@ -54,11 +54,15 @@ function tellEnd({ clock, onNotice, what = "the journal" }: Patience): void {
 export const passes = (error: unknown): error is LogFailure =>
   error instanceof LogFailure && (error.code === "unreachable" || error.code === "journal-full");
 
-/** The answer, once there is one. The signal ends it at once, with its reason; what comes later is nobody's. */
+/**
+ * The answer, once there is one. The signal ends it at once, with its reason. What comes later is nobody's, and goes to
+ * `onLate`: work that takes something gives it back there.
+ */
 export async function untilAnswered<Answer>(
   work: () => Promise<Answer>,
   patience: Patience,
   signal: AbortSignal,
+  onLate: (answer: Answer) => unknown = () => {},
 ): Promise<Answer> {
   signal.throwIfAborted();
   const { clock } = patience;
@@ -66,7 +70,7 @@ export async function untilAnswered<Answer>(
   let hasWaited = false;
   for (let pauseMs = PAUSE_MS_MIN; ; pauseMs = Math.min(PAUSE_MS_MAX, 2 * pauseMs)) {
     try {
-      const answer = await unlessAborted(work(), signal);
+      const answer = await unlessAborted(work(), signal, onLate);
       if (hasWaited) tellEnd(patience);
       return answer;
     } catch (error) {
@@ -79,11 +83,22 @@ export async function untilAnswered<Answer>(
   }
 }
 
-function unlessAborted<Answer>(answer: Promise<Answer>, signal: AbortSignal): Promise<Answer> {
+function unlessAborted<Answer>(
+  answer: Promise<Answer>,
+  signal: AbortSignal,
+  onLate: (answer: Answer) => unknown,
+): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const abort = (): void => reject(signal.reason);
+    let isLate = false;
+    const abort = (): void => {
+      isLate = true;
+      reject(signal.reason);
+    };
     signal.addEventListener("abort", abort);
-    answer.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+    answer
+      .then((given) => (isLate ? onLate(given) : resolve(given)))
+      .catch(reject) // Where it is late, nobody is left to be told.
+      .finally(() => signal.removeEventListener("abort", abort));
   });
 }
 

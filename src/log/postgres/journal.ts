@@ -12,7 +12,7 @@ import { packEntry, unpackEntry } from "../journal/entry.ts";
 import type { Journal, JournalHealth, JournalOptions, NodesSeen, SealedBatch } from "../journal/journal.ts";
 import { NODE_KEPT_MS, type NodeAnnouncement } from "../journal/journal.ts";
 import { headAfter, judged } from "../journal/judging.ts";
-import { keepLease, type Lease } from "../journal/lease.ts";
+import { createOneLead, keepLease, type Lease, type OneLead } from "../journal/lease.ts";
 import { type Patience, untilAnswered } from "../journal/patience.ts";
 import { type Anchor, type AppendResult, closedFailure, type Head, type Lead, LogFailure } from "../log.ts";
 import { type PostgresAddress, readAddress, shownAddress } from "./address.ts";
@@ -46,6 +46,7 @@ type Session = {
   readonly hearing: Hearing;
   readonly patience: Patience;
   readonly closing: AbortController;
+  readonly lead: OneLead;
 };
 
 /** Rejects with `unreachable`, which may pass, or with what does not: an address, a user or tables that are wrong. */
@@ -66,6 +67,7 @@ export async function openPostgresJournal(options: PostgresJournalOptions): Prom
       hearing: createHearing(address, clock),
       patience: { clock, onNotice },
       closing: new AbortController(),
+      lead: createOneLead(clock),
     });
   } catch (error) {
     for (const each of Object.values(lanes)) each.close();
@@ -74,21 +76,19 @@ export async function openPostgresJournal(options: PostgresJournalOptions): Prom
 }
 
 function createHandle(session: Session): Journal {
-  const { sql, writing, urgent, reading, hearing, closing } = session;
+  const { sql, writing, urgent, reading, hearing, closing, lead } = session;
   const readWords = createWordReading(session.patience.onNotice);
-  let lease: Lease | null = null;
 
   async function acquireLead(node: string, ttl: number, signal?: AbortSignal): Promise<Lead> {
     if (closing.signal.aborted) throw closedFailure();
     invariant(node !== "", "a node has a name that is not empty");
-    await lease?.release();
-    lease = await waitForLead(session, { node, ttl, signal });
-    return lease;
+    await lead.release();
+    return waitForLead(session, { node, ttl, signal });
   }
   async function close(): Promise<void> {
     if (closing.signal.aborted) return;
-    await lease?.release();
     closing.abort();
+    await lead.release();
     hearing.close();
     for (const lane of [writing, urgent, reading]) lane.close();
   }
@@ -213,29 +213,31 @@ async function* follow(session: Session, after: Seq, signal: AbortSignal): Async
 type LeadWanted = { readonly node: string; readonly ttl: number; readonly signal: AbortSignal | undefined };
 
 async function waitForLead(session: Session, { node, ttl, signal }: LeadWanted): Promise<Lease> {
-  const { urgent, sql, clock, hearing, patience, closing } = session;
+  const { hearing, patience, closing, lead } = session;
   const ends = signal === undefined ? closing.signal : AbortSignal.any([signal, closing.signal]);
+  const take = (): Promise<Lease | null> => lead.taking(takeLead(session, node, ttl));
   while (!ends.aborted) {
     const since = hearing.count();
-    let sentAt = 0;
-    const take = (): Promise<{ epoch: string }[]> => {
-      sentAt = clock.elapsed();
-      return urgent.query<{ epoch: string }>(sql.takeLead, [node, ttl]);
-    };
-    const [taken] = await untilAnswered(take, patience, ends).catch((error: unknown) => {
+    const lease = await untilAnswered(take, patience, ends, (late) => late?.release()).catch((error: unknown) => {
       if (!ends.aborted) throw error;
-      return [];
+      return null;
     });
-    if (taken !== undefined) {
-      const epoch = Number(taken.epoch);
-      const renew = async () => (await urgent.query(sql.renewLead, [node, ttl, epoch])).length === 1;
-      const giveUp = async (): Promise<void> => void (await urgent.query(sql.freeLead, [epoch]));
-      return keepLease({ epoch, ttlMs: ttl, clock, sentAt, renew, giveUp });
-    }
+    if (lease !== null) return lease;
     await hearing.next(since, ends, LEAD_POLL_MS);
   }
   signal?.throwIfAborted();
   throw closedFailure();
+}
+
+/** Takes the lead if it is free; else null. */
+async function takeLead({ urgent, sql, clock }: Session, node: string, ttl: number): Promise<Lease | null> {
+  const sentAt = clock.elapsed();
+  const [taken] = await urgent.query<{ epoch: string }>(sql.takeLead, [node, ttl]);
+  if (taken === undefined) return null;
+  const epoch = Number(taken.epoch);
+  const renew = async () => (await urgent.query(sql.renewLead, [node, ttl, epoch])).length === 1;
+  const giveUp = async (): Promise<void> => void (await urgent.query(sql.freeLead, [epoch]));
+  return keepLease({ epoch, ttlMs: ttl, clock, sentAt, renew, giveUp });
 }
 
 async function announce({ urgent, sql }: Session, told: NodeAnnouncement): Promise<void> {

@@ -59,13 +59,7 @@ export async function openJournal(url: string, options: OpenJournalOptions = {})
     if (kind === "postgres") return (await import("../postgres/index.ts")).openPostgresJournal(common);
     throw new LogFailure("refused", `a log of kind ${kind} is not shared by nodes; ${SCHEMES}`);
   };
-  const openInTime = async (): Promise<Journal> => {
-    const journal = await open();
-    // Nobody waits for it any more.
-    if (signal.aborted) await journal.close();
-    return journal;
-  };
-  return untilAnswered(openInTime, { clock, onNotice }, signal);
+  return untilAnswered(open, { clock, onNotice }, signal, (journal) => journal.close());
 }
 
 /** Opens whatever a URL names, for one writer; `follow` is there where nodes share it. */
