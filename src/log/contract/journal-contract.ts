@@ -29,6 +29,7 @@ type JournalStories = Readonly<Record<string, (subject: JournalSubject) => Promi
 const TTL = seconds(3);
 /** So many waits are called off, each a turn later: some of them while the lead is being taken. */
 const CALLED_OFF = 24;
+const ROUNDS = 20;
 /** A lead that is free is won sooner. */
 const LONG_MS = 60_000;
 
@@ -264,6 +265,16 @@ const leading: JournalStories = {
     await lead.release();
     await taken;
     assert.deepEqual(order, ["given up", "taken"]);
+  },
+
+  "nodes that want the lead at the same time have it one after the other": async ({ handle }) => {
+    const names = ["ann", "bob", "cid"];
+    const journals = await Promise.all(names.map(() => handle()));
+    const ends = AbortSignal.timeout(LONG_MS);
+    for (let round = 0; round < ROUNDS; round++)
+      await Promise.all(
+        journals.map(async (journal, at) => (await journal.acquireLead(names[at] as string, TTL, ends)).release()),
+      );
   },
 
   "a wait for the lead ends with its signal": async ({ handle }) => {

@@ -193,11 +193,14 @@ async function waitForLead(session: Session, { node, ttlMs, signal }: LeadWanted
   const steadily = steadilyIn(session, ends);
   const take = (): Promise<Lease | null> => lead.taking(takeLead({ client, keys, clock, node, ttlMs, ends }));
   try {
-    for await (const found of changesOf({ client, key: keys.lead, clock, signal: ends, steadily })) {
-      if (!isFree(found, node)) continue;
-      const lease = await steadily(take, (late) => late?.release());
-      if (lease !== null) return lease;
-    }
+    while (!ends.aborted)
+      for await (const found of changesOf({ client, key: keys.lead, clock, signal: ends, steadily })) {
+        if (!isFree(found, node)) continue;
+        const lease = await steadily(take, (late) => late?.release());
+        if (lease !== null) return lease;
+        // Another was first, and may have given it up already: free twice in a row is no change, so it is read anew.
+        break;
+      }
   } catch (error) {
     if (!ends.aborted) throw error;
   }
