@@ -32,29 +32,47 @@ test("what most of all clocks agree on is the date, this node's own counted", ()
   ];
   for (const [aheadMs, expected] of cases) {
     const { judge, byMs } = world();
-    judge(aheadMs);
+    judge(aheadMs, 0);
     assert.equal(byMs(), expected, aheadMs.join());
   }
 });
 
+test("nodes of whose clocks nothing is sure yet count among all, and stand for no date", () => {
+  const cases: readonly [aheadMs: number[], unsure: number, byMs: number][] = [
+    [[HOUR_MS, HOUR_MS], 1, 0],
+    [[HOUR_MS, HOUR_MS, HOUR_MS], 1, HOUR_MS],
+    [[HOUR_MS, HOUR_MS, HOUR_MS], 2, 0],
+    [[], 3, 0],
+  ];
+  for (const [aheadMs, unsure, expected] of cases) {
+    const { judge, byMs } = world();
+    judge(aheadMs, unsure);
+    assert.equal(byMs(), expected, `${aheadMs.join()} and ${unsure}`);
+  }
+  const { judge, byMs } = world();
+  judge([HOUR_MS, HOUR_MS], 0);
+  judge([0], 1);
+  assert.equal(byMs(), 0, "two of three have its date again");
+});
+
 test("a move stays where nobody can say better, and is not made anew for what is measured a little differently", () => {
   const { judge, byMs, changes } = world();
-  judge([-HOUR_MS, -HOUR_MS]);
+  judge([-HOUR_MS, -HOUR_MS], 0);
   for (const aheadMs of [[-HOUR_MS], [], [-HOUR_MS - 3000, -HOUR_MS - 3000]]) {
-    judge(aheadMs);
+    judge(aheadMs, 0);
     assert.equal(byMs(), -HOUR_MS, aheadMs.join());
   }
   assert.equal(changes(), 1);
-  judge([-2 * HOUR_MS, -2 * HOUR_MS]);
+  judge([-2 * HOUR_MS, -2 * HOUR_MS], 0);
   assert.equal(byMs(), -2 * HOUR_MS);
-  judge([0, -HOUR_MS]);
+  judge([0, -HOUR_MS], 0);
   assert.equal(byMs(), 0, "most have its date again");
   assert.equal(changes(), 3);
 });
 
 test("a clock that is set is not moved any more by what was measured before", () => {
   const { own, judge, byMs } = world();
-  judge([-HOUR_MS, -HOUR_MS]);
+  judge([-HOUR_MS, -HOUR_MS], 0);
   own.turn(HOUR_MS);
   assert.equal(byMs(), -HOUR_MS, "time that passes sets no clock");
   own.setWall(own.now() - HOUR_MS);

@@ -19,8 +19,11 @@ export type AgreedClock = {
   readonly clock: Clock;
   /** Whether it goes by the others'. */
   isMoved(): boolean;
-  /** Takes by how much those of the others are ahead of this node's own, as far as that is sure. */
-  judge(aheadMs: readonly number[]): void;
+  /**
+   * Takes by how much those of the others are ahead of this node's own, as far as that is sure, and of how many more
+   * that are up it is not: those stand for no date, and a majority is one of all.
+   */
+  judge(aheadMs: readonly number[], unsure: number): void;
 };
 
 export function createAgreedClock(own: Clock, onChange: () => void): AgreedClock {
@@ -38,8 +41,8 @@ export function createAgreedClock(own: Clock, onChange: () => void): AgreedClock
   return {
     clock: { ...own, now },
     isMoved: () => move !== null,
-    judge(aheadMs) {
-      const byMs = aheadMs.length === 0 ? null : majorityIn([0, ...aheadMs]);
+    judge(aheadMs, unsure) {
+      const byMs = aheadMs.length === 0 ? null : majorityIn([0, ...aheadMs], unsure);
       if (byMs === null) return;
       const before = move?.byMs ?? 0;
       // What is measured a little differently each time is no other date.
@@ -50,9 +53,9 @@ export function createAgreedClock(own: Clock, onChange: () => void): AgreedClock
   };
 }
 
-/** What more than half of them are near; null if there is no such. */
-function majorityIn(all: readonly number[]): number | null {
-  const middle = all.toSorted((left, right) => left - right)[Math.floor(all.length / 2)] as number;
-  const near = all.filter((each) => Math.abs(each - middle) <= APART_MS);
-  return near.length * 2 > all.length ? middle : null;
+/** What more than half of all, these and those of whom it is not known, are near; null if there is no such. */
+function majorityIn(known: readonly number[], unknown: number): number | null {
+  const middle = known.toSorted((left, right) => left - right)[Math.floor(known.length / 2)] as number;
+  const near = known.filter((each) => Math.abs(each - middle) <= APART_MS);
+  return near.length * 2 > known.length + unknown ? middle : null;
 }

@@ -55,6 +55,17 @@ test("where most agree on another date, it is this node's clock; where they do n
     assert.doesNotMatch(looks(nodes, later(nodes))[1]?.[0] ?? "agree", /agree/);
 });
 
+test("half of the nodes with a wrong clock move none, whoever's words are heard anew first", () => {
+  const [wrong, right] = [[seen("b", 3_600_000), seen("c", 3_600_000)], [seen("d", 0)]];
+  const said = looks([...wrong, ...right], [...later(wrong), ...right], [...later(later(wrong)), ...later(right)]);
+  for (const [text, sign] of said) {
+    assert.doesNotMatch(text ?? "", /agree/);
+    assert.doesNotMatch(sign, /moved/);
+  }
+  const silent = [seen("d", null)];
+  assert.doesNotMatch(looks([...wrong, ...silent], [...later(wrong), ...silent])[1]?.[1] ?? "moved", /moved/);
+});
+
 test("a difference stays while a word is seen twice, and is said once", () => {
   const [far, next] = [[seen("b", 60_000)], later([seen("b", 60_000)])];
   const said = looks(far, next, next, later(next), later(next));

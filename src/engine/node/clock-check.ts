@@ -22,8 +22,9 @@ export function createClockCheck(
   let before: ReadonlyMap<string, Other & { readonly isSure: boolean }> = new Map();
   return (nodes) => {
     const now = clock.now();
-    const others = nodes.flatMap(({ node, now: told, ageMs }): Other[] =>
-      told === undefined || ageMs > DOWN_MS ? [] : [{ node, told, aheadMs: told + ageMs - now }],
+    const up = nodes.filter(({ ageMs }) => ageMs <= DOWN_MS);
+    const others = up.flatMap(({ node, now: told, ageMs }): Other[] =>
+      told === undefined ? [] : [{ node, told, aheadMs: told + ageMs - now }],
     );
     // A word that never changes may be of a node that is gone: a journal that came back gives its words as new. One
     // that is the same as at the last look is not: that node speaks as often as this one looks.
@@ -34,7 +35,8 @@ export function createClockCheck(
     });
     before = new Map(judged.map((one) => [one.node, one]));
     const sure = judged.filter(({ isSure }) => isSure);
-    agreed.judge(sure.map(({ aheadMs }) => aheadMs));
+    const aheadMs = sure.map((one) => one.aheadMs);
+    agreed.judge(aheadMs, up.length - sure.length);
     const apart = sure.filter(isApart);
     const isMoved = agreed.isMoved();
     const signs = apart.map(({ node, aheadMs }) => `${node} ${Math.sign(aheadMs)}`);
