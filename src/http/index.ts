@@ -21,6 +21,7 @@ export {
   cutOffSilent,
   headersOf,
   JSON_TYPE,
+  leaveRest,
   type OnAnswered,
   type RequestContext,
   SAFE_HEADERS,

@@ -100,7 +100,7 @@ const REST_BYTES_MAX = 1024 * 1024;
 const LINGER_MS = 1000;
 
 /** Nobody makes this server read on what it has refused: a longer body, or one of unknown length, ends with it. */
-function leaveRest({ request, response }: RequestContext): void {
+export function leaveRest({ request, response }: Pick<RequestContext, "request" | "response">): void {
   if (Number(request.headers["content-length"]) <= REST_BYTES_MAX) return;
   const cutOff = (): void => void (request.complete || request.socket.destroy());
   response.once("finish", () => {

@@ -12,10 +12,10 @@ import { startServer } from "../../src/server/start-server.ts";
 import { createHandClock } from "../../src/std/hand-clock.ts";
 import { drover } from "../kits/cli/canned-server.ts";
 import { type NodeServer, serveCluster } from "../kits/cluster-servers.ts";
-import { statusUnder } from "../kits/raw-socket.ts";
+import { rawSocket, statusUnder } from "../kits/raw-socket.ts";
 import { startProxy } from "../kits/tcp-proxy.ts";
 import { clientOf, settingsOf } from "../kits/test-server.ts";
-import { isPending, until } from "../kits/waits.ts";
+import { isPending, until, within } from "../kits/waits.ts";
 
 const task = (id: string | undefined, more: object = {}) => ({
   agentId: "ann",
@@ -321,6 +321,20 @@ test("of tokens that a follower does not know, only what may be an attempt's is 
   assert.equal(await saidBy(`drover-attempt.AAAA.1.${"B".repeat(43)}`), leading().url);
   for (const none of ["drover-attempt.AAAA.1.BBBB", `x-drover-attempt.AAAA.1.${"B".repeat(43)}`])
     assert.equal(await saidBy(none), null, none);
+});
+
+test("whoever is refused by the leader and goes on sending is cut off by the follower too", async (context) => {
+  const settings = { server: { tokens: [{ token: "0123456789abcdef-admin", role: "admin" }] } };
+  const { following } = await serveCluster(context, ["a", "b"], { settings });
+  const [{ url }] = following() as [NodeServer];
+  for (const way of ["POST /tasks", `PUT /files/${"a".repeat(64)}`]) {
+    const { socket, closed } = await rawSocket(url);
+    const piece = Buffer.alloc(65_536, 32);
+    const pour = (error?: Error | null): unknown => error ?? (socket.destroyed || socket.write(piece, pour));
+    const token = `authorization: Bearer drover-attempt.AAAA.1.${"B".repeat(43)}\r\ncontent-type: application/json\r\n`;
+    socket.write(`${way} HTTP/1.1\r\nhost: localhost\r\n${token}content-length: 90000000000\r\n\r\n`, pour);
+    assert.match(await within("the end of the connection", closed, 20_000), /^HTTP\/1\.1 401 /, way);
+  }
 });
 
 test("a client knows of an answer that was lost behind a follower that it was lost", async (context) => {

@@ -16,7 +16,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Drover } from "../../engine/index.ts";
 import type { DroverNode } from "../../engine/node/index.ts";
-import { cutOffSilent, headerText, PollEnded } from "../../http/index.ts";
+import { cutOffSilent, headerText, leaveRest, PollEnded } from "../../http/index.ts";
 import {
   AFTER_HEADER,
   BULK_HEADER,
@@ -152,6 +152,7 @@ export function createAsking({ node, drover, clock, silenceMs }: AskingDeps): As
     leader: string,
   ): Promise<{ readonly status: number }> {
     const { statusCode = 502, rawHeaders } = outcome.answer;
+    if (!request.complete) leaveRest({ request, response });
     const content = outcome.kind === "answer" ? outcome.answer : Readable.from([outcome.bytes], { objectMode: false });
     response.writeHead(statusCode, headersBack(rawHeaders, leader));
     cutOffSilent(response, silenceMs);
@@ -161,8 +162,6 @@ export function createAsking({ node, drover, clock, silenceMs }: AskingDeps): As
       // In the middle of an answer nothing can be said any more; its length says that it was cut.
       response.destroy();
     }
-    // A body that nobody wanted in full is read to its end by the connection.
-    request.resume();
     return { status: statusCode };
   }
 

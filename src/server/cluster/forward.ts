@@ -60,6 +60,7 @@ export function createForwarding(deps: {
         outcome.answer.resume();
         throw unknownToLeader(leader);
       }
+      if (outcome.kind !== "failed" && body instanceof Readable) letGo(call, body);
       if (outcome.kind === "answer") return handBack(call, outcome, leader);
       if (mayRepeat && isToBeRepeated(call, outcome, leader !== (await findLeader()))) continue;
       if (outcome.kind === "refused") return handBack(call, outcome, leader);
@@ -129,6 +130,11 @@ const unknownToLeader = (leader: string): ServerRefusal =>
 
 /** A body as it goes to the leader, and whether it may go there once only. */
 type Sent = { readonly body: Buffer | Readable | null; readonly isOnce: boolean };
+
+/** A body that was answered before all of it came is dropped by the connection, or ends with it (send-answer.ts). */
+function letGo({ request }: Passed, body: Readable): void {
+  body.once("close", () => void request.resume()).destroy();
+}
 
 /** The bytes as they were read, unless ids were added. */
 function sentFor({ request, body, bytes }: Passed, isChanged: boolean): Sent {
