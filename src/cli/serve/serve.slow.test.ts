@@ -2,7 +2,7 @@
  * `drover serve` and the verbs that talk to it, in this process, over real HTTP and a real log.
  */
 import assert from "node:assert/strict";
-import { rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { emptyDirectory, type Served, served } from "../../../test/kits/cli/served.ts";
@@ -45,6 +45,18 @@ describe("serve", LIMIT, () => {
     assert.equal(watched.code, 0, watched.out);
     const { out } = await server.drover(["task", taskId, "--logs"]);
     assert.match(out, /hello/);
+  });
+
+  test("serves though its directory cannot say where it is, and says so", async () => {
+    const directory = emptyDirectory();
+    mkdirSync(join(directory, ".drover", "server.json"), { recursive: true, mode: 0o700 });
+    await using server = await served(["--no-worker"], { directory });
+    assert.match(server.terminal.complained(), /does not say where this server is \(.*\): commands need --url http/);
+    assert.deepEqual(
+      readdirSync(join(directory, ".drover")).filter((name) => name.startsWith("server.json")),
+      ["server.json"],
+    );
+    assert.equal(await server.stop(), 0);
   });
 
   test("keeps what it was told over a restart", async () => {

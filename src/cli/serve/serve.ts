@@ -7,6 +7,7 @@
  */
 import { join } from "node:path";
 import { type Logger, pino } from "pino";
+import { errorText } from "../../core/base/index.ts";
 import { type Drover, DroverError, LogFailure, openDrover } from "../../engine/index.ts";
 import { replicaSource } from "../../engine/node/index.ts";
 import type { Settings } from "../../protocol/index.ts";
@@ -63,7 +64,7 @@ export async function serve(call: Call<ServeFlags>): Promise<ExitCode> {
     const facts = { url: parts.server.url, log, config: first, worker, cwd: terminal.cwd };
     const node = cluster === null ? {} : { node: nodeFacts(cluster) };
     const data = log.kind === "memory" ? null : log.directory;
-    return await whileFound(data, parts.server, () => {
+    return await whileFound(data, parts.server, serverConsole, () => {
       const answer = { url: facts.url, data, ...node, pid: process.pid, worker: worker.id() };
       output.answer(answer, () => welcome({ ...facts, ...node }, output.paint));
       return untilStopped(parts, stop, serverConsole);
@@ -103,9 +104,19 @@ async function unlessStopped(
 }
 
 /** While it runs, the data directory says where the server is that owns it. */
-async function whileFound<Value>(data: string | null, { url, id }: Server, run: () => Promise<Value>): Promise<Value> {
+async function whileFound<Value>(
+  data: string | null,
+  { url, id }: Server,
+  { complain }: ServerConsole,
+  run: () => Promise<Value>,
+): Promise<Value> {
   if (data === null) return await run();
-  writeServerFile(data, { url, id });
+  try {
+    writeServerFile(data, { url, id });
+  } catch (error) {
+    // It serves all the same. If the disk is full, its first write says so.
+    complain(`${data} does not say where this server is (${errorText(error)}): commands need --url ${url}`);
+  }
   try {
     return await run();
   } finally {

@@ -32,8 +32,13 @@ const LOOK_MS = 2000;
 export function writeServerFile(directory: string, server: Omit<ServerFile, "pid">): void {
   const path = join(directory, NAME);
   const next = `${path}.${process.pid}`;
-  writeFileSync(next, `${JSON.stringify({ ...server, pid: process.pid })}\n`, { mode: OWN_FILE_MODE });
-  renameSync(next, path);
+  try {
+    writeFileSync(next, `${JSON.stringify({ ...server, pid: process.pid })}\n`, { mode: OWN_FILE_MODE });
+    renameSync(next, path);
+  } catch (error) {
+    rmSync(next, { force: true });
+    throw error;
+  }
 }
 
 /** Only one's own: another server may have begun meanwhile. */
