@@ -65,8 +65,10 @@ test("P6 shutting down: no new work, workers hear of it, what runs may end, the 
   assert.equal((await at.ask("health", {})).status, 200);
   assert.equal((await at.ask("task", { params: { id: taskId } })).json.state, "running");
 
+  const { text } = await at.ask("sync", { params: { id }, body: { session, n: 4, running, brief: true } });
+  assert.match(text, /^{"named":\[\],.*"closing":true,"assignments":\[\]}$/, "it names none where it gives none");
   const results = [{ taskId, attempt: 1, outcome: "done", result: 7 }] as const;
-  const last = await at.ask("sync", { params: { id }, body: { session, n: 4, running: [], results } });
+  const last = await at.ask("sync", { params: { id }, body: { session, n: 5, running: [], results } });
   assert.deepEqual([last.json.results[0]?.accepted, last.json.assignments], [true, []]);
   assert.equal((await wait).json.state, "done");
   await closing;

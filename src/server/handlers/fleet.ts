@@ -124,8 +124,9 @@ function workerHandlers(deps: Deps): Handlers<keyof WorkerCalls> {
 
   async function lastSync(id: string, body: SyncBody, waitMs: number): Promise<string> {
     const asked = { ...body, want: 0, waitMs: Math.min(body.waitMs ?? 0, waitMs) };
-    const answer = await drover.remote.sync(id, checked(asked));
-    return JSON.stringify({ ...answer, assignments: [], closing: true });
+    const { named, assignments: _, ...answer } = await drover.remote.sync(id, checked(asked));
+    const names = named === undefined ? {} : { named: [] };
+    return JSON.stringify({ ...names, ...answer, closing: true, assignments: [] });
   }
 
   function nobodySpeaksFor(id: string): void {
