@@ -39,7 +39,7 @@ import {
   submitTask,
   watchPins,
 } from "./lifecycle/transitions.ts";
-import { noteDetails } from "./lifecycle/usage.ts";
+import { noteDetails, noteUnsaid } from "./lifecycle/usage.ts";
 import { type Event, type EventOf, type TaskSubmitted, taskOf } from "./model/events.ts";
 import type { End, Loop } from "./model/extra.ts";
 import type { Attempt, Project, State, Task, TaskExtra, Worker } from "./model/state.ts";
@@ -213,6 +213,7 @@ function assign(state: State, task: Task, event: EventOf<"task-assigned">): void
     reserve: event.reserve,
     reported: 0,
     permitted: 0,
+    permitUsage: null,
     known: false,
     gateTold: false,
     permits: null,
@@ -311,6 +312,7 @@ function park(state: State, task: Task, event: EventOf<"task-parked">): void {
 
 function release(state: State, attempt: Attempt, tokens: number | null, at: Instant): void {
   settle(state, attempt, tokens, at);
+  noteUnsaid(state, attempt, at);
   detach(state, attempt);
   setTimer(state, attempt.task, "timeout", -1);
   setTimer(state, attempt.task, "stop", -1);

@@ -9,12 +9,13 @@ import { DEFAULT_CONFIG } from "../../src/core/config/config.ts";
 import { emptyState } from "../../src/core/empty-state.ts";
 import { checkInvariants } from "../../src/core/invariants/invariants.ts";
 import type { AttemptReport } from "../../src/core/model/commands.ts";
-import type { Event } from "../../src/core/model/events.ts";
+import type { Event, UsageTotals } from "../../src/core/model/events.ts";
 import { hasEnded, type State } from "../../src/core/model/state.ts";
 import { restore, snapshotLines } from "../../src/core/snapshot/snapshot.ts";
 import { holds } from "../kits/laws/cases.ts";
 import { history, PLAIN, STARTED_AT } from "../kits/laws/histories.ts";
 import { bytesOf, type Life, live, pumpDry, step } from "../kits/laws/live.ts";
+import { allTokens, usageTeller } from "../kits/laws/told-usage.ts";
 
 const { scheduler } = DEFAULT_CONFIG;
 const DONE: Omit<AttemptReport, "task" | "attempt"> = {
@@ -115,23 +116,17 @@ function checkDependencies(state: State, id: TaskId, kind: string): void {
   assert.equal(isBad, kind === "task-skipped", `${id}: ${kind}`);
 }
 
-test("what a task, a group and a project used is what their attempts said", () => {
+test("what a task, a group and a project used is what their attempts and permits said", () => {
   holds(4000, history, (seeds) => {
     const said = new Map<number, { tokens: number; cost: number }>();
     const ofProjects = new Map<string, number>();
-    const { state } = live(seeds, {
-      onEvent: (now, event) => {
-        const task = event.kind === "attempt-usage" ? now.tasks.get(event.task) : undefined;
-        if (event.kind !== "attempt-usage" || task === undefined) return;
-        const tokens = event.inputTokens + event.outputTokens + event.cachedTokens;
-        const before = said.get(task.seq) ?? { tokens: 0, cost: 0 };
-        said.set(task.seq, { tokens: before.tokens + tokens, cost: before.cost + (event.cost ?? 0) });
-        ofProjects.set(task.project.id, (ofProjects.get(task.project.id) ?? 0) + tokens);
-      },
+    const onEvent = usageTeller((task, usage) => {
+      const before = said.get(task.seq) ?? { tokens: 0, cost: 0 };
+      said.set(task.seq, { tokens: before.tokens + allTokens(usage), cost: before.cost + (usage.cost ?? 0) });
+      ofProjects.set(task.project.id, (ofProjects.get(task.project.id) ?? 0) + allTokens(usage));
     });
-    const sum = (
-      usage: { inputTokens: number; outputTokens: number; cachedTokens: number } | null | undefined,
-    ): number => (usage == null ? 0 : usage.inputTokens + usage.outputTokens + usage.cachedTokens);
+    const { state } = live(seeds, { onEvent });
+    const sum = (usage: UsageTotals | null | undefined): number => (usage == null ? 0 : allTokens(usage));
     for (const known of [state, restore(snapshotLines(state))]) {
       for (const { seq, extra } of known.tasks.values()) {
         assert.equal(sum(extra?.usage), said.get(seq)?.tokens ?? 0);

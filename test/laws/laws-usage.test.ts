@@ -3,26 +3,23 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Event } from "../../src/core/model/events.ts";
-import type { State } from "../../src/core/model/state.ts";
+import type { State, Task } from "../../src/core/model/state.ts";
 import { restore, snapshotLines } from "../../src/core/snapshot/snapshot.ts";
 import { holds, isQuick } from "../kits/laws/cases.ts";
 import { history } from "../kits/laws/histories.ts";
 import { live } from "../kits/laws/live.ts";
+import { allTokens, usageTeller } from "../kits/laws/told-usage.ts";
 
 const DAY = 86_400_000;
 
-/** The tokens of each row as the log tells it, by all that tells rows apart. */
-function tell(told: Map<string, number>, { tasks }: State, event: Event): void {
-  if (event.kind !== "attempt-usage") return;
-  const task = tasks.get(event.task);
-  assert.ok(task !== undefined);
+/** Books what the log tells into its rows, by all that tells rows apart. */
+function bookFor(rows: Map<string, number>, task: Task, at: number, tokens: number): void {
   const { project, agent, requirements, extra } = task;
-  const where = `${Math.floor(event.at / DAY)} ${project.id} ${agent.id}`;
+  const where = `${Math.floor(at / DAY)} ${project.id} ${agent.id}`;
   const texts = [`type ${requirements.type}`, ...(extra?.labels ?? []).map(({ text }) => `label ${text}`)];
   for (const text of texts) {
     const key = `${where} ${text}`;
-    told.set(key, (told.get(key) ?? 0) + event.inputTokens + event.outputTokens + event.cachedTokens);
+    rows.set(key, (rows.get(key) ?? 0) + tokens);
   }
 }
 
@@ -36,11 +33,12 @@ const booked = ({ ledger: { types, labels } }: State): Map<string, number> =>
     ),
   );
 
-test("what is booked by day is what attempts have said, also in a snapshot", () => {
+test("what is booked by day is what attempts and their permits have said, also in a snapshot", () => {
   let seen = 0;
   holds(4000, history, (seeds) => {
     const told = new Map<string, number>();
-    const { state } = live(seeds, { onEvent: (now, event) => tell(told, now, event) });
+    const onEvent = usageTeller((task, usage, at) => bookFor(told, task, at, allTokens(usage)));
+    const { state } = live(seeds, { onEvent });
     seen += told.size;
     assert.deepEqual(booked(state), told);
     assert.deepEqual(booked(restore(snapshotLines(state))), told);

@@ -16,6 +16,7 @@ import { endDone } from "./growth.ts";
 import { endRound } from "./loop.ts";
 import { requeueAttempt, returnAttempt, throttleAttempt } from "./loss.ts";
 import { endOfStop, failAttempt, giveUpAttempt, stopForBudget } from "./stop.ts";
+import { usedInDetail } from "./usage.ts";
 
 type AttemptCommand = CommandOf<
   "start-attempt" | "report-usage" | "finish-attempt" | "lose-attempt" | "return-attempt"
@@ -41,6 +42,7 @@ export function decideAttempt(state: ReadonlyState, command: AttemptCommand, now
     case "finish-attempt":
       return ok({
         events: withDetails(
+          attempt,
           command.report,
           [...leftFiles(attempt, command.report, now), ...finish(state, attempt, command.report, now)],
           now,
@@ -55,8 +57,10 @@ export function decideAttempt(state: ReadonlyState, command: AttemptCommand, now
   }
 }
 
-/** What it used in detail comes before its end, if its worker said so. */
-function withDetails({ task, attempt, usage = null }: AttemptReport, ends: Event[], at: Instant): Event[] {
+/** What it used in detail comes before its end, if its worker or its permits said so. */
+function withDetails({ permitUsage }: ReadonlyAttempt, report: AttemptReport, ends: Event[], at: Instant): Event[] {
+  const usage = usedInDetail(report.usage ?? null, permitUsage);
+  const { task, attempt } = report;
   return usage === null ? ends : [{ kind: "attempt-usage", at, task, attempt, ...usage }, ...ends];
 }
 

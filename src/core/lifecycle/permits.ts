@@ -32,6 +32,7 @@ import { chargeProject } from "../turn/fairness.ts";
 import { projectFor } from "./admission.ts";
 import { attemptOf, ensureGate, roomForGate } from "./gates.ts";
 import { stopForBudget } from "./stop.ts";
+import { summed } from "./usage.ts";
 
 const NONE: readonly Event[] = [];
 const TICKETS_MAX = 100_000;
@@ -95,6 +96,7 @@ function settlePermit(state: State, gate: Gate, event: EventOf<"permit-settled">
   if (attempt !== null) {
     if (event.ok && event.gate === attempt.task.requirements.provider) attempt.gateTold = false;
     attempt.permitted += tokens;
+    if (event.usage !== null) attempt.permitUsage = summed(attempt.permitUsage, event.usage);
     attempt.known = true;
     return noteUsage(state, attempt);
   }
@@ -236,7 +238,9 @@ export function decideDrop(state: ReadonlyState, { permit }: CommandOf<"drop-per
   const gate = state.permits.get(permit);
   if (gate === undefined) return REPEATED;
   if (state.gates.get(gate)?.held.has(permit) === true) {
-    return ok({ events: [{ kind: "permit-settled", at: now, permit, gate, ok: false, tokens: 0, expired: false }] });
+    return ok({
+      events: [{ kind: "permit-settled", at: now, permit, gate, ok: false, tokens: 0, expired: false, usage: null }],
+    });
   }
   return ok({ events: [{ kind: "permit-dropped", at: now, permit, gate }] });
 }
@@ -246,8 +250,9 @@ export function decideSettle(state: ReadonlyState, command: CommandOf<"settle-pe
   const held = id === undefined ? undefined : state.gates.get(id)?.held.get(command.permit);
   // Settling twice, or after the permit ran out, is no fault: the first word counted.
   if (id === undefined || held === undefined) return REPEATED;
-  const { permit, tokens } = command;
-  const settled: Event = { kind: "permit-settled", at: now, permit, gate: id, ok: command.ok, tokens, expired: false };
+  const { permit, tokens, usage = null } = command;
+  const said = { ok: command.ok, tokens, expired: false, usage };
+  const settled: Event = { kind: "permit-settled", at: now, permit, gate: id, ...said };
   const attempt = attemptOf(state, held);
   if (attempt === null) return ok({ events: [settled] });
   const used = Math.max(usedBy(attempt), attempt.permitted + (tokens ?? held.tokens));
@@ -265,7 +270,7 @@ export function strayPermits(state: ReadonlyState, now: Instant): readonly Event
     const isOut = state.gates.get(gate)?.held.has(permit) === true;
     const given = { at: now, permit, gate };
     return isOut
-      ? { kind: "permit-settled", ...given, ok: false, tokens: null, expired: true }
+      ? { kind: "permit-settled", ...given, ok: false, tokens: null, expired: true, usage: null }
       : { kind: "permit-dropped", ...given };
   });
 }
@@ -286,7 +291,7 @@ export function dueAtGates(state: ReadonlyState, now: Instant): readonly Event[]
   for (const [id, gate] of state.gates) {
     const [permit] = expiredPermits(gate, now);
     if (permit !== undefined) {
-      const settled = { permit: permit.id as PermitId, gate: id, ok: false, tokens: null, expired: true };
+      const settled = { permit: permit.id as PermitId, gate: id, ok: false, tokens: null, expired: true, usage: null };
       return [{ kind: "permit-settled", at: now, ...settled }];
     }
     if (state.shapes.gates.get(id)?.held === true && !isHeld(gate, now))

@@ -7,15 +7,18 @@
  * and by day, project, agent and label, at most so many of each kind: the row that began first goes first, and its day
  * is remembered, so that what is left of that day is not taken for all of it.
  */
-import type { EventOf, UsageTotals } from "../model/events.ts";
+import type { Instant } from "../base/brand.ts";
+import type { UsageTotals } from "../model/events.ts";
 import type { Ledger, LedgerPart, LedgerRow } from "../model/ledger.ts";
-import type { State, Task } from "../model/state.ts";
+import type { Attempt, State, Task } from "../model/state.ts";
 import { extraOf } from "./labels.ts";
 
 /** Of how many attempts of a task it is kept: the last ones. */
 const ATTEMPTS_MAX = 100;
 
-export function noteDetails(state: State, task: Task, event: EventOf<"attempt-usage">): void {
+type Noted = UsageTotals & { readonly at: Instant; readonly attempt: number };
+
+export function noteDetails(state: State, task: Task, event: Noted): void {
   const extra = extraOf(task);
   const { attempt, inputTokens, outputTokens, cachedTokens, cost } = event;
   const usage = { inputTokens, outputTokens, cachedTokens, cost };
@@ -25,7 +28,27 @@ export function noteDetails(state: State, task: Task, event: EventOf<"attempt-us
   task.project.usage = summed(task.project.usage, event);
   bookUsage(state, task, event);
   if (extra.group !== null) extra.group.usage = summed(extra.group.usage, event);
+  if (task.attempt !== null) task.attempt.permitUsage = null;
 }
+
+/** An attempt that ends without a word of its worker used what its permits said at least. */
+export function noteUnsaid(state: State, { task, number, permitUsage }: Attempt, at: Instant): void {
+  if (permitUsage !== null) noteDetails(state, task, { at, attempt: number, ...permitUsage });
+}
+
+/**
+ * What an attempt used, by its worker's word and by its permits: as in the budget, the larger counts and never both.
+ * What only one of them knows, a cost say, is taken from it.
+ */
+export function usedInDetail(said: UsageTotals | null, permits: UsageTotals | null): UsageTotals | null {
+  if (said === null || permits === null) return said ?? permits;
+  const { inputTokens, outputTokens } = tokensIn(permits) > tokensIn(said) ? permits : said;
+  const cost =
+    said.cost === null || permits.cost === null ? (said.cost ?? permits.cost) : Math.max(said.cost, permits.cost);
+  return { inputTokens, outputTokens, cachedTokens: Math.max(said.cachedTokens, permits.cachedTokens), cost };
+}
+
+const tokensIn = ({ inputTokens, outputTokens }: UsageTotals): number => inputTokens + outputTokens;
 
 const DAY_MS = 86_400_000;
 export const LEDGER_ROWS_MAX = 10_000;
@@ -37,7 +60,7 @@ export const emptyLedger = (): Ledger => ({ types: emptyPart(), labels: emptyPar
 export const dayOf = (at: number): number => Math.floor(at / DAY_MS);
 export const beginOfDay = (day: number): number => day * DAY_MS;
 
-function bookUsage({ ledger }: State, task: Task, event: EventOf<"attempt-usage">): void {
+function bookUsage({ ledger }: State, task: Task, event: Noted): void {
   const { project, agent, requirements, extra } = task;
   const where = { day: dayOf(event.at), project: project.id, agent: agent.id };
   book(ledger.types, { ...where, of: requirements.type }, event);

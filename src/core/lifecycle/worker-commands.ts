@@ -106,7 +106,7 @@ function leave(state: ReadonlyState, worker: ReadonlyWorker, lost: boolean, now:
  * other processes are still out, and come back or run out.
  */
 function abandonedPermits(state: ReadonlyState, now: Instant): Event[] {
-  const settled = { ok: false, tokens: null, expired: true };
+  const settled = { ok: false, tokens: null, expired: true, usage: null };
   return [...state.gates].flatMap(([gate, { held }]) =>
     [...held.values()]
       .filter(({ remote }) => remote !== true)

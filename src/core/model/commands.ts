@@ -200,6 +200,8 @@ type CommandFields = {
     ok: boolean;
     /** Tokens the call used; null if that is unknown. */
     tokens: number | null;
+    /** The same in detail; absent if that is unknown. */
+    usage?: UsageTotals | null;
   };
   "throttle-gate": EventFields["gate-throttled"];
   /** Somebody knows better than what a caller said of its provider. */

@@ -423,6 +423,8 @@ export type EventFields = {
     tokens: number | null;
     /** It was not given back: its time was over, or that of its attempt. */
     expired: boolean;
+    /** What it used in detail; null if its caller did not say. */
+    usage: UsageTotals | null;
   };
   "gate-throttled": Of<"gate"> & {
     /** The permit of the call; null if it had none. */

@@ -6,9 +6,8 @@
  * over workers) is an index: it follows from the facts alone, is rebuilt when a snapshot is restored, and exists so
  * that no decision ever walks over tasks. Only `evolve` and what it calls may change any of it.
  *
- * A count of what is live is changed in exactly one place, where an attempt is attached or detached
- * (lifecycle/attempt.ts), and a queue length where a task enters or leaves its group (turn/queue.ts);
- * invariants/invariants.ts recounts both from the facts.
+ * A count of what is live is changed in one place, where an attempt is attached or detached (lifecycle/attempt.ts), and
+ * a queue length where a task enters or leaves its group (turn/queue.ts); invariants/invariants.ts recounts both.
  */
 
 import type {
@@ -232,9 +231,10 @@ export type Attempt = {
   state: "assigned" | "running" | "stopping";
   startedAt: number;
   reserve: number;
-  /** What the worker reported so far, and what its permits settled at. */
+  /** What the worker reported so far, what its permits settled at, and what they said in detail until that is noted. */
   reported: number;
   permitted: number;
+  permitUsage: UsageTotals | null;
   /** Whether any usage is known at all. */
   known: boolean;
   /** Its last call of its own provider was turned away, and the gate was told so with the permit of that call. */

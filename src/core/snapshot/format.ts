@@ -125,7 +125,7 @@ export type AttemptRow = [
   ...[tag: "attempt", task: number, worker: string, number: number, assignedAt: number, charge: number],
   ...[express: boolean, state: Attempt["state"], startedAt: number, reserve: number, reported: number],
   ...[permitted: number, known: boolean, stopCause: Attempt["stopCause"], stopBy: number],
-  gateTold?: true,
+  ...[gateTold?: boolean, permitUsage?: UsageRow],
 ];
 type HoldRow = [tag: "hold", task: number, worker: string];
 type ArtifactRow = [tag: "artifact", name: string, waiters: Numbers];
@@ -198,7 +198,7 @@ export const LENGTHS: Readonly<Record<Row[0], readonly [least: number, most: num
   tab: [4, 4],
   ask: [13, 15],
   task: [14, 15],
-  attempt: [15, 16],
+  attempt: [15, 17],
   group: [4, 4],
   plan: [14, 19],
   hold: [3, 3],

@@ -453,7 +453,7 @@ function workerAt(loading: Loading, id: string): Worker {
 function loadAttempt(loading: Loading, row: format.AttemptRow): void {
   const { state } = loading;
   const [, seq, worker, number, assignedAt, charge, express, standing, startedAt] = row;
-  const [, , , , , , , , , reserve, reported, permitted, known, stopCause, stopBy, gateTold = false] = row;
+  const [, , , , , , , , , reserve, reported, permitted, known, stopCause, stopBy, gateTold = false, usage] = row;
   const task = taskAt(loading, seq);
   const attempt: Attempt = {
     task,
@@ -467,6 +467,7 @@ function loadAttempt(loading: Loading, row: format.AttemptRow): void {
     reserve,
     reported,
     permitted,
+    permitUsage: usage === undefined ? null : usageFrom(usage),
     known,
     gateTold,
     permits: null,

@@ -350,7 +350,9 @@ function attemptRow(attempt: ReadonlyAttempt): format.AttemptRow {
     ...(["attempt", task.seq, worker.id, number, assignedAt, charge, express, state, startedAt] as const),
     ...([reserve, reported, permitted, known, stopCause, stopBy] as const),
   ];
-  if (attempt.gateTold) row.push(true);
+  const { gateTold, permitUsage } = attempt;
+  if (gateTold || permitUsage !== null) row.push(gateTold);
+  if (permitUsage !== null) row.push(usageRow(permitUsage));
   return row;
 }
 

@@ -8,11 +8,11 @@
  */
 import type { Fields, GateId, Instant, PermitId, ProjectId, TaskId } from "../../core/base/index.ts";
 import { name, oneOf, whole } from "../../core/base/index.ts";
-import type { Event } from "../../core/model/index.ts";
+import type { Event, UsageTotals } from "../../core/model/index.ts";
 import type { HeldPermit, PermitOptions } from "../../protocol/index.ts";
 import { type Clock, rateLimitOf } from "../../std/index.ts";
 import { abortSignal, readOptions } from "../base/call-options.ts";
-import { tokensOf } from "../base/charged-tokens.ts";
+import { detailsOf, tokensOf } from "../base/charged-tokens.ts";
 import { accepted, badInput, type DroverError, refused } from "../base/drover-error.ts";
 import { notify, type Writer } from "../writer/writer.ts";
 
@@ -83,8 +83,8 @@ export function createLocalPermits(writer: Writer, clock: Pick<Clock, "now">): L
   }
 
   /** What became of a call is the caller's to know, also when the engine has stopped: permits run out by themselves. */
-  function settle(permit: PermitId, ok: boolean, tokens: number | null): void {
-    notify(writer, { type: "settle-permit", permit, ok, tokens });
+  function settle(permit: PermitId, ok: boolean, tokens: number | null, usage: UsageTotals | null = null): void {
+    notify(writer, { type: "settle-permit", permit, ok, tokens, usage });
   }
 
   async function withPermit<Value>(
@@ -107,24 +107,27 @@ export function createLocalPermits(writer: Writer, clock: Pick<Clock, "now">): L
         throw options.signal.reason;
       }
       let used: number | null = null;
+      let details: UsageTotals | null = null;
       const permit: HeldPermit = {
         id,
         usage: (usage) => {
-          used = Math.max(used ?? 0, tokensOf(usage));
+          const tokens = tokensOf(usage);
+          if (tokens >= (used ?? 0)) details = detailsOf(usage);
+          used = Math.max(used ?? 0, tokens);
         },
       };
       try {
         const value = await call(permit);
-        settle(id, true, used);
+        settle(id, true, used, details);
         return value;
       } catch (error) {
         const retryAfterMs = rateLimitOf(error, clock.now());
         if (retryAfterMs === null) {
-          settle(id, false, used);
+          settle(id, false, used, details);
           throw error;
         }
         notify(writer, { type: "throttle-gate", gate, permit: id, retryAfterMs });
-        settle(id, false, used ?? 0);
+        settle(id, false, used ?? 0, details);
         if (tries >= TRIES_MAX) throw error;
       }
     }

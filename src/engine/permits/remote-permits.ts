@@ -17,7 +17,7 @@ import type { PermitBody, PermitView, SettleBody } from "../../protocol/index.ts
 import { permitBody, settleBody } from "../../protocol/shapes/index.ts";
 import { type Clock, isoTime, remember } from "../../std/index.ts";
 import { abortSignal, readBody, readOptions } from "../base/call-options.ts";
-import { countTokens } from "../base/charged-tokens.ts";
+import { countTokens, detailsOf } from "../base/charged-tokens.ts";
 import { accepted, badInput, type DroverError, refused } from "../base/drover-error.ts";
 import { notify, type Writer } from "../writer/writer.ts";
 
@@ -150,7 +150,9 @@ export function createRemotePermits(writer: Writer, clock: Clock, newId: () => s
     }
     // A call that was turned away used nothing; what any other used is charged at its estimate if it does not say.
     const used = rateLimited === undefined ? tokens : (tokens ?? 0);
-    writer.execute({ type: "settle-permit", permit: id, ok: went && rateLimited === undefined, tokens: used });
+    const details = usage === undefined ? null : detailsOf(usage);
+    const ok = went && rateLimited === undefined;
+    writer.execute({ type: "settle-permit", permit: id, ok, tokens: used, usage: details });
     await writer.settled();
   }
 

@@ -3,7 +3,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { join as joinByHand } from "../../../test/kits/hand-worker.ts";
 import { createTestDrover } from "../../testing/index.ts";
+import type { TaskContext } from "../index.ts";
 
 const DAY = 86_400_000;
 const HOUR = 3_600_000;
@@ -107,4 +109,45 @@ test("the oldest rows go first, and the report says since when it is whole", asy
   assert.deepEqual([first.completeSince, first.count, first.omitted], ["2026-02-01T00:00:00.000Z", 100, 212]);
   assert.equal((await drover.usage({ by: "label:l0", since: "2026-02-01T00:00:00Z" })).completeSince, undefined);
   assert.equal((await drover.usage({ by: "agent" })).completeSince, undefined);
+});
+
+const TOLD = { inputTokens: 1500, outputTokens: 300, cost: 0.2 };
+const PERMITS: readonly [string, (context: TaskContext) => void, object][] = [
+  ["and nothing else", () => {}, used(1500, 300, 0.2)],
+  ["and less by its handler", ({ usage }) => usage({ inputTokens: 7, cost: 0.3 }), used(1500, 300, 0.3)],
+  ["and more by its handler", ({ usage }) => usage({ inputTokens: 900, outputTokens: 901 }), used(900, 901, 0.2)],
+];
+for (const [name, say, expected] of PERMITS) {
+  test(`what the permits of an attempt said is its usage, counted once: ${name}`, async () => {
+    await using kit = await createTestDrover({ at });
+    const { drover } = kit;
+    await drover.worker({}, async (_task, context) => {
+      await context.withPermit("llm", (permit) => permit.usage(TOLD), { tokens: 2000 });
+      await context.withPermit("llm", () => "says nothing", { tokens: 5000 });
+      say(context);
+    });
+    await drover.submit({ id: "a", agentId: "ann", action: "x", project: "web" });
+    const { usage, attempts } = await drover.wait("a");
+    assert.deepEqual([usage, attempts?.map((one) => one.usage)], [expected, [expected]]);
+    assert.deepEqual((await drover.usage()).rows, [{ key: "web", attempts: 1, usage: expected }]);
+  });
+}
+
+test("what the permits of a lost attempt said is kept, also over HTTP's permits and a restart", async () => {
+  const data = await mkdtemp(join(tmpdir(), "drover-usage-"));
+  const first = await createTestDrover({ data, at });
+  const { drover } = first;
+  const ann = await joinByHand(first);
+  await drover.submit({ id: "a", agentId: "ann", action: "x", project: "web" });
+  await ann.sync();
+  await drover.permits.ask({ gate: "llm", id: "call", taskId: "a", attempt: 1, tokens: 2000 });
+  await drover.permits.settle("call", { usage: TOLD });
+  assert.deepEqual((await drover.usage()).rows, [], "it is not over");
+  await drover.snapshot();
+  await drover.close();
+
+  await using second = await createTestDrover({ data, at: first.clock.now() });
+  await second.clock.advance(HOUR);
+  assert.deepEqual((await second.drover.usage()).rows, [{ key: "web", attempts: 1, usage: used(1500, 300, 0.2) }]);
+  await rm(data, { recursive: true, force: true });
 });

@@ -151,14 +151,21 @@ function taskOrder(dice: Dice, state: State, now: Instant): Command {
   }
 }
 
+function settleOrder(dice: Dice, permit: PermitId): Command {
+  const tokens = dice.pick([null, 0, 5, 300]);
+  const usage = tokens === null ? null : { inputTokens: tokens, outputTokens: 0, cachedTokens: 2, cost: null };
+  return { type: "settle-permit", permit, ok: dice.chance(70), tokens, usage };
+}
+
 function gateOrder(dice: Dice, state: State, now: Instant): Command {
   const permit = dice.chance(30) ? dice.pick(PERMITS) : dice.pick([...state.permits.keys(), ...PERMITS]);
   const gate = dice.pick(GATES);
+  if (state.permits.size > 0 && dice.chance(30)) return settleOrder(dice, dice.pick([...state.permits.keys()]));
   switch (dice.below(7)) {
     case 6:
       return { type: dice.chance(50) ? "reset-gate" : "remove-gate", gate };
     case 0:
-      return { type: "settle-permit", permit, ok: dice.chance(70), tokens: dice.pick([null, 0, 5, 300]) };
+      return settleOrder(dice, permit);
     case 1:
       return { type: "drop-permit", permit };
     case 2:
