@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gateId, instant, permitId, projectId, taskId, why } from "../../src/core/index.ts";
 import { sharesOf } from "../../src/core/turn/fairness.ts";
-import { projectViews } from "../../src/engine/views/stats.ts";
+import { fleetSpending, projectViews } from "../../src/engine/views/stats.ts";
 import { createWorld, MINUTE, type World } from "../kits/conformance/world.ts";
 
 const wide = { scheduler: { maxInFlight: 100_000, maxPerAgentInFlight: 100_000 } };
@@ -386,4 +386,25 @@ test("Q20 a task that waits is told why, condition by condition, with numbers", 
   );
   assert.equal(answer.value.summary, "It waits because project A has 1 in flight, and its maxConcurrent is 1.");
   assert.ok(answer.value.conditions.length > 20, "every condition is listed, open ones too");
+});
+
+test("a budget that holds says until when, to who is first in line and to who is not", () => {
+  const world = createWorld({ projects: { A: { budget: { limit: 1000, window: "1h" } } } });
+  world.join("w", { slots: 9 });
+  world.submit("spent", { project: "A", estimatedTokens: 900 });
+  world.finish("spent", { tokens: 900 });
+  world.submit("first", { project: "A", estimatedTokens: 500 });
+  world.submit("second", { project: "A", estimatedTokens: 500 });
+  const [project] = projectViews(world.state, world.now());
+  assert.equal(fleetSpending(world.state, world.now()).freesAt, undefined, "the fleet has no limit");
+  for (const id of ["first", "second"]) {
+    const answer = why(world.state, taskId(id), instant(world.now()));
+    const held = answer.ok ? answer.value.conditions.find(({ code }) => code === "project-budget") : undefined;
+    const until = new Date(Number(held?.numbers.until)).toISOString();
+    assert.equal(
+      held?.detail,
+      `900 used + 0 reserved + 500 for first exceed project A's budget of 1000 tokens until ${until}`,
+    );
+    assert.equal(project?.freesAt, until);
+  }
 });

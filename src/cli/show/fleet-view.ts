@@ -2,6 +2,7 @@
  * Workers, projects, gates and schedules as tables.
  */
 import type { GateJson, ProjectView, ScheduleView, WorkerView } from "../../protocol/index.ts";
+import { RUNS_OUT } from "../../protocol/wire/index.ts";
 import type { Output } from "../shell/output.ts";
 import { plain, type Tint } from "../shell/text.ts";
 import { tokensOf } from "./task-view.ts";
@@ -35,8 +36,9 @@ const tableOf = (workers: readonly WorkerView[], output: Output): string =>
 export const percent = (share: number): string => `${(share * 100).toFixed(Math.abs(share) < 0.1 ? 1 : 0)}%`;
 
 /** Where there is little room: whether it may go on, what it may spend, and what waits. */
-export const projectTable = (projects: readonly ProjectView[], output: Output): string =>
-  output.table(projects, [
+export const projectTable = (projects: readonly ProjectView[], output: Output): string => {
+  const now = output.now();
+  return output.table(projects, [
     { title: "PROJECT", of: ({ id }) => id, stays: true },
     { title: "STATUS", of: ({ status }) => (status === "active" ? "" : status), tint: () => "yellow" },
     { title: "WEIGHT", of: ({ weight }) => String(weight), align: "right", leaves: 3 },
@@ -54,9 +56,20 @@ export const projectTable = (projects: readonly ProjectView[], output: Output): 
     { title: "TOKENS", of: ({ usage }) => tokensOf(usage), align: "right", leaves: 4 },
     { title: "COST", of: ({ usage }) => cost(usage?.cost), align: "right", leaves: 5 },
     { title: "LEVEL", of: ({ level }) => count(Math.round(level)), align: "right", leaves: 10 },
-    { title: "BUDGET", of: shownBudget, tint: (project) => (isSpent(project) ? "red" : null) },
+    {
+      title: "BUDGET",
+      of: (project) => shownBudget(project) + freesIn(project, now),
+      tint: (project) => (isSpent(project) ? "red" : null),
+    },
     { title: "PROVIDER", of: ({ provider }) => provider ?? "", leaves: 7 },
   ]);
+};
+
+/** When there is more room, where there is little. */
+function freesIn({ budget, spent, reserved, freesAt }: ProjectView, now: number): string {
+  const isFull = budget.limit !== null && spent + reserved >= RUNS_OUT * budget.limit;
+  return isFull && freesAt !== undefined ? `, more ${age(freesAt, now)}` : "";
+}
 
 const isSpent = ({ budget, spent, reserved }: ProjectView): boolean =>
   budget.limit !== null && spent + reserved >= budget.limit;

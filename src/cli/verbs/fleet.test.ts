@@ -54,7 +54,7 @@ describe("why", () => {
         "Before it: 1 task of its agent is ahead.",
         "  tsk_3 of ann  score 120 before 110",
         "",
-        "Earliest start: not known, since it depends on others and not on the clock alone.",
+        "Earliest start: 2026-01-31T12:00:30.000Z (in 30s), if others let it: it depends on them too.",
       ),
     );
   });
@@ -273,6 +273,14 @@ describe("projects", () => {
         "docs     paused       1    20%     25%     5.0%   1 200  2 of 50  123 001  41 000",
       ),
     );
+  });
+  test("say when a budget that runs out has more", async () => {
+    const shown = async (spent: number): Promise<string> => {
+      const one = { ...project, spent, freesAt: "2026-01-31T12:47:00Z" };
+      return (await drover(["projects"], { "GET /projects": { projects: [one], count: 1 } })).out;
+    };
+    assert.match(await shown(1_990_000), /of 2 000 000 in 1d, more in 47m\n$/);
+    assert.match(await shown(100), /of 2 000 000 in 1d\n$/);
   });
   test("keep what they may spend in a narrow terminal, and what waits", async () => {
     const used = { ...project, usage: { inputTokens: 1_000_000, outputTokens: 1, cachedTokens: 0, cost: 12.5 } };

@@ -64,7 +64,7 @@ export function whyPicture(why: WhyAnswer, output: Output, met: string): string 
     shut.length === 0 ? "" : `\n${block(shut)}`,
     open.length === 0 ? "" : `\n${all ? block(open) : metLine(open.length, shut.length, met, output)}`,
     aheadLines(why, output),
-    startLines(why, shut.length, output),
+    startLines(why, shut, output),
   ].join("");
 }
 
@@ -113,12 +113,10 @@ function numbersOf({ numbers }: WhyCondition, now: number, all: boolean): string
 }
 
 /** A budget without a window ends its window in many years: that is no answer to when. */
-const isNever = (value: unknown, now: number): boolean =>
-  typeof value === "string" && value.replace(INSTANT, "") === "" && Date.parse(value) - now > NEVER_MS;
+const isNever = (value: unknown, now: number): boolean => isInstant(value) && Date.parse(value) - now > NEVER_MS;
 
 /** An instant is shown by how far it is away: the sentence above it has it whole. */
-const shownText = (value: string, now: number): string =>
-  value.replace(INSTANT, "") === "" ? age(value, now) : plain(value);
+const shownText = (value: string, now: number): string => (isInstant(value) ? age(value, now) : plain(value));
 
 /** A sentence in which each instant is written for people. */
 const inTime = (sentence: string, now: number): string =>
@@ -140,13 +138,19 @@ function aheadLines({ ahead }: WhyAnswer, output: Output): string {
   return `\n${shown}\n${rows.join("")}`;
 }
 
-function startLines({ state, earliestStart }: WhyAnswer, shut: number, { width, now }: Output): string {
+function startLines({ state, earliestStart }: WhyAnswer, shut: readonly WhyCondition[], output: Output): string {
   if (state !== "waiting" && state !== "queued") return "";
-  if (earliestStart === undefined && shut === 0) return "";
-  const when = age(earliestStart, now());
+  if (earliestStart === undefined && shut.length === 0) return "";
+  const { width, now } = output;
+  const opens = shut.map(({ numbers }) => numbers.until).filter((until) => isInstant(until) && !isNever(until, now()));
+  const last = earliestStart ?? opens.toSorted().at(-1);
+  const rest = earliestStart === undefined ? ", if others let it: it depends on them too." : "";
+  const away = last === undefined ? "" : age(String(last), now());
   const start =
-    earliestStart === undefined
+    last === undefined
       ? "not known, since it depends on others and not on the clock alone."
-      : `${earliestStart}${when === "" ? "" : ` (${when})`}`;
+      : `${last}${away === "" ? "" : ` (${away})`}${rest}`;
   return `\n${wrapLine(`Earliest start: ${start}`, width ?? Number.POSITIVE_INFINITY).join("\n")}\n`;
 }
+
+const isInstant = (value: unknown): value is string => typeof value === "string" && value.replace(INSTANT, "") === "";

@@ -297,9 +297,13 @@ function budgetCondition(code: "fleet-budget" | "project-budget", question: Ques
   const sum = `${used} used + ${reserved} reserved + ${needed} for ${judged.id}`;
   return finding(code, isOpen, until === null ? numbers : { ...numbers, until }, [
     `${sum} stay within ${whose}'s budget of ${limit} tokens`,
-    `${sum} exceed ${whose}'s budget of ${limit} tokens`,
+    `${sum} exceed ${whose}'s budget of ${limit} tokens${isSoon(until, now) ? ` until ${when(until)}` : ""}`,
   ]);
 }
+
+/** A budget that is for all time has a window of many years: that is no answer to when. */
+const isSoon = (until: number | null, now: number): boolean => until !== null && until - now < NEVER_MS;
+const NEVER_MS = 5 * 365 * 24 * 3_600_000;
 
 /** When so little is used that this much is left; null if time alone does not get there. */
 const roomAt = (spent: Pick<RollingSum, "belowAt">, left: number, now: number): number | null =>

@@ -4,7 +4,7 @@
  * Live counts come from what is live now, totals from the events. Agents are listed as far as they are
  * remembered, which is bounded. A task that found no room was submitted too.
  */
-import type { State, Worker } from "../../core/model/index.ts";
+import type { Project, State, Worker } from "../../core/model/index.ts";
 import { setAside, sharesOf, shownLevel } from "../../core/turn/index.ts";
 import {
   type AgentTotals,
@@ -73,15 +73,23 @@ export function projectViews(state: State, now: number): ProjectView[] {
     deficit: target - share,
     charged: project.charged,
     spent: project.spent.total(now),
+    ...freesAt(project.spent, project.settings.budget, now),
     ...(project.usage === null ? {} : { usage: usageView(project.usage) }),
     reserved: setAside(project),
   }));
+}
+
+/** When the budget has more room by the clock alone. */
+function freesAt(spent: Project["spent"], { limit }: ProjectView["budget"], now: number): Pick<ProjectView, "freesAt"> {
+  const at = limit === null ? null : spent.nextExpiry(now);
+  return at === null ? {} : { freesAt: isoTime(at) };
 }
 
 /** What all projects together have used of their budget. */
 export const fleetSpending = (state: State, now: number): NonNullable<ProjectList["fleet"]> => ({
   budget: state.config.budget,
   spent: state.spent.total(now),
+  ...freesAt(state.spent, state.config.budget, now),
   reserved: setAside(state),
 });
 

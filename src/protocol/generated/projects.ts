@@ -113,6 +113,11 @@ export type ProjectList = {
     };
     /** Tokens in the budget's window. */
     readonly spent: number;
+    /**
+     * When the first of it leaves the window, and the budget has more room by the clock alone; absent
+     * where there is no limit or nothing was spent.
+     */
+    readonly freesAt?: string;
     /** Tokens set aside for what runs now, and for calls outside a task that wait or are out. */
     readonly reserved: number;
   };
@@ -157,6 +162,11 @@ export type ProjectView = {
   readonly charged: number;
   /** Tokens in the budget's window. */
   readonly spent: number;
+  /**
+   * When the first of it leaves the window, and the budget has more room by the clock alone; absent
+   * where there is no limit or nothing was spent.
+   */
+  readonly freesAt?: string;
   /** What attempts of its tasks used in all, as they said at their ends. */
   readonly usage?: UsageView;
   /** Tokens set aside for what runs now, and for calls outside a task that wait or are out. */

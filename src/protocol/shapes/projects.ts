@@ -34,6 +34,9 @@ export const projectBody: s.Schema<wire.ProjectBody> = s.namedObject(
 const budgetRules = (): s.Schema<wire.ProjectView["budget"]> =>
   s.answer({ limit: s.nullable(s.whole(1)), window: s.described(s.whole(1), "Milliseconds.") });
 const SPENT = "Tokens in the budget's window.";
+const FREES_AT =
+  "When the first of it leaves the window, and the budget has more room by the clock alone; absent where there is no " +
+  "limit or nothing was spent.";
 const RESERVED = "Tokens set aside for what runs now, and for calls outside a task that wait or are out.";
 export const projectView: s.Schema<wire.ProjectView> = s.namedAnswer("Project", {
   id: s.name(),
@@ -52,11 +55,17 @@ export const projectView: s.Schema<wire.ProjectView> = s.namedAnswer("Project", 
   deficit: amount("Target − share: positive if it got less than its weight entitles it to."),
   charged: amount("Tokens and start costs it was charged altogether, calls included; what runs at its estimate."),
   spent: amount(SPENT),
+  freesAt: s.optional(s.instant(), FREES_AT),
   usage: s.optional(usageView(), "What attempts of its tasks used in all, as they said at their ends."),
   reserved: amount(RESERVED),
 });
 const fleetSpending = (): s.Schema<NonNullable<wire.ProjectList["fleet"]>> =>
-  s.answer({ budget: budgetRules(), spent: amount(SPENT), reserved: amount(RESERVED) });
+  s.answer({
+    budget: budgetRules(),
+    spent: amount(SPENT),
+    freesAt: s.optional(s.instant(), FREES_AT),
+    reserved: amount(RESERVED),
+  });
 export const projectList: s.Schema<wire.ProjectList> = s.answer({
   projects: s.list(projectView),
   count: s.whole(0),
