@@ -1,11 +1,27 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ago, brief, bytes, clock, cores, count, money, outOf, percent, plural, span, withTimes } from "./words.ts";
+import {
+  ago,
+  brief,
+  bytes,
+  clock,
+  cores,
+  count,
+  money,
+  outOf,
+  percent,
+  plural,
+  span,
+  wideJson,
+  withTimes,
+} from "./words.ts";
 
 type Row = readonly [told: string, expected: string];
 const rows: readonly Row[] = [
   [count(1_234_567), "1\u202f234\u202f567"],
   [count(999), "999"],
+  [wideJson({ a: [1, 2], b: "x" }), '{"a": [1, 2], "b": "x"}'],
+  [wideJson(["https://a:80", 'b,"c:d\\']), '["https://a:80", "b,\\"c:d\\\\"]'],
   [brief(950), "950"],
   [brief(1500), "1.5k"],
   [brief(34_000_000), "34M"],

@@ -74,6 +74,10 @@ export const steady = (text: string): string => text.replaceAll(/[\u202a-\u202e\
 export const withTimes = (text: string): string =>
   steady(text).replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (instant) => dateOf(instant));
 
+/** A value as JSON whose lines may break behind a comma; what is in quotes is as it is. */
+export const wideJson = (value: unknown): string =>
+  JSON.stringify(value).replaceAll(/"(?:[^"\\]|\\.)*"|[,:]/g, (part) => (part.length === 1 ? `${part} ` : part));
+
 export function bytes(size: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   const at = size < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(size) / 10));

@@ -8,7 +8,7 @@ import { ask } from "../data/ask.ts";
 import { doing } from "../data/say.ts";
 import { useCall } from "../data/use-call.ts";
 import { useRights } from "../data/who.ts";
-import { count } from "../data/words.ts";
+import { count, wideJson } from "../data/words.ts";
 import { asked } from "../parts/dialog.tsx";
 import { Empty, Loaded, Panel, Segments, TableBox, View } from "../parts/pieces.tsx";
 
@@ -18,8 +18,6 @@ const CHOICES: readonly (readonly [Which, string])[] = [
   ["set", "What somebody set"],
 ];
 
-/** Lines may break behind a comma. */
-const wide = (json: string): string => json.replaceAll(",", ", ").replaceAll(":", ": ");
 const words = (value: unknown): string =>
   Number.isInteger(value)
     ? count(value as number)
@@ -27,7 +25,7 @@ const words = (value: unknown): string =>
       ? value
       : value === null
         ? "none"
-        : wide(JSON.stringify(value));
+        : wideJson(value);
 
 const FROM: Readonly<Record<SettingView["origin"], string>> = {
   default: "default",
