@@ -107,6 +107,25 @@ describe("the web page with little to show", { skip: noBrowser }, () => {
     assert.equal(await page.getByText("9 of 1").count(), 0);
   });
 
+  test("a list that is not shown to its end says so", async () => {
+    const budget = { limit: 1000 };
+    const projects = Object.fromEntries(Array.from({ length: 9 }, (_, index) => [`p${index}`, { budget }]));
+    await using at = await openServer({ settings: { projects, gates: { llm: { maxConcurrent: 1 } } } });
+    for (let index = 0; index < 201; index++) {
+      await at.drover.permits.ask({ gate: "llm", id: `call-${index}`, project: "p1" });
+      await at.drover.plans.put(`plan-${index}`, { tasks: { a: { action: "x" } } });
+    }
+    await using tab = await openTab(at.url, "/ui/gates/llm");
+    const { page } = tab;
+    await seeText(page, "… 1 more");
+    await page.goto(`${at.url}/ui/projects`);
+    await page.locator(".panel", { hasText: "Budget left" }).getByText("… 1 more").waitFor();
+    await page.goto(`${at.url}/ui/plans`);
+    await seeText(page, "There are more: these are the 200 that were put last.");
+    await page.goto(`${at.url}/ui/timeline`);
+    await page.locator("option", { hasText: "… more, put earlier" }).waitFor({ state: "attached" });
+  });
+
   test("the timeline is narrowed to a plan, also by a link; of a plan that there is not that is said", async () => {
     await using at = await openServer();
     await at.drover.worker({ id: "w", slots: 3 }, () => new Promise(() => {}));

@@ -92,38 +92,41 @@ function Calls({ gate: { calls } }: { gate: GateDetail }): JSX.Element {
       {calls.length === 0 ? (
         <Empty>No call is out, and none waits.</Empty>
       ) : (
-        <TableBox label="Calls">
-          <table class="table is-cards calls">
-            <thead>
-              <tr>
-                <th>State</th>
-                <th>Class</th>
-                <th>Project</th>
-                <th>Task</th>
-                <th class="number">For</th>
-              </tr>
-            </thead>
-            <tbody>
-              {calls.slice(0, SHOWN_MAX).map((call) => (
-                <tr key={call.id}>
-                  <td>
-                    <State state={call.state} />
-                  </td>
-                  <td data-is="Class">{call.class}</td>
-                  <td class="clip" data-is="Project">
-                    <ProjectName id={call.project} />
-                  </td>
-                  <td class="clip">
-                    {call.task === undefined ? <span class="faint">no task</span> : <TaskName id={call.task} />}
-                  </td>
-                  <td class="number" data-is="For">
-                    {span(call.seconds * 1000)}
-                  </td>
+        <>
+          <TableBox label="Calls">
+            <table class="table is-cards calls">
+              <thead>
+                <tr>
+                  <th>State</th>
+                  <th>Class</th>
+                  <th>Project</th>
+                  <th>Task</th>
+                  <th class="number">For</th>
                 </tr>
-              ))}
-            </tbody>
-          </table>
-        </TableBox>
+              </thead>
+              <tbody>
+                {calls.slice(0, SHOWN_MAX).map((call) => (
+                  <tr key={call.id}>
+                    <td>
+                      <State state={call.state} />
+                    </td>
+                    <td data-is="Class">{call.class}</td>
+                    <td class="clip" data-is="Project">
+                      <ProjectName id={call.project} />
+                    </td>
+                    <td class="clip">
+                      {call.task === undefined ? <span class="faint">no task</span> : <TaskName id={call.task} />}
+                    </td>
+                    <td class="number" data-is="For">
+                      {span(call.seconds * 1000)}
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </TableBox>
+          {calls.length <= SHOWN_MAX ? null : <p class="loading">… {count(calls.length - SHOWN_MAX)} more</p>}
+        </>
       )}
     </Panel>
   );

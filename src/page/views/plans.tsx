@@ -18,7 +18,7 @@ export default function Plans(): JSX.Element {
     <View title="Plans">
       <Panel isFlush>
         <Loaded from={plans}>
-          {({ plans: all }) =>
+          {({ plans: all, nextCursor }) =>
             all.length === 0 ? (
               <Empty
                 hint={
@@ -30,7 +30,12 @@ export default function Plans(): JSX.Element {
                 No plan yet.
               </Empty>
             ) : (
-              <Table plans={all} />
+              <>
+                <Table plans={all} />
+                {nextCursor === undefined ? null : (
+                  <p class="loading">There are more: these are the {count(all.length)} that were put last.</p>
+                )}
+              </>
             )
           }
         </Loaded>

@@ -295,7 +295,8 @@ function Budgets({
   history: Called<History>;
   projects: Called<{ readonly projects: readonly ProjectView[] }>;
 }): JSX.Element {
-  const limited = (projects.data?.projects ?? []).filter(({ budget }) => budget.limit !== null).slice(0, COLORS.length);
+  const all = (projects.data?.projects ?? []).filter(({ budget }) => budget.limit !== null);
+  const limited = all.slice(0, COLORS.length);
   const limits = new Map(limited.map(({ id, budget }) => [id, budget.limit ?? 0]));
   return (
     <Panel title="Budget left" actions={<span class="small">tokens, last hour</span>}>
@@ -314,6 +315,7 @@ function Budgets({
           )}
         />
       )}
+      {all.length === limited.length ? null : <p class="loading">… {count(all.length - limited.length)} more</p>}
     </Panel>
   );
 }

@@ -27,6 +27,8 @@ const STEPS_S = [15, 60, 300, 900, 3600] as const;
 const MARKS_MAX = 6;
 /** A pointer that has gone so far drags, and does not click. */
 const DRAG_PX = 4;
+/** So many plans can be chosen, those that were put last; any other by the link of it. */
+const PLANS_MAX = 200;
 
 /** Bars of a lane in as few rows as keep them apart. */
 function rowsOf(bars: readonly Bar[], now: number): readonly (readonly Bar[])[] {
@@ -138,7 +140,7 @@ function Narrowed({
   change: (next: Record<string, string>) => void;
 }): JSX.Element {
   const projects = useCall("projects", {}, { everyMs: 10_000 });
-  const plans = useCall("plans", { query: {} }, { everyMs: 10_000 });
+  const plans = useCall("plans", { query: { limit: PLANS_MAX } }, { everyMs: 10_000 });
   const choices: readonly (readonly [name: "project" | "plan", chosen: string, ids: readonly string[]])[] = [
     ["project", project, (projects.data?.projects ?? []).map(({ id }) => id)],
     ["plan", plan, (plans.data?.plans ?? []).map(({ id }) => id)],
@@ -159,6 +161,9 @@ function Narrowed({
               {id}
             </option>
           ))}
+          {name === "plan" && plans.data?.nextCursor !== undefined ? (
+            <option disabled>… more, put earlier</option>
+          ) : null}
         </select>
       ))}
     </div>
