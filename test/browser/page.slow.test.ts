@@ -35,6 +35,17 @@ const seeText = (page: Page, text: string | RegExp): Promise<void> => page.getBy
 const rowNames = async (page: Page): Promise<string[]> =>
   (await page.locator(".row a").allTextContents()).map((name) => name.trim());
 
+/** Texts that hold the mark which turns letters around, and do not stand apart from others. */
+const TURNING = `(() => {
+  const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  const found = [];
+  while (walker.nextNode()) {
+    const { data, parentElement: parent } = walker.currentNode;
+    if (data.includes("\u202e") && parent.closest("bdi, pre, option") === null) found.push(parent.outerHTML);
+  }
+  return found;
+})()`;
+
 describe("the web page", { skip: noBrowser }, () => {
   test("somebody submits a task, sees it wait and why, sees it run, and cancels it", async () => {
     await using at = await openServer();
@@ -382,5 +393,25 @@ describe("the web page", { skip: noBrowser }, () => {
     await seeText(page, "<script>alert(1)</script>?");
     assert.equal(await page.locator("main img, main b:not(.meter-bar b)").count(), 0);
     assert.equal(hasAsked, false);
+
+    const turned = "\u202eturned";
+    const wants = { capabilities: [turned], labels: { [turned]: turned } };
+    await submit(at, turned, { ...wants, action: turned, project: turned, agentId: turned });
+    await at.drover.worker({ id: turned, capabilities: [turned], zone: turned }, () =>
+      Promise.reject(new Error(turned)),
+    );
+    await at.drover.ended(turned);
+    const name = encodeURIComponent(turned);
+    for (const [path, ready] of [
+      [`tasks/${name}`, ".tag bdi"],
+      ["workers", ".tag bdi"],
+      [`graph/tree/${name}`, ".node"],
+      ["timeline", ".bar"],
+      ["events", ".table bdi"],
+    ] as const) {
+      await page.goto(`${at.url}/ui/${path}`);
+      await page.locator(ready).first().waitFor();
+      assert.deepEqual(await page.evaluate(TURNING), [], `${path}: text that turns what stands behind it around`);
+    }
   });
 });

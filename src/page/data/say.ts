@@ -2,6 +2,7 @@
  * What the page says about what somebody has just done: a line that goes by itself, unless it is bad news.
  */
 import { createStore, type Store } from "./store.ts";
+import { steady } from "./words.ts";
 
 export type Said = { readonly id: number; readonly text: string; readonly isBad: boolean };
 export const said: Store<readonly Said[]> = createStore<readonly Said[]>([]);
@@ -16,7 +17,7 @@ export function unsay(id: number): void {
 
 export function say(text: string, isBad = false): void {
   last++;
-  const one = { id: last, text, isBad };
+  const one = { id: last, text: steady(text), isBad };
   said.set([...said.now(), one].slice(-SHOWN_MAX));
   if (!isBad) window.setTimeout(() => unsay(one.id), SHOWN_MS);
 }

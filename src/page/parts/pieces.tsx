@@ -6,6 +6,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { RUNS_OUT, USED_UP } from "../../protocol/wire/index.ts";
 import { Refused, Unreachable } from "../data/ask.ts";
 import { to } from "../data/links.ts";
+import { steady } from "../data/words.ts";
 
 export function View({
   title,
@@ -166,7 +167,7 @@ export function Failure({ error }: { error: Error | null }): JSX.Element | null 
   if (error instanceof Refused && error.status === 401) return null;
   return (
     <p class="failure" role="alert">
-      {error.message}
+      {steady(error.message)}
     </p>
   );
 }
@@ -176,7 +177,7 @@ export function Missing({ error }: { error: Error | null }): JSX.Element | null 
   if (error === null) return <p class="loading">Loading…</p>;
   if (error instanceof Unreachable) return <p class="loading">Not known until the server answers.</p>;
   if (error instanceof Refused && error.status === 403)
-    return <Empty hint={error.message}>Your token does not show this.</Empty>;
+    return <Empty hint={steady(error.message)}>Your token does not show this.</Empty>;
   return <Failure error={error} />;
 }
 

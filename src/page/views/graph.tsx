@@ -19,7 +19,7 @@ import {
 } from "../data/graph-data.ts";
 import { to } from "../data/links.ts";
 import { useNow } from "../data/use-call.ts";
-import { plural, span } from "../data/words.ts";
+import { plural, span, steady } from "../data/words.ts";
 import { Empty, Failure, Missing, Name, Panel, State, View } from "../parts/pieces.tsx";
 import { PlanActs, Progress } from "./plans.tsx";
 
@@ -240,14 +240,16 @@ function Node({
         class={`node is-${state}${isCritical ? " is-critical" : ""}`}
         transform={`translate(${at.x - WIDTH / 2},${at.y - HEIGHT / 2})`}
       >
-        <title>{`${action === "" ? name : action} (${id}): ${state}${note === undefined ? "" : `, ${note}`}`}</title>
+        <title>
+          {steady(`${action === "" ? name : action} (${id}): ${state}${note === undefined ? "" : `, ${note}`}`)}
+        </title>
         <rect width={WIDTH} height={HEIGHT} rx="6" />
         <rect class="stripe" width="4" height={HEIGHT} rx="2" />
         <text x="14" y="18" class="node-name">
-          {clipped(name, 22)}
+          {clipped(steady(name), 22)}
         </text>
         <text x="14" y="34" class="node-state">
-          {action === "" ? state : `${clipped(action, 12)} · ${state}`}
+          {action === "" ? state : `${clipped(steady(action), 12)} · ${state}`}
           {ms === null ? "" : ` · ${span(ms)}`}
         </text>
       </g>

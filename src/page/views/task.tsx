@@ -190,7 +190,9 @@ function Facts({ task }: { task: Task }): JSX.Element {
         )}
         {task.branch === undefined ? null : (
           <Fact name="Branch">
-            <code>{task.branch}</code>
+            <code>
+              <Name>{task.branch}</Name>
+            </code>
           </Fact>
         )}
         {resources === undefined ? null : <Fact name="Needs">{resourceWords(resources)}</Fact>}
@@ -199,7 +201,7 @@ function Facts({ task }: { task: Task }): JSX.Element {
             <span class="tags">
               {[...capabilities, ...locks.map((lock) => `lock ${lock}`)].map((one) => (
                 <span key={one} class="tag">
-                  {one}
+                  <Name>{one}</Name>
                 </span>
               ))}
             </span>
@@ -210,7 +212,7 @@ function Facts({ task }: { task: Task }): JSX.Element {
             <span class="tags">
               {Object.entries(labels).map(([key, value]) => (
                 <a key={key} class="tag" href={to.tasks({ label: `${key}=${value}` })}>
-                  {key}={value}
+                  <Name>{key}</Name>=<Name>{value}</Name>
                 </a>
               ))}
             </span>
@@ -224,7 +226,9 @@ function Facts({ task }: { task: Task }): JSX.Element {
         )}
         {progress === undefined ? null : (
           <Fact name="Progress">
-            <code>{JSON.stringify(progress)}</code>
+            <code>
+              <Name>{JSON.stringify(progress)}</Name>
+            </code>
           </Fact>
         )}
       </dl>
@@ -323,7 +327,9 @@ function Bodies({ task }: { task: Task }): JSX.Element {
             <tbody>
               {files.map(({ path, size }) => (
                 <tr key={path}>
-                  <td class="mono">{path}</td>
+                  <td class="mono">
+                    <Name>{path}</Name>
+                  </td>
                   <td class="number muted">{bytes(size)}</td>
                 </tr>
               ))}

@@ -11,7 +11,7 @@ import { to } from "../data/links.ts";
 import { toneOf } from "../data/outcomes.ts";
 import { useTaskIds } from "../data/task-ids.ts";
 import { useCall, useNow } from "../data/use-call.ts";
-import { dateOf, plural, span, timeOf } from "../data/words.ts";
+import { dateOf, plural, span, steady, timeOf } from "../data/words.ts";
 import { Empty, Failure, Missing, Name, Panel, Segments, View } from "../parts/pieces.tsx";
 
 type Zoom = "1" | "5" | "15" | "60" | "360";
@@ -263,20 +263,21 @@ function One({ bar, window }: { bar: Bar; window: Window }): JSX.Element | null 
   const begin = window.end - window.lengthMs;
   const [from, until] = [Math.max(begin, bar.from), Math.min(window.end, bar.until ?? window.end)];
   if (until < begin) return null;
+  const name = steady(bar.task);
   const took = span((bar.until ?? window.end) - bar.from);
   return (
     <a
       class={`bar is-${toneOf(bar.outcome)}`}
       href={to.task(bar.task)}
       draggable={false}
-      title={`${bar.task}, attempt ${bar.attempt}: ${bar.outcome}, ${took}`}
-      aria-label={`${bar.task}: ${bar.outcome}, ${took}`}
+      title={`${name}, attempt ${bar.attempt}: ${bar.outcome}, ${took}`}
+      aria-label={`${name}: ${bar.outcome}, ${took}`}
       style={{
         left: `${placeIn(window, from)}%`,
         width: `max(2px, ${placeIn(window, until) - placeIn(window, from)}%)`,
       }}
     >
-      <span>{bar.task}</span>
+      <span>{name}</span>
     </a>
   );
 }

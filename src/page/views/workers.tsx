@@ -138,7 +138,7 @@ function Card({ worker }: { worker: WorkerView }): JSX.Element {
             {capabilities.length === 0 ? <span class="faint">nothing special</span> : null}
             {capabilities.slice(0, 12).map((one) => (
               <span key={one} class="tag">
-                {one}
+                <Name>{one}</Name>
               </span>
             ))}
           </dd>
@@ -153,7 +153,11 @@ function Card({ worker }: { worker: WorkerView }): JSX.Element {
             {inFlight > SHOWN_MAX ? <span class="muted">… {plural(inFlight - SHOWN_MAX, "more", "more")}</span> : null}
           </dd>
         </dl>
-        {note === undefined ? null : <p class="warn">{note}</p>}
+        {note === undefined ? null : (
+          <p class="warn">
+            <Name>{note}</Name>
+          </p>
+        )}
         {heldFor === undefined ? null : (
           <p class="warn">
             Kept free for <TaskName id={heldFor} />
@@ -161,7 +165,12 @@ function Card({ worker }: { worker: WorkerView }): JSX.Element {
         )}
         <p class="small faint">
           {kind === "local" ? "part of the server, and leaves with it" : kind}
-          {zone === undefined ? "" : `, zone ${zone}`}, <span class="nowrap">joined {ago(joinedAt, now)}</span>
+          {zone === undefined ? null : (
+            <>
+              , zone <Name>{zone}</Name>
+            </>
+          )}
+          , <span class="nowrap">joined {ago(joinedAt, now)}</span>
         </p>
       </div>
     </Panel>
