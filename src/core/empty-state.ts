@@ -25,7 +25,7 @@ import {
 } from "./turn/total-orders.ts";
 
 /** How many tasks wait, and how many ends are kept, of good ones and of others. */
-const NO_TASKS = { waiting: 0, queued: 0, parked: 0, results: 0, failures: 0 };
+const NO_TASKS = { waiting: 0, queued: 0, parked: 0, awaiting: 0, results: 0, failures: 0 };
 
 /** A world in which nothing has happened. */
 export function emptyState(): State {

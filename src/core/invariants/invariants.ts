@@ -111,6 +111,7 @@ function checkCounts(state: ReadonlyState, complain: Check): void {
   count("waiting", inPhase(tasks, "waiting"), state.waiting);
   count("queued", inPhase(tasks, "queued"), state.queued);
   count("parked", inPhase(tasks, "parked"), state.parked);
+  count("awaiting", tasks.filter(({ extra }) => (extra?.wait?.answer ?? null) !== null).length, state.awaiting);
   const ended = tasks.filter((task) => hasEnded(task) && task.links?.due !== true);
   count("results", inPhase(ended, "done", "cancelled"), state.results);
   count("failures", inPhase(ended, "failed", "skipped"), state.failures);

@@ -132,6 +132,7 @@ export function noteDone(state: State, task: Task, event: EventOf<"attempt-done"
   const extra = extraOf(task);
   const { attempt, resultHash, resultSize } = event;
   extra.wait = { answer: { attempt, seq: state.seq, resultHash, resultSize } };
+  state.awaiting++;
   if (extra.approval !== null) extra.approval.until = -1;
   watchOpen(state, task);
 }
@@ -140,6 +141,7 @@ export function noteDone(state: State, task: Task, event: EventOf<"attempt-done"
 export function stopAwaiting(state: State, task: Task): void {
   if (!isAwaiting(task)) return;
   extraOf(task).wait = { answer: null };
+  state.awaiting--;
   watchOpen(state, task);
 }
 

@@ -560,13 +560,8 @@ export type State = {
   readonly remembered: Fifo<Tombstone>;
   /** Projects with runnable tasks, in the order of their turn. */
   readonly turn: SortedList<Project>;
-  /** What the levels of projects are measured from. */
-  readonly levels: {
-    /** The instant from which levels are halved. */
-    origin: number;
-    /** The highest level of any project. */
-    highest: number;
-  };
+  /** What the levels of projects are measured from: the instant from which they are halved, and the highest of any. */
+  readonly levels: { origin: number; highest: number };
   /** Workers that are kept free for a task. */
   readonly holds: Set<Hold>;
   /** Groups of tasks that ask for CPU or memory, the longest waiting first: who may need a hold. */
@@ -587,8 +582,10 @@ export type State = {
   waiting: number;
   /** Queued tasks, resting ones included. */
   queued: number;
-  /** How many tasks wait for somebody's word. */
+  /** How many tasks wait for somebody's word, or for what grew below them. */
   parked: number;
+  /** How many of them wait for what grew below them. */
+  awaiting: number;
   /** The last worker round-robin chose. */
   cursor: WorkerId | null;
   /** Counts since the log began. */

@@ -396,6 +396,7 @@ function loadApproval(state: State, task: Task, row: format.ApprovalRow): void {
 /** What grew below it comes later, and counts itself. */
 function loadWait(state: State, task: Task, row: format.WaitRow): void {
   extraOf(task).wait = { answer: row.length === 0 ? null : answerFrom(row) };
+  if (row.length > 0) state.awaiting++;
   watchOpen(state, task);
 }
 

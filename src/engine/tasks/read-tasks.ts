@@ -8,7 +8,7 @@
  * count: a thousand bodies of the largest kind are more than one text can hold.
  */
 import type { Reader, Seq, TaskId } from "../../core/base/index.ts";
-import { badField, fail, isRecord, name, ok, oneOf, readSection, setOf, whole } from "../../core/base/index.ts";
+import { badField, fail, flag, isRecord, name, ok, oneOf, readSection, setOf, whole } from "../../core/base/index.ts";
 import { front, items } from "../../core/collections/index.ts";
 import type { EventKind, State, Task } from "../../core/model/index.ts";
 import { decodeEvent } from "../../log/format/index.ts";
@@ -190,6 +190,7 @@ type Listed = {
   readonly extra: {
     readonly labels: readonly { readonly text: string }[] | null;
     readonly group?: { readonly group: { readonly id: string } } | null;
+    readonly wait?: { readonly answer: unknown } | null;
   } | null;
   readonly links?: { readonly parent: string | null } | null;
 };
@@ -316,6 +317,8 @@ export type PageFilter = TaskFilter & {
   readonly order?: "oldest" | "newest" | "asc" | "desc";
   /** Only those whose id, agent, project, type, a label, or action where that is one word, holds this text. */
   readonly q?: string;
+  /** Only those that wait for somebody's word; false: only those that do not. */
+  readonly asking?: boolean;
   /** Only those that were submitted or have ended since: an instant as text, or milliseconds since 1970. */
   readonly since?: string | number;
   /** How many at most. */
@@ -344,6 +347,9 @@ function textIn(text: string): (task: Listed) => boolean {
     isIn(requirements.type) ||
     extra?.labels?.some((label) => isIn(label.text)) === true;
 }
+
+/** Whether it waits for somebody's word, and not for what grew below it. */
+const isAsking = ({ phase, extra }: Listed): boolean => phase === "parked" && (extra?.wait?.answer ?? null) === null;
 
 /** Whether it was submitted, turned away or has ended since. */
 const isSince = ({ createdAt, at, end }: Listed, since: number): boolean =>
@@ -475,16 +481,17 @@ type Wanted = Matcher & {
 
 function readWanted(filter: PageFilter): Wanted {
   if (!isRecord(filter)) throw badInput("filter", filter, "an object");
-  const { limit = PAGE_DEFAULT, cursor = "0", skip = 0, order = "oldest", q, since, ...wanted } = filter;
+  const { limit = PAGE_DEFAULT, cursor = "0", skip = 0, order = "oldest", q, asking, since, ...wanted } = filter;
   const size = accepted(whole(1, PAGE_MAX)(limit, "limit"));
   const passed = accepted(whole(0, SKIP_MAX)(skip, "skip"));
   if (typeof cursor !== "string" || !/^r?\d{1,16}$/.test(cursor))
     throw badInput("cursor", cursor, "the nextCursor of a former page");
   const isRejected = cursor.startsWith("r");
   const after = Number(isRejected ? cursor.slice(1) : cursor);
-  const found = matcher(wanted, ["order", "q", "since", "limit", "cursor", "skip"]);
+  const found = matcher(wanted, ["order", "q", "asking", "since", "limit", "cursor", "skip"]);
   const from = since === undefined ? null : accepted(instantField(since, "since"));
   const holds = q === undefined ? null : textIn(accepted(textField(q, "q")));
+  const asks = asking === undefined ? null : accepted(flag(asking, "asking"));
   return {
     size,
     skip: passed,
@@ -493,6 +500,10 @@ function readWanted(filter: PageFilter): Wanted {
     wantsRejected: [wanted.state].flat().includes("rejected"),
     isNewestFirst: NEWEST_FIRST.has(accepted(oneOf("oldest", "newest", "asc", "desc")(order, "order"))),
     ...found,
-    matches: (task) => (from === null || isSince(task, from)) && found.matches(task) && (holds === null || holds(task)),
+    matches: (task) =>
+      (from === null || isSince(task, from)) &&
+      (asks === null || isAsking(task) === asks) &&
+      found.matches(task) &&
+      (holds === null || holds(task)),
   };
 }

@@ -102,6 +102,21 @@ test("what needs it sees its result, once it is done", async () => {
   assert.deepEqual(inputs, { it: { taskId: "plan", state: "done", result: "plan" } });
 });
 
+test("it is told apart from tasks that ask somebody", async () => {
+  const gate = Promise.withResolvers<void>();
+  await using kit = await withRuns({ plan: grows("child"), child: () => gate.promise });
+  await kit.submit("plan", WAITS);
+  await kit.submit("asks", { approval: true });
+  const { state, tasks } = kit.drover;
+  const idsOf = async (asking: boolean): Promise<string[]> =>
+    (await tasks({ asking, order: "newest" })).tasks.map(({ taskId }) => taskId);
+  assert.deepEqual([await idsOf(true), await idsOf(false)], [["asks"], ["child", "plan"]]);
+  assert.deepEqual([state.parked, state.awaiting], [2, 1]);
+  gate.resolve();
+  await kit.settle();
+  assert.deepEqual([state.parked, state.awaiting], [1, 0]);
+});
+
 test("without open children it is done at once, and without wait it does not wait", async () => {
   await using kit = await withRuns({ plan: grows(), other: grows("child") });
   await kit.submit("plan", WAITS);

@@ -44,7 +44,7 @@ export type GroupView = {
     readonly assigned: number;
     /** How many run. */
     readonly running: number;
-    /** How many wait for somebody's word. */
+    /** How many are parked: they wait for somebody's word, or for their children. */
     readonly parked: number;
     /** How many are done. */
     readonly done: number;

@@ -109,6 +109,8 @@ export type TasksQuery = {
    * text, in either case.
    */
   readonly q?: string;
+  /** Only those that wait for somebody's word; false: only those that do not. */
+  readonly asking?: boolean;
   /** Only those that were submitted or have ended since. */
   readonly since?: string;
   /** How many at most; large tasks end a page sooner. Default: 100. */

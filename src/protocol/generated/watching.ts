@@ -52,8 +52,10 @@ export type Pulse = {
   readonly queued: number;
   /** How many run. */
   readonly inFlight: number;
-  /** How many wait for somebody's word. */
+  /** How many are parked: they wait for somebody's word, or for their children. */
   readonly parked: number;
+  /** How many of them wait for somebody's word. */
+  readonly asking: number;
   /** How many may run at once. */
   readonly maxInFlight: number;
   /** Of a node of a cluster. */
@@ -226,7 +228,7 @@ export type Sample = {
   readonly queued: number;
   /** How many run. */
   readonly inFlight: number;
-  /** How many waited for somebody's word. */
+  /** How many were parked: they waited for somebody's word, or for their children. */
   readonly parked: number;
   /** Tasks that were let in, since the log began. */
   readonly submitted: number;

@@ -10,7 +10,7 @@ const counts: s.Schema<wire.GroupView["counts"]> = s.answer<wire.GroupView["coun
   queued: s.described(s.whole(0), "How many wait for their turn."),
   assigned: s.described(s.whole(0), "How many a worker has and has not begun."),
   running: s.described(s.whole(0), "How many run."),
-  parked: s.described(s.whole(0), "How many wait for somebody's word."),
+  parked: s.described(s.whole(0), "How many are parked: they wait for somebody's word, or for their children."),
   done: s.described(s.whole(0), "How many are done."),
   failed: s.described(s.whole(0), "How many failed."),
   cancelled: s.described(s.whole(0), "How many were cancelled."),

@@ -41,6 +41,7 @@ export const tasksQuery: s.Schema<wire.TasksQuery> = s.object({
     "Only those whose id, agent, project, type, a label, or action where that is one word, holds this text, " +
       "in either case.",
   ),
+  asking: s.optional(s.flag(), "Only those that wait for somebody's word; false: only those that do not."),
   since: s.optional(s.instant(), "Only those that were submitted or have ended since."),
   limit: s.optional(s.whole(1, PAGE_MAX), "How many at most; large tasks end a page sooner.", {
     default: PAGE_DEFAULT,

@@ -39,7 +39,8 @@ export const pulse: s.Schema<wire.Pulse> = s.namedAnswer("Pulse", {
   waiting: count(),
   queued: count(),
   inFlight: count(),
-  parked: s.described(count(), "How many wait for somebody's word."),
+  parked: s.described(count(), "How many are parked: they wait for somebody's word, or for their children."),
+  asking: s.described(count(), "How many of them wait for somebody's word."),
   maxInFlight: count(),
   node: s.optional(
     s.answer({
@@ -179,7 +180,7 @@ const sample: s.Schema<wire.Sample> = s.answer({
   waiting: count(),
   queued: count(),
   inFlight: count(),
-  parked: s.described(count(), "How many waited for somebody's word."),
+  parked: s.described(count(), "How many were parked: they waited for somebody's word, or for their children."),
   submitted: s.described(count(), "Tasks that were let in, since the log began."),
   done: s.described(count(), "Tasks that were done, since the log began."),
   failed: s.described(count(), "Tasks that failed, since the log began."),

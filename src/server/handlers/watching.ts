@@ -35,12 +35,12 @@ export function watchHandlers(deps: Deps, { streams, clock, history, node }: Wat
   const pastOf = createHistoryAnswers(drover, history);
 
   function now(): Pulse {
-    const { paused, waiting, queued, inFlight, parked, config } = drover.state;
+    const { paused, waiting, queued, inFlight, parked, awaiting, config } = drover.state;
     const seq = drover.committedSeq();
     const { at } = drover.logTime();
     const { maxInFlight } = config.scheduler;
     const asNode = node === undefined ? {} : { node: nodePulse(node, at) };
-    const counts = { paused, waiting, queued, inFlight, parked, maxInFlight };
+    const counts = { paused, waiting, queued, inFlight, parked, asking: parked - awaiting, maxInFlight };
     return { seq, at: isoTime(at), serverId, version, ...counts, ...asNode };
   }
   // A node that loses its journal has something to tell while nothing happens.

@@ -107,7 +107,7 @@ function addStanding(register: Registry, { drover, webhooksDue, streams, polls }
       return { id: id as string, weight: backlog + inFlight, counts };
     }),
   );
-  gauge(register, "drover_tasks_parked", "Tasks that wait for a person.", () => state.parked);
+  gauge(register, "drover_tasks_parked", "Tasks that wait for a person.", () => state.parked - state.awaiting);
   const gates = "Permits that are out, calls that wait, and whether the gate is blocked.";
   addBusiest(register, "gate", "drover_gate_permits", gates, () => {
     const { at: now } = logTime();
