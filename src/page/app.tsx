@@ -155,10 +155,11 @@ function Shell(): JSX.Element {
 function Side(): JSX.Element {
   const { path } = useLocation();
   const { pulse } = useStore(live);
-  const { mayWatch } = useRights();
+  const { mayWatch, isScoped, who: me } = useRights();
   const isNode = useCluster() === true;
   const isShown = ([icon]: Place): boolean => (mayWatch || !FOR_ALL_OF_IT.has(icon)) && (isNode || icon !== "cluster");
-  const parked = pulse?.parked ?? 0;
+  // Of whoever sees a part of the fleet it is not known how many are theirs.
+  const asking = me === null || isScoped ? 0 : (pulse?.asking ?? 0);
   const isHere = (href: string): boolean =>
     href === to.overview ? path === href || path === BASE : path === href || path.startsWith(`${href}/`);
   const isPlan = path.startsWith(`${BASE}/graph/`);
@@ -187,9 +188,9 @@ function Side(): JSX.Element {
                 >
                   <Icon name={icon} />
                   {text}
-                  {icon === "tasks" && parked > 0 ? (
+                  {icon === "tasks" && asking > 0 ? (
                     <span class="tally" title="Tasks that wait for somebody's word">
-                      {parked}
+                      {asking}
                     </span>
                   ) : null}
                 </a>

@@ -6,9 +6,26 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import { noBrowser, openTab } from "../kits/browser.ts";
-import { openServer } from "../kits/test-server.ts";
+import { openServer, type TestServer } from "../kits/test-server.ts";
 
 const seeText = (page: Page, text: string | RegExp): Promise<void> => page.getByText(text).first().waitFor();
+
+/** However many tasks are parked for their children: what asks is listed and counted by itself. */
+async function seeQuestions(page: Page, { drover }: TestServer): Promise<void> {
+  await drover.submit({ id: "first", agentId: "ann", action: "x", approval: { question: "Go on?" } });
+  for (let at = 0; at < 20; at++)
+    await drover.submit({ id: `tree-${at}`, agentId: "ann", action: "grow", wait: "children" });
+  await page.locator(".stat", { hasText: "Parked" }).getByText("21", { exact: true }).waitFor();
+  await seeText(page, "1 for somebody's word");
+  await page.locator(".attention").getByText("Go on?").waitFor();
+  assert.equal(await page.locator(".tally").textContent(), "1");
+  for (let at = 0; at < 10; at++)
+    await drover.submit({ id: `asks-${at}`, agentId: "ann", action: "x", approval: true });
+  await page.getByRole("link", { name: "11 tasks wait" }).click();
+  await seeText(page, "11 tasks match");
+  await page.getByRole("button", { name: "asks", exact: true }).click();
+  await seeText(page, /^\d+ tasks$/);
+}
 
 describe("the web page with little to show", { skip: noBrowser }, () => {
   test("tasks that are queued with no worker there need a person; with one they do not", async () => {
@@ -19,8 +36,11 @@ describe("the web page with little to show", { skip: noBrowser }, () => {
     assert.equal(await page.getByText("95 % within").count(), 0, "nothing has waited yet");
     await at.drover.submit({ id: "t", agentId: "ann", action: "x" });
     await page.locator(".attention").getByText("no worker", { exact: true }).waitFor();
-    await at.drover.worker({ id: "w" }, () => null);
+    await at.drover.worker({ id: "w" }, async ({ taskId, action }, { submit }) => {
+      if (action === "grow") await submit({ id: `below-${taskId}`, action: "x", capabilities: ["gpu"] });
+    });
     await seeText(page, "Nothing does: no question is open");
+    await seeQuestions(page, at);
   });
 
   test("while the server is away, no view says that there is nothing", async () => {
@@ -68,10 +88,11 @@ describe("the web page with little to show", { skip: noBrowser }, () => {
     await page.getByRole("heading", { name: "Events" }).waitFor();
     const isData = ({ pathname }: URL): boolean => !/^\/(ui|pulse)/.test(pathname);
     const json = { error: "nobody leads now", code: "no_leader", retryable: true };
+    const person = page.locator(".panel", { hasText: "Needs a person" });
     for (const name of ["Overview", "Tasks", "Plans", "Timeline", "Projects", "Workers", "Gates", "Usage", "Config"]) {
       await page.route(isData, (route) => route.fulfill({ status: 503, json }));
       await page.getByRole("link", { name, exact: true }).click();
-      await seeText(page, "nobody leads now");
+      await (name === "Overview" ? person.getByText("nobody leads now").waitFor() : seeText(page, "nobody leads now"));
       await page.unroute(isData);
       await page.getByText("nobody leads now").first().waitFor({ state: "detached" });
       await page.getByText("nobody leads now").waitFor({ state: "detached" });
@@ -82,10 +103,16 @@ describe("the web page with little to show", { skip: noBrowser }, () => {
     const token = "token-of-an-agent-0123456789";
     const tokens = [{ role: "agent", token, agentId: "ann", project: "site" }];
     await using at = await openServer({ settings: { server: { tokens } } });
+    await at.drover.submit({ id: "theirs", agentId: "ben", project: "shop", action: "x", approval: true });
     await using tab = await openTab(at.url, "/ui/config", { token, expected: /status of 40[34]/ });
     const { page } = tab;
     await seeText(page, "Your token does not show this.");
     assert.equal(await page.getByRole("alert").count(), 0);
+    await page.goto(`${at.url}/ui/`);
+    await seeText(page, "1 for somebody's word");
+    await seeText(page, "Numbers and charts are of the whole fleet.");
+    await seeText(page, "Nothing does: no question is open");
+    assert.equal(await page.locator(".tally").count(), 0, "what others ask is not for this token to answer");
     await page.goto(`${at.url}/ui/gates/nobody`);
     await page.getByRole("heading", { name: "nobody" }).waitFor();
     await page.getByRole("link", { name: "All gates" }).click();

@@ -22,6 +22,8 @@ export type Rights = {
   readonly mayManage: boolean;
   /** Sees what is of the whole fleet: the config, the log as a whole, the nodes. */
   readonly mayWatch: boolean;
+  /** Has some projects or one agent; numbers of the fleet are not theirs. */
+  readonly isScoped: boolean;
   readonly who: WhoAmI | null;
 };
 
@@ -34,6 +36,7 @@ export function useRights(): Rights {
     mayApprove: mayAct && me?.agentId === undefined,
     mayManage: me?.role === "admin" && !isScoped,
     mayWatch: (me?.role === "admin" || me?.role === "viewer") && !isScoped,
+    isScoped,
     who: me,
   };
 }

@@ -14,51 +14,59 @@ import { Refused } from "../data/ask.ts";
 import { to } from "../data/links.ts";
 import { live } from "../data/live.ts";
 import { useStore } from "../data/store.ts";
-import { useCall, useNow } from "../data/use-call.ts";
+import { type Called, useCall, useNow } from "../data/use-call.ts";
 import { brief, clock, percent, plural, span } from "../data/words.ts";
-import { Answers, isAsking } from "../parts/approvals.tsx";
-import { fillTone, Missing, Name, Panel, TaskName } from "../parts/pieces.tsx";
+import { Answers } from "../parts/approvals.tsx";
+import { Failure, fillTone, Missing, Name, Panel, TaskName } from "../parts/pieces.tsx";
 
 const LISTED_MAX = 20;
+/** Few enough that what else needs a person is seen too. */
+const QUESTIONS_MAX = 10;
 
 type Row = { readonly key: string; readonly tone: "warn" | "bad"; readonly what: string; readonly text: JSX.Element };
 type Spending = Pick<ProjectView, "budget" | "spent" | "reserved">;
 type Seen = {
-  readonly gates: readonly GateJson[];
-  readonly projects: Partial<Pick<ProjectList, "projects" | "fleet">>;
-  /** Null until they are known. */
-  readonly workers: readonly WorkerView[] | null;
+  readonly gates: Called<{ readonly gates: readonly GateJson[] }>;
+  readonly projects: Called<Pick<ProjectList, "projects" | "fleet">>;
+  readonly workers: Called<{ readonly workers: readonly WorkerView[] }>;
 };
+
+/** What is not for the token is nothing that its holder must see to. */
+const isForOthers = (error: Error | null): boolean => error instanceof Refused && error.status === 403;
 
 export function Attention({ gates, projects, workers }: Seen): JSX.Element {
   const now = useNow();
-  const parked = useCall(
+  const asking = useCall(
     "tasks",
-    { query: { state: ["parked"], order: "newest", limit: LISTED_MAX } },
+    { query: { asking: true, order: "newest", limit: QUESTIONS_MAX } },
     { everyMs: 2000 },
   );
   const stuck = useCall("stuck", {}, { everyMs: 5000, agesMs: 10_000 });
   const { pulse } = useStore(live);
-  const asking = (parked.data?.tasks ?? []).filter(isAsking);
+  const calls = [asking, stuck, gates, projects, workers];
+  const error = calls.find((call) => call.error !== null && !isForOthers(call.error))?.error ?? null;
+  const isKnown = calls.every((call) => call.data !== null || isForOthers(call.error));
+  const { tasks = [], total = 0 } = asking.data ?? {};
   const rows = [
     ...(pulse?.node?.trouble === undefined ? [] : [troubleRow]),
-    ...asking.map(questionRow),
+    ...(total > tasks.length ? [questionsRow(total)] : []),
+    ...tasks.map(questionRow),
     ...(stuck.data?.tasks ?? []).map(stuckRow),
-    ...gates.flatMap((gate) => gateRow(gate, now)),
-    ...(projects.fleet === undefined ? [] : budgetRow(projects.fleet, null)),
-    ...(projects.projects ?? []).flatMap((project) => budgetRow(project, project.id)),
-    ...(workers?.length === 0 && (pulse?.queued ?? 0) > 0 ? [nobodyRow] : []),
-    ...(workers ?? []).flatMap(workerRow),
+    ...(gates.data?.gates ?? []).flatMap((gate) => gateRow(gate, now)),
+    ...(projects.data?.fleet === undefined ? [] : budgetRow(projects.data.fleet, null)),
+    ...(projects.data?.projects ?? []).flatMap((project) => budgetRow(project, project.id)),
+    ...(workers.data?.workers.length === 0 && (pulse?.queued ?? 0) > 0 ? [nobodyRow] : []),
+    ...(workers.data?.workers ?? []).flatMap(workerRow),
   ];
-  const isKnown = [parked, stuck].every(({ data, error }) => data !== null || error instanceof Refused);
   return (
     <Panel
       title="Needs a person"
       actions={<span class="small">{rows.length === 0 ? "" : plural(rows.length, "thing")}</span>}
       isFlush
     >
+      {rows.length === 0 && !isKnown ? null : <Failure error={error} />}
       {rows.length === 0 && !isKnown ? (
-        <Missing error={parked.error ?? stuck.error} />
+        <Missing error={error} />
       ) : rows.length === 0 ? (
         <p class="all-well">
           <span class="good">✓</span> Nothing does: no question is open, no gate is blocked, no budget runs out.
@@ -89,6 +97,18 @@ const troubleRow: Row = {
     </span>
   ),
 };
+
+/** Of more questions than are listed. */
+const questionsRow = (total: number): Row => ({
+  key: "questions",
+  tone: "warn",
+  what: "asks",
+  text: (
+    <span class="grow">
+      <a href={to.tasks({ asking: "true" })}>{plural(total, "task")} wait</a> for somebody's word; the newest are here
+    </span>
+  ),
+});
 
 function questionRow(task: TaskView): Row {
   return {

@@ -7,6 +7,7 @@ import { to } from "../data/links.ts";
 import { live } from "../data/live.ts";
 import { useStore } from "../data/store.ts";
 import { type Called, useCall, useNow } from "../data/use-call.ts";
+import { useRights } from "../data/who.ts";
 import { clock, count, outOf, percent, plural, span } from "../data/words.ts";
 import type { Line } from "../parts/chart.tsx";
 import { later } from "../parts/later.tsx";
@@ -23,14 +24,14 @@ export function Overview(): JSX.Element {
   const workers = useCall("workers", {}, { everyMs: 2000 });
   const gates = useCall("gates", {}, { everyMs: 2000, agesMs: 5000 });
   const samples = history.data?.samples ?? [];
+  const { isScoped } = useRights();
   return (
-    <View title="Overview">
+    <View
+      title="Overview"
+      note={isScoped ? <span class="small muted">Numbers and charts are of the whole fleet.</span> : undefined}
+    >
       <Numbers samples={samples} />
-      <Attention
-        gates={gates.data?.gates ?? []}
-        projects={projects.data ?? {}}
-        workers={workers.data?.workers ?? null}
-      />
+      <Attention gates={gates} projects={projects} workers={workers} />
       <div class="grid is-narrow">
         <Charts history={history} />
       </div>
@@ -66,7 +67,11 @@ function Numbers({ samples }: { samples: readonly Sample[] }): JSX.Element {
       />
       <Stat label="Queued" value={orDash(pulse?.queued, count)} hint="for their turn" />
       <Stat label="Waiting" value={orDash(pulse?.waiting, count)} hint="for other tasks" />
-      <Stat label="Parked" value={orDash(pulse?.parked, count)} hint="for somebody's word" />
+      <Stat
+        label="Parked"
+        value={orDash(pulse?.parked, count)}
+        hint={pulse === null ? undefined : `${count(pulse.asking)} for somebody's word`}
+      />
       <Stat
         label="Done per second"
         value={orDash(

@@ -24,7 +24,7 @@ const TYPED_MS = 250;
 /** So far down is a row looked for that has moved. */
 const MOVED_MAX = 400;
 const toTop = (): void => document.querySelector(".rows")?.scrollTo({ top: 0 });
-const FIELDS = ["state", "project", "agentId", "type", "label", "q"] as const;
+const FIELDS = ["state", "asking", "project", "agentId", "type", "label", "q"] as const;
 /** What is selected, by its id; of one that is out of sight as it was last seen. */
 type Chosen = ReadonlyMap<string, TaskView>;
 const NONE: Chosen = new Map();
@@ -80,33 +80,52 @@ function useChosen(key: string): [Chosen, Choose] {
   return [chosen, (change) => (shown.current === key ? setChosen(change) : undefined)];
 }
 
-function queryOf({ state, ...rest }: Filter): TasksQuery {
-  return { ...rest, ...(state === undefined ? {} : { state: state.split(",") }) } as TasksQuery;
+function queryOf({ state, asking, ...rest }: Filter): TasksQuery {
+  const states = state === undefined ? {} : { state: state.split(",") };
+  return { ...rest, ...states, ...(asking === undefined ? {} : { asking: asking === "true" }) } as TasksQuery;
 }
 
-function Filters({ filter, change }: { filter: Filter; change: (next: Filter) => void }): JSX.Element {
-  const projects = useCall("projects", {}, { everyMs: 10_000 });
+type Changing = { readonly filter: Filter; readonly change: (next: Filter) => void };
+
+function Chips({ filter, change }: Changing): JSX.Element {
   const states = new Set((filter.state ?? "").split(",").filter(Boolean));
+  const isAsked = filter.asking === "true";
   const turn = (state: string): void => {
     const next = new Set(states);
     if (!next.delete(state)) next.add(state);
     change({ state: [...next].join(",") });
   };
   return (
+    <div class="chips" role="group" aria-label="States">
+      {TASK_STATES.map((state) => (
+        <button
+          key={state}
+          type="button"
+          class={`chip is-${state}`}
+          aria-pressed={states.has(state)}
+          onClick={() => turn(state)}
+        >
+          {state}
+        </button>
+      ))}
+      <button
+        type="button"
+        class="chip is-parked"
+        title="Waits for somebody's word"
+        aria-pressed={isAsked}
+        onClick={() => change({ asking: isAsked ? "" : "true" })}
+      >
+        asks
+      </button>
+    </div>
+  );
+}
+
+function Filters({ filter, change }: Changing): JSX.Element {
+  const projects = useCall("projects", {}, { everyMs: 10_000 });
+  return (
     <div class="filters">
-      <div class="chips" role="group" aria-label="States">
-        {TASK_STATES.map((state) => (
-          <button
-            key={state}
-            type="button"
-            class={`chip is-${state}`}
-            aria-pressed={states.has(state)}
-            onClick={() => turn(state)}
-          >
-            {state}
-          </button>
-        ))}
-      </div>
+      <Chips filter={filter} change={change} />
       <div class="filter-fields">
         <Typed
           label="Search"
