@@ -243,11 +243,12 @@ const TROUBLE = {
 /** What is wrong with a node, and of when that is what it shows. */
 function NodeTrouble({ trouble, since }: NonNullable<Pulse["node"]>): JSX.Element | null {
   const { mayWatch } = useRights();
+  const { path } = useLocation();
   if (trouble === undefined) return null;
   return (
     <p class="banner is-bad">
       {TROUBLE[trouble]}.{since === undefined ? "" : ` What you see is of ${timeOf(since)}.`}
-      {mayWatch ? <a href={to.cluster}>See the cluster</a> : null}
+      {mayWatch && path !== to.cluster ? <a href={to.cluster}>See the cluster</a> : null}
     </p>
   );
 }

@@ -267,8 +267,22 @@ describe("the web page", { skip: noBrowser }, () => {
     await page.unroute("**/cluster");
     follower.node.journal.fault({ cut: "both" });
     await clock.advance(4000);
-    await seeText(page, "As it was");
+    await seeText(page, "The log they share, as last known");
     await row(leading().node.id).getByText("leader, last known").waitFor();
+    await seeText(page, /^The journal has been out of reach for 2 s: /);
+    const cells = (id: string): Promise<string[]> => row(id).getByRole("cell").allTextContents();
+    assert.deepEqual((await cells(leading().node.id)).slice(2, 4), ["?", "4 s ago"]);
+    assert.deepEqual((await cells(follower.node.id)).slice(1, 4), ["follower", "4.0 s", "now"], "itself it knows");
+    await page.setViewportSize({ width: 400, height: 800 });
+    const [edge, ...seen] = await Promise.all(
+      [page.getByRole("region", { name: "Nodes" }), ...(await row(follower.node.id).getByRole("cell").all())].map(
+        (one) => one.boundingBox(),
+      ),
+    );
+    assert.ok(edge !== null && edge !== undefined && seen.length > 5);
+    for (const cell of seen) assert.ok(cell !== null && cell.x + cell.width <= edge.x + edge.width, "it is cut off");
+    assert.ok(edge.height < 300, `${edge.height} px for two nodes`);
+    await page.setViewportSize({ width: 1280, height: 800 });
     follower.node.journal.fault({ cut: "none" });
     await clock.advance(4000);
     await row(leading().node.id).getByText("leader", { exact: true }).waitFor();
@@ -289,7 +303,10 @@ describe("the web page", { skip: noBrowser }, () => {
     const row = page.getByRole("row", { name: leading().node.id });
     await row.getByText("leader, last known").waitFor();
     await seeText(page, /^This node does not reach the journal\. What you see is of \d\d:\d\d:\d\d\./);
+    const wayHere = page.getByRole("link", { name: "See the cluster" });
+    assert.equal(await wayHere.count(), 0, "it is the page that shows it");
     await page.getByRole("link", { name: "Overview" }).click();
+    await wayHere.waitFor();
     await page.locator(".attention").getByText("journal", { exact: true }).waitFor();
     follower.node.journal.fault({ cut: "none" });
     await clock.advance(4000);

@@ -33,7 +33,13 @@ const view = (nodes: readonly ClusterNode[], log: Partial<ClusterView["log"]> = 
 const leader = node("a", { role: "leader" });
 
 test("the nodes, how far each is, and the log's health are told", async () => {
-  const nodes = [leader, node("b", { seq: 1200, lagMs: 40 }), node("c", { role: "down", epoch: 2, lagMs: 303_000 })];
+  const nodes = [
+    { ...leader, heardMs: 0 },
+    node("b", { seq: 1200, lagMs: 40, heardMs: 1900 }),
+    node("c", { heardMs: 4000, ageMs: 4000 }),
+    node("d", { role: "down", epoch: 2, lagMs: 303_000, heardMs: 303_000 }),
+    node("e", { role: "stopped", heardMs: 700 }),
+  ];
   const answer = view(nodes, {
     bytes: 2_097_152,
     prunedTo: 100,
@@ -48,10 +54,12 @@ test("the nodes, how far each is, and the log's health are told", async () => {
   assert.equal(
     out,
     lines(
-      "ID  ROLE      EPOCH  EVENT    LAG  URL",
-      "a   leader        3  1 204    0ms  http://a:4747",
-      "b   follower      3  1 200   40ms  http://b:4747",
-      "c   down          2  1 204  5m 3s  http://c:4747",
+      "ID  ROLE          EPOCH  EVENT   LAG      HEARD  URL",
+      "a   leader            3  1 204     -        now  http://a:4747",
+      "b   follower          3  1 200  40ms     1s ago  http://b:4747",
+      "c   was follower      3  1 204     ?     4s ago  http://c:4747",
+      "d   down              2  1 204     ?  5m 3s ago  http://d:4747",
+      "e   stopped           3  1 204     -        now  http://e:4747",
       "",
       "The log: etcd 3.5.16 at etcd://h1:2379,h2:2379/drover: event 1 204, epoch 3, begins behind 100, 2 MiB, " +
         "m1 is up, http://h2:2379 is down.",

@@ -1,9 +1,10 @@
 /**
  * `drover cluster status`: the nodes that share a log, how far each is, and how the log itself is.
  *
- * It is what one node sees, and what is only known from before looks so. Two histories that differ are the one thing
- * that must never be: they are an alarm in the table, and a sentence below it. They, and a cluster that takes nothing,
- * are exit code 1, so that a script that looks now and then needs to read nothing.
+ * It is what one node sees: each row is of when its node was heard of last, and what is only known from before looks
+ * so. Two histories that differ are the one thing that must never be: they are an alarm in the table, and a sentence
+ * below it. They, and a cluster that takes nothing, are exit code 1, so that a script that looks now and then needs to
+ * read nothing.
  */
 import { type Client, ClientError } from "../../client/index.ts";
 import type { ClusterNode, ClusterView } from "../../protocol/index.ts";
@@ -85,7 +86,12 @@ async function look(client: Client): Promise<ClusterView | Alone> {
 const withAlarm = (node: ClusterNode, nodes: readonly ClusterNode[]): ClusterNode =>
   nodes.some(({ seq, hash }) => seq > 0 && seq === node.seq && hash !== node.hash) ? { ...node, differs: true } : node;
 
-const TINTS: Readonly<Record<ClusterNode["role"], Tint | null>> = { leader: "green", follower: null, down: "red" };
+const TINTS: Readonly<Record<ClusterNode["role"], Tint | null>> = {
+  leader: "green",
+  follower: null,
+  down: "red",
+  stopped: "dim",
+};
 
 const tableOf = ({ nodes }: ClusterView, output: Output): string =>
   output.table(nodes, [
@@ -97,10 +103,21 @@ const tableOf = ({ nodes }: ClusterView, output: Output): string =>
     },
     { title: "EPOCH", of: ({ epoch }) => count(epoch), align: "right", leaves: 2 },
     { title: "EVENT", of: ({ seq }) => count(seq), align: "right" },
-    { title: "LAG", of: ({ lagMs, ageMs }) => (ageMs === undefined ? span(lagMs) : "?"), align: "right", leaves: 1 },
+    { title: "LAG", of: lagOf, align: "right", leaves: 1 },
+    { title: "HEARD", of: ({ heardMs }) => (heardMs === undefined ? "" : heard(heardMs)), align: "right", leaves: 3 },
     { title: "URL", of: ({ url }) => url, shrinks: true },
     { title: "ALARM", of: ({ differs }) => (differs ? "another history" : ""), tint: () => "red" },
   ]);
+
+/** A leader has all there is, for as long as it leads; of one that is not there nobody knows. */
+function lagOf({ role, lagMs, ageMs }: ClusterNode): string {
+  if (ageMs !== undefined || role === "down") return "?";
+  return role === "follower" ? span(lagMs) : "-";
+}
+
+const SECOND_MS = 1000;
+/** Whole seconds: journals count no finer. */
+const heard = (ms: number): string => (ms < SECOND_MS ? "now" : `${span(Math.floor(ms / SECOND_MS) * SECOND_MS)} ago`);
 
 function logLines({ log }: ClusterView): string {
   const { kind, address, version, seq, epoch, prunedTo, members, warnings, awayMs, ageMs } = log;

@@ -104,14 +104,15 @@ export function createLink(given: {
   };
 }
 
-/** Where the other nodes are that are not down, by the same scheme; none where there is no cluster, or no answer. */
+/** Where the other nodes are that are up, by the same scheme; none where there is no cluster, or no answer. */
 async function othersOf(client: Client, signal: AbortSignal): Promise<string[]> {
   try {
     const { nodes } = await client.cluster({ signal, retries: 0 });
     const own = new URL(client.url);
+    const isUp = (role: string): boolean => role === "leader" || role === "follower";
     const isOther = (url: string): boolean =>
       URL.parse(url)?.protocol === own.protocol && new URL(url).origin !== own.origin;
-    return nodes.flatMap(({ url, role }) => (role !== "down" && isOther(url) ? [url] : [])).slice(0, OTHERS_MAX);
+    return nodes.flatMap(({ url, role }) => (isUp(role) && isOther(url) ? [url] : [])).slice(0, OTHERS_MAX);
   } catch (error) {
     if (error instanceof ClientError || signal.aborted) return [];
     throw error;

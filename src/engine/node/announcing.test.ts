@@ -76,9 +76,9 @@ test("while the journal is away a node shows what it knows, and says since when 
   const { nodes: seen, log } = await b.cluster();
   const [first, self, third] = before.nodes;
   const known = [
-    { ...first, ageMs: 12_000 },
+    { ...first, ageMs: 12_000, heardMs: 12_000 },
     { ...self, lagMs: 12_000 },
-    { ...third, ageMs: 12_000 },
+    { ...third, ageMs: 12_000, heardMs: 12_000 },
   ];
   assert.deepEqual(seen, known, "others as they were; of itself it knows for how long it is sure of nothing");
   assert.deepEqual([log.head, log.kind, log.awayMs, log.ageMs], [before.log.head, "memory", 10_000, 12_000]);
@@ -189,6 +189,47 @@ test("a leader that is gone is down as soon as its lead is; while it leads it ha
   const roles = async (node: TestNode): Promise<string[]> => (await node.cluster()).nodes.map(({ role }) => role);
   assert.equal((await roles(b))[0], "down");
   assert.ok(b.life().leads() || c.life().leads());
+});
+
+test("a row is as old as the word of its node, and a word that is late is none of now", async (context) => {
+  const { nodes, clock } = await createCluster(context, ["a", "b", "c"]);
+  const [a, b, c] = nodes as [TestNode, TestNode, TestNode];
+  await clock.advance(2000);
+  const shown = async (): Promise<(string | number | undefined)[][]> =>
+    (await b.cluster()).nodes.map(({ id, role, heardMs, ageMs }) => [id, role, heardMs, ageMs]);
+  await clock.advance(1500);
+  const ofNow = [
+    ["a", "leader", 1500, undefined],
+    ["b", "follower", 0, undefined],
+    ["c", "follower", 1500, undefined],
+  ];
+  assert.deepEqual(await shown(), ofNow);
+  c.journal.fault({ cut: "both" });
+  await clock.advance(2500);
+  assert.deepEqual((await shown())[2], ["c", "follower", 4000, 4000], "it is not told as of now");
+  await clock.advance(4000);
+  assert.deepEqual((await shown())[2], ["c", "down", 8000, undefined], "that it is down is of now");
+  // One that leads and says nothing: its lead was renewed, and its word is late all the same.
+  Object.assign(a.journal, { announce: () => Promise.reject(new LogFailure("unreachable", "lost")) });
+  await clock.advance(4000);
+  assert.deepEqual((await shown())[0], ["a", "leader", 4000, 4000]);
+});
+
+test("a node that is closed is shown as stopped at once, and as what it is when it is back", async (context) => {
+  const { nodes, clock, open, leader } = await createCluster(context, ["a", "b", "c"]);
+  const [a, b, c] = nodes as [TestNode, TestNode, TestNode];
+  await clock.advance(2000);
+  const roles = async (): Promise<string[]> => (await b.cluster()).nodes.map(({ id, role }) => `${id} ${role}`);
+  await c.close();
+  assert.deepEqual(await roles(), ["a leader", "b follower", "c stopped"]);
+  await a.close();
+  assert.equal((await roles())[0], "a stopped");
+  await clock.advance(10_000);
+  assert.equal(leader().id, "b");
+  assert.deepEqual(await roles(), ["a stopped", "b leader", "c stopped"], "it is not down: nobody waits for it");
+  assert.deepEqual(b.peers(), [], "and nobody asks it");
+  await open("c", c.replica);
+  assert.deepEqual(await roles(), ["a stopped", "b leader", "c follower"]);
 });
 
 test("a node that tells another hash of an event than this one has is marked", async (context) => {

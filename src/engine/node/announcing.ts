@@ -1,7 +1,7 @@
 /**
- * What nodes know of each other: each tells of itself every two seconds and when its role changes, and the journal
- * keeps that for an hour. The leader takes down in the log who there is, and with which key each signs, and drops of
- * the journal what they have.
+ * What nodes know of each other: each tells of itself every two seconds, when its role changes and when it ends, and
+ * the journal keeps that for an hour. The leader takes down in the log who there is, and with which key each signs, and
+ * drops of the journal what they have.
  */
 import { type Seq, seq } from "../../core/base/index.ts";
 import { type NodeSeen, type NodesSeen, vouchFor } from "../../log/journal/index.ts";
@@ -37,9 +37,11 @@ export type Announcing = {
   /** Something was applied. */
   onApplied(): void;
   stop(): void;
+  /** Says that this node has ended in order: others need not wait for another word of it. */
+  leave(): Promise<void>;
 };
 
-export function startAnnouncing(deps: {
+type AnnouncingDeps = {
   readonly log: SharedLog;
   readonly clock: Clock;
   /** When the log began to be opened: what the journal had then, this node has. */
@@ -57,11 +59,14 @@ export function startAnnouncing(deps: {
   readonly warnings: OwnWarnings;
   /** Signs how far this node is; absent where it has no key of its own. */
   readonly signer?: Pick<Signer, "sign"> | undefined;
-}): Announcing {
+};
+
+export function startAnnouncing(deps: AnnouncingDeps): Announcing {
   const { log, clock, self, applied, readOnly, warnings, signer } = deps;
   const { journal } = log;
   const twins = createTwinWatch(self, deps.process);
   const reach = createJournalReach(clock);
+  const hearing = createHearing(self, clock);
   const own = (): NodeSeen => {
     const { id: node, url } = self();
     const words = warnings.all();
@@ -73,12 +78,11 @@ export function startAnnouncing(deps: {
   let upToDateAt = deps.openedAt;
   /** Where the journal was when it was asked, as far as that is not applied here. The newest is the last. */
   const marks: { readonly at: number; readonly seq: number }[] = [];
-  /** What others told, and when, by `clock.elapsed`. */
-  let heard: readonly (NodePlace & { readonly at: number })[] = [];
   /** How far it said that it was when it signed that last. */
   let word = { seq: seq(0), hash: "", signature: "" };
   let pruneAt = clock.elapsed() + PRUNE_MS;
   let isStopped = false;
+  let telling: Promise<void> = Promise.resolve();
   let cancel = ringAfter(clock, ANNOUNCE_MS, goOn, { keepAlive: false });
 
   async function goOn(): Promise<void> {
@@ -94,10 +98,10 @@ export function startAnnouncing(deps: {
   }
 
   /** A journal that has no room for it can still be read. */
-  async function announce(head: { readonly seq: number }, start: string): Promise<void> {
+  async function announce(head: { readonly seq: number }, start: string, last: Partial<NodeSeen> = {}): Promise<void> {
     const { ageMs: _, ...told } = own();
     try {
-      await journal.announce({ ...told, key: self().key, start, ...vouched(told) });
+      await journal.announce({ ...told, ...last, key: self().key, start, ...vouched(told) });
       twins.told();
       readOnly.heard();
     } catch (error) {
@@ -105,7 +109,14 @@ export function startAnnouncing(deps: {
     }
   }
 
-  async function tell(): Promise<void> {
+  /** One word after the other. */
+  function tell(): Promise<void> {
+    telling = telling.then(tellNow);
+    return telling;
+  }
+
+  async function tellNow(): Promise<void> {
+    if (isStopped) return;
     try {
       const askedAt = clock.elapsed();
       const head = await journal.head();
@@ -117,8 +128,7 @@ export function startAnnouncing(deps: {
       learn(seen);
       const start = twins.look(seen);
       await announce(head, start);
-      const now = clock.elapsed();
-      heard = nodes.map(({ node: id, url, ageMs }) => ({ id, url, at: now - ageMs }));
+      hearing.took(nodes);
       deps.onSeen(nodes);
       // Nobody leads over a full journal, and to prune it may be what makes room.
       if ((deps.leads() || readOnly.reason() !== null) && askedAt >= pruneAt) {
@@ -146,13 +156,23 @@ export function startAnnouncing(deps: {
   }
   void twins.found.then(stop);
 
+  async function leave(): Promise<void> {
+    stop();
+    await telling;
+    try {
+      await announce(applied(), twins.look(await journal.nodes()), { isStopped: true });
+    } catch (error) {
+      reach.failed(error);
+    }
+  }
+
   /** Of what it knows that the journal has; others may write all the time. */
   const behindNow = (): number => (marks.length === 0 ? 0 : Math.ceil(ageNow()));
 
   return {
     tell,
     view,
-    peers: () => heard.filter(({ id, at }) => id !== self().id && clock.elapsed() - at <= DOWN_MS),
+    peers: hearing.peers,
     ageMs: ageNow,
     reach,
     twin: twins.found,
@@ -161,6 +181,22 @@ export function startAnnouncing(deps: {
       readOnly.committed(applied().seq);
     },
     stop,
+    leave,
+  };
+}
+
+/** Whom this node has heard of, and when. */
+function createHearing(self: () => NodeFacts, clock: Clock) {
+  /** When by `clock.elapsed`. */
+  let heard: readonly (NodePlace & { readonly at: number })[] = [];
+  return {
+    /** What nodes have told; of those that have ended no more is to be heard. */
+    took(nodes: readonly NodeSeen[]): void {
+      const now = clock.elapsed();
+      const others = nodes.filter(({ node, isStopped }) => node !== self().id && isStopped !== true);
+      heard = others.map(({ node: id, url, ageMs }) => ({ id, url, at: now - ageMs }));
+    },
+    peers: (): readonly NodePlace[] => heard.filter(({ at }) => clock.elapsed() - at <= DOWN_MS),
   };
 }
 

@@ -1,11 +1,13 @@
 /**
  * The cluster as one node sees it: who leads, how far each node is, how the journal is.
  *
- * Of other nodes it has their last word, which may be two seconds old. What follows from it for now is said, and no
- * more: a node that had all then is not behind because others have written since; a leader has all that the journal
- * has. Where the journal does not answer, this is what it said last, of itself and of the nodes at one time, with how
- * long ago that was, and a warning. So that it is never old, it is asked whenever this node tells of itself. Where it
- * has no room for what nodes tell, their silence says nothing: they are what they were, with how long ago that was.
+ * Of other nodes it has their last word, which may be two seconds old, and tells how old each is. What follows from
+ * it for now is said, and no more: a node that had all then is not behind because others have written since; a
+ * leader has all that the journal has; where a word is older than it should be, nobody can say that it is so now. A
+ * node that ends in order says so in its last word, and is not waited for. Where the journal does not answer, this
+ * is what it said last, of itself and of the nodes at one time, with how long ago that was, and a warning. So that
+ * it is never old, it is asked whenever this node tells of itself. Where it has no room for what nodes tell, their
+ * silence says nothing: they are what they were, with how long ago that was.
  */
 import { seq } from "../../core/base/index.ts";
 import { LogFailure } from "../../log/index.ts";
@@ -22,8 +24,11 @@ import type { ReadOnly } from "./read-only.ts";
 export const ANNOUNCE_MS = 2000;
 /** A node that was silent for so long is down, as far as others can tell. */
 export const DOWN_MS = 7000;
-/** The same for one that has said nothing since the lead was lost: it may be the one that had it. */
-const DOWN_WITHOUT_LEAD_MS = 3000;
+/**
+ * A word that is older is late: nobody can say that it is still so. One that has said nothing for so long since the
+ * lead was lost is down: it may be the one that had it.
+ */
+const LATE_MS = 3000;
 /** A journal that takes longer is not waited for: what is known is shown. */
 const ANSWER_MS = 2000;
 
@@ -105,11 +110,15 @@ export function createClusterView({ log, clock, reach, readOnly, own, leads, age
       return leads() ? "leader" : "follower";
     };
     /** How long ago it was so, if nobody can say that it is so now. */
-    const sinceWhen = (seen: NodeSeen): { readonly ageMs?: number } => {
+    const sinceWhen = (seen: NodeSeen, role: ClusterNode["role"]): { readonly ageMs?: number } => {
       if (seen === self) return {};
       if (away !== null) return { ageMs: clock.elapsed() - saidAt };
-      return silentMs > 0 && seen.ageMs > DOWN_MS && lead?.node !== seen.node ? { ageMs: seen.ageMs } : {};
+      const isUnsure =
+        silentMs > 0 ? seen.ageMs > DOWN_MS && lead?.node !== seen.node : seen.ageMs > LATE_MS && isUp(role);
+      return isUnsure ? { ageMs: seen.ageMs } : {};
     };
+    const heardMs = (seen: NodeSeen): number =>
+      seen === self ? 0 : seen.ageMs + (away === null ? 0 : clock.elapsed() - saidAt);
     const lagNow = (seen: NodeSeen, role: ClusterNode["role"]): number => {
       if (role === "leader") return 0;
       return seen === self && away !== null ? ageMs() : lagOf(seen, head.seq);
@@ -120,12 +129,12 @@ export function createClusterView({ log, clock, reach, readOnly, own, leads, age
       const differs = (await isOther(at, hash)) ? { differs: true as const } : {};
       // It has said of itself where it was; all that was written since, it wrote.
       const place = role === "leader" && !("differs" in differs) ? head : seen;
-      const lagMs = lagNow(seen, role);
-      return { id, url, role, epoch, seq: place.seq, hash: place.hash, lagMs, ...sinceWhen(seen), ...differs };
+      const when = { lagMs: lagNow(seen, role), heardMs: heardMs(seen), ...sinceWhen(seen, role) };
+      return { id, url, role, epoch, seq: place.seq, hash: place.hash, ...when, ...differs };
     });
     const old = away === null ? {} : { awayMs: away.forMs, ageMs: clock.elapsed() - saidAt };
     const isOut = away === null ? [] : [outOfReach(awayText(away), clock.elapsed() - saidAt)];
-    const ofNodes = all.filter((seen) => roleNow(seen) !== "down").flatMap(wordsOf);
+    const ofNodes = all.filter((seen) => isUp(roleNow(seen))).flatMap(wordsOf);
     const warnings = [...isOut, ...silence(), ...health.warnings, ...ofNodes];
     const reason = readOnly.reason();
     const isFull = reason === null ? {} : { readOnly: reason };
@@ -151,16 +160,19 @@ export function createClusterView({ log, clock, reach, readOnly, own, leads, age
   };
 }
 
+const isUp = (role: ClusterNode["role"]): boolean => role === "leader" || role === "follower";
+
 const wordsOf = ({ node, warnings = [] }: NodeSeen): string[] => warnings.map((text) => `node ${node}: ${text}`);
 
 const outOfReach = (text: string, ageMs: number): string =>
-  `${text} Meanwhile this node sends what changes something to a leader that answers it, if there is one. ` +
+  `${text} Until it is back, this node can be read; a change goes through only if it reaches a node that leads. ` +
   `The log and the other nodes are shown as they were ${Math.round(ageMs / 1000)} s ago.`;
 
-function roleOf({ node, epoch, ageMs }: NodeSeen, lead: LeadSeen | null): ClusterNode["role"] {
+function roleOf({ node, epoch, ageMs, isStopped }: NodeSeen, lead: LeadSeen | null): ClusterNode["role"] {
+  if (isStopped) return "stopped";
   if (lead?.node === node) return "leader";
   const hasSpokenSince = lead !== null && epoch >= lead.epoch;
-  return ageMs > (hasSpokenSince ? DOWN_MS : DOWN_WITHOUT_LEAD_MS) ? "down" : "follower";
+  return ageMs > (hasSpokenSince ? DOWN_MS : LATE_MS) ? "down" : "follower";
 }
 
 /** That of its last word, and for how long it owes us the next. */

@@ -140,9 +140,10 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
   );
   const leads = (): boolean => lives.present().leads();
   const told = { process: options.newId(), self, applied: lives.applied, readOnly, warnings };
-  const hears = { openedAt, onSeen: compare(options, { warnings, agreed }, onSeen), leads };
+  const hears = { openedAt, onSeen: compare(options, { warnings, agreed }, (nodes) => takeDown(nodes, lives)), leads };
   const announcing = startAnnouncing({ ...options, ...told, ...hears });
   const failed = Promise.withResolvers<DroverError>();
+  let hasFailed = false;
   const closing = new AbortController();
   const whenClosing = new Promise<null>((resolve) => closing.signal.addEventListener("abort", () => resolve(null)));
   /** The wish to give up the lead; granted when the node follows. */
@@ -162,7 +163,8 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
         const stop = stopOf(error);
         await lives.drop(stop);
         grantWish();
-        if (!passes(stop)) return failed.resolve(stop);
+        hasFailed = !passes(stop);
+        if (hasFailed) return failed.resolve(stop);
         const restMs = restAfter(stop, rest, { id, readOnly, onWarning, seq: lives.applied().seq });
         await Promise.race([pause(restMs), whenClosing]);
         rest = Math.min(rest * 2, REST_MS_MAX);
@@ -227,12 +229,6 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
     throw await Promise.race([drover.failed, announcing.twin]);
   }
 
-  /** The leader takes down who there is. */
-  function onSeen(nodes: readonly NodeSeen[]): void {
-    if (!leads()) return;
-    for (const { node, url, key } of nodes) if (key !== undefined) lives.takeDown({ id: node, url, key });
-  }
-
   await lives.follow();
   lives.onLife(() => void announcing.tell());
   const running = run();
@@ -254,6 +250,7 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
     closing.abort();
     announcing.stop();
     await running;
+    if (!hasFailed) await Promise.race([announcing.leave(), pause(HAND_OVER_MS)]);
     await lives.close(new DroverError("closed", "this node is closed; open it again"));
     await log.close();
   }
@@ -292,6 +289,12 @@ function viewsOf({ id, log }: NodeOptions, lives: Lives, announcing: Announcing)
     cluster: announcing.view,
     witnessed: () => witnessed({ log, state: stateNow(), self: id }),
   };
+}
+
+/** The leader takes down who there is. */
+function takeDown(nodes: readonly NodeSeen[], lives: Lives): void {
+  if (!lives.present().leads()) return;
+  for (const { node, url, key } of nodes) if (key !== undefined) lives.takeDown({ id: node, url, key });
 }
 
 type Seen = (nodes: readonly NodeSeen[]) => void;

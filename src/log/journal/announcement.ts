@@ -47,7 +47,7 @@ const isAddress = (value: unknown): value is string =>
 /** Null for what no version of ours has written. */
 export function readAnnouncement(told: unknown, ageMs: number): NodeSeen | null {
   if (!isRecord(told)) return null;
-  const { node, url, seq: at, hash, epoch, stored, key, behindMs, start, now, warnings, signature } = told;
+  const { node, url, seq: at, hash, epoch, stored, key, behindMs, start, now, isStopped, warnings, signature } = told;
   if (!isName(node, NAME_MAX) || UNSEEN.test(node) || !isAddress(url) || !isSha256(hash)) return null;
   if (!isCount(at) || !isCount(epoch) || !isCount(stored)) return null;
   const seen = { node, url, seq: seq(at), hash, epoch, stored: seq(stored), ageMs };
@@ -58,6 +58,7 @@ export function readAnnouncement(told: unknown, ageMs: number): NodeSeen | null 
     ...(isCount(behindMs) ? { behindMs } : {}),
     ...(isToken(start) ? { start } : {}),
     ...(isCount(now) ? { now } : {}),
+    ...(isStopped === true ? { isStopped } : {}),
     ...(words === null ? {} : { warnings: words }),
     ...(isToken(signature) ? { signature } : {}),
   };

@@ -53,6 +53,8 @@ export type NodeAnnouncement = {
   readonly start?: string;
   /** What its clock showed then, in milliseconds since 1970. */
   readonly now?: number;
+  /** It has ended in order: this is its last word. */
+  readonly isStopped?: true;
   /** What it finds wrong with itself, in sentences. */
   readonly warnings?: readonly string[];
   /** Its signature under seq and hash, in hex: it vouches for the history up to there. */

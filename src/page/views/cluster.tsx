@@ -3,7 +3,8 @@
  * histories differ.
  *
  * What is not of now is not shown as if it were: a server that has gone was perhaps the leader itself, and one that is
- * cut off from the journal knows the others as they were. Roles and members are "last known" then, in plain colours.
+ * cut off from the journal knows the others as they were, and itself as it is. What is only known from before is "last
+ * known", in plain colours, and each row tells when its node was heard of.
  */
 import { Fragment, type JSX } from "preact";
 import type { ClusterLog, ClusterNode } from "../../protocol/generated/index.ts";
@@ -40,12 +41,13 @@ export default function Cluster(): JSX.Element {
     <View title="Cluster">
       <Loaded from={cluster}>
         {({ nodes, log }) => {
-          const isOld = state === "lost" || cluster.error !== null || log.awayMs !== undefined;
+          const isLost = state === "lost" || cluster.error !== null;
+          const isOld = isLost || log.awayMs !== undefined;
           return (
             <>
               <Alarms nodes={nodes} log={log} />
               <Sum nodes={nodes} log={log} isOld={isOld} />
-              <Nodes nodes={nodes} isOld={isOld} />
+              <Nodes nodes={nodes} isLost={isLost} />
               <Journal log={log} isOld={isOld} />
             </>
           );
@@ -68,7 +70,7 @@ function Alarms({ nodes, log }: { nodes: readonly ClusterNode[]; log: ClusterLog
       )}
       {log.warnings.map((warning) => (
         <p class="failure" role="alert" key={warning}>
-          <bdi>{warning}</bdi>
+          <bdi>{capital(warning)}</bdi>
         </p>
       ))}
     </>
@@ -80,25 +82,29 @@ type Seen = { readonly nodes: readonly ClusterNode[]; readonly log: ClusterLog; 
 
 function Sum({ nodes, log, isOld }: Seen): JSX.Element {
   const leader = nodes.find(({ role }) => role === "leader");
-  const down = nodes.filter(({ role }) => role === "down").length;
+  const [down, stopped] = (["down", "stopped"] as const).map(
+    (gone) => nodes.filter(({ role }) => role === gone).length,
+  );
+  const up = nodes.length - (down ?? 0) - (stopped ?? 0);
   const known = isOld ? ", last known" : "";
-  const lag = Math.max(0, ...nodes.filter(({ role }) => role !== "down").map(({ lagMs }) => lagMs));
+  const lag = Math.max(
+    0,
+    ...nodes.flatMap(({ role, ageMs, lagMs }) => (role === "follower" && ageMs === undefined ? [lagMs] : [])),
+  );
   return (
     <dl class="stats">
       <Stat
         label={`Nodes${known}`}
-        value={count(nodes.length - down)}
-        of={down === 0 ? undefined : `of ${count(nodes.length)}`}
-        hint={
-          down === 0 ? isOld ? "none was down" : "all are here" : <span class="bad">{plural(down, "node")} down</span>
-        }
+        value={count(up)}
+        of={up === nodes.length ? undefined : `of ${count(nodes.length)}`}
+        hint={<Gone down={down ?? 0} stopped={stopped ?? 0} isOld={isOld} />}
       />
       <Stat
         label={`Leader${known}`}
         value={leader === undefined ? <span class="bad">none</span> : <Name>{leader.id}</Name>}
         hint={leader === undefined ? "nothing starts until one leads" : `epoch ${count(leader.epoch)}`}
       />
-      <Stat label={`Longest lag${known}`} value={lag === 0 ? "none" : span(lag)} />
+      <Stat label="Longest lag" value={isOld ? "not known" : lag === 0 ? "none" : span(lag)} />
       <Stat
         label={`Last event${known}`}
         value={count(log.seq)}
@@ -108,18 +114,26 @@ function Sum({ nodes, log, isOld }: Seen): JSX.Element {
   );
 }
 
-const TONES = { leader: "done", follower: "running", down: "failed" } as const;
+function Gone({ down, stopped, isOld }: { down: number; stopped: number; isOld: boolean }): JSX.Element {
+  if (down > 0) return <span class="bad">{plural(down, "node")} down</span>;
+  if (stopped > 0) return <>{plural(stopped, "node")} stopped</>;
+  return <>{isOld ? "none was down" : "all are here"}</>;
+}
 
-function Nodes({ nodes, isOld }: Pick<Seen, "nodes" | "isOld">): JSX.Element {
+const TONES = { leader: "done", follower: "running", down: "failed", stopped: "cancelled" } as const;
+
+/** `isLost`: the server does not answer, so nothing is of now. */
+function Nodes({ nodes, isLost }: { nodes: readonly ClusterNode[]; isLost: boolean }): JSX.Element {
   return (
-    <Panel title={isOld ? "Nodes, as last known" : "Nodes"} isFlush>
+    <Panel title="Nodes" isFlush>
       <TableBox label="Nodes">
-        <table class="table">
+        <table class="table is-cards">
           <thead>
             <tr>
               <th>Node</th>
               <th>Role</th>
               <th class="number">Behind</th>
+              <th class="number">Heard</th>
               <th class="number">Event</th>
               <th class="number">Epoch</th>
               <th>Hash</th>
@@ -127,33 +141,8 @@ function Nodes({ nodes, isOld }: Pick<Seen, "nodes" | "isOld">): JSX.Element {
             </tr>
           </thead>
           <tbody>
-            {nodes.map(({ id, url, role, lagMs, seq, epoch, hash, differs }) => (
-              <tr key={id}>
-                <td class="name">
-                  <Name>{id}</Name>
-                </td>
-                <td>
-                  {isOld ? (
-                    <span class="badge">{role}, last known</span>
-                  ) : (
-                    <span class={`badge is-${TONES[role]}`}>{role}</span>
-                  )}
-                </td>
-                <td class={`number nowrap ${lagMs > LAG_WARN_MS ? "bad" : "muted"}`}>
-                  {lagMs === 0 ? "no" : span(lagMs)}
-                </td>
-                <td class="number">{count(seq)}</td>
-                <td class="number muted">{count(epoch)}</td>
-                <td class={differs === true ? "mono bad" : "mono faint"} title={hash}>
-                  {hash.slice(0, 10)}
-                  {differs === true ? " differs" : ""}
-                </td>
-                <td class="loose">
-                  <a href={`${url}/ui/`}>
-                    <bdi>{url}</bdi>
-                  </a>
-                </td>
-              </tr>
+            {nodes.map((node) => (
+              <NodeRow key={node.id} {...node} isOld={isLost || node.ageMs !== undefined} />
             ))}
           </tbody>
         </table>
@@ -162,13 +151,52 @@ function Nodes({ nodes, isOld }: Pick<Seen, "nodes" | "isOld">): JSX.Element {
   );
 }
 
+function NodeRow({ isOld, ...node }: ClusterNode & { isOld: boolean }): JSX.Element {
+  const { id, url, role, lagMs, heardMs, seq, epoch, hash, differs } = node;
+  const isBehind = role === "follower" && lagMs > 0;
+  const isKnown = !isOld && role !== "down";
+  return (
+    <tr>
+      <td class="name">
+        <Name>{id}</Name>
+      </td>
+      <td>
+        {isOld ? <span class="badge">{role}, last known</span> : <span class={`badge is-${TONES[role]}`}>{role}</span>}
+      </td>
+      <td class={`number nowrap ${isKnown && lagMs > LAG_WARN_MS ? "bad" : "muted"}`} data-is="behind">
+        {isKnown ? (isBehind ? span(lagMs) : "no") : "?"}
+      </td>
+      <td class="number nowrap muted" data-is="heard">
+        {heardMs === undefined ? "?" : heardMs < SECOND_MS ? "now" : `${inSeconds(heardMs)} ago`}
+      </td>
+      <td class="number nowrap" data-is="event">
+        {count(seq)}
+      </td>
+      <td class="number muted" data-is="epoch">
+        {count(epoch)}
+      </td>
+      <td class={differs === true ? "mono bad" : "mono faint"} title={hash}>
+        {hash.slice(0, 10)}
+        {differs === true ? " differs" : ""}
+      </td>
+      <td class="loose">
+        <a href={`${url}/ui/`}>
+          <bdi>{url}</bdi>
+        </a>
+      </td>
+    </tr>
+  );
+}
+
+const SECOND_MS = 1000;
+const inSeconds = (ms: number): string => span(Math.floor(ms / SECOND_MS) * SECOND_MS).replace(".0", "");
+const capital = (sentence: string): string => sentence.charAt(0).toUpperCase() + sentence.slice(1);
+
 function Journal({ log, isOld }: Pick<Seen, "log" | "isOld">): JSX.Element {
-  const { kind, address, version, bytes: size, prunedTo, members, awayMs, ageMs } = log;
+  const { kind, address, version, bytes: size, prunedTo, members } = log;
   const facts: readonly (readonly [string, string | null])[] = [
     ["Kept by", version === undefined ? kind : `${kind} ${version}`],
     ["Address", address],
-    ["Out of reach", awayMs === undefined ? null : `for ${span(awayMs)}`],
-    ["As it was", ageMs === undefined ? null : `${span(ageMs)} ago`],
     ["Takes", size === undefined ? null : bytes(size)],
     ["Begins behind", prunedTo === 0 ? null : `event ${count(prunedTo)}`],
     ...members.map(({ name, address: at, isUp }) => {
@@ -177,7 +205,7 @@ function Journal({ log, isOld }: Pick<Seen, "log" | "isOld">): JSX.Element {
     }),
   ];
   return (
-    <Panel title="The log they share">
+    <Panel title={isOld ? "The log they share, as last known" : "The log they share"}>
       <dl class="facts">
         {facts.map(([name, value]) =>
           value === null ? null : (

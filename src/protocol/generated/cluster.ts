@@ -18,8 +18,8 @@ export type ClusterNode = {
   readonly id: string;
   /** Where other nodes and clients reach it. */
   readonly url: string;
-  /** down: silent for some seconds; listed for an hour. */
-  readonly role: "leader" | "follower" | "down";
+  /** down: silent for some seconds; stopped: it has ended in order. Both are listed for an hour. */
+  readonly role: "leader" | "follower" | "down" | "stopped";
   /** How often the lead has changed, as far as it knows. */
   readonly epoch: number;
   /** The last event that it has applied. */
@@ -29,8 +29,13 @@ export type ClusterNode = {
   /** For how long it had been behind the journal when it was heard of last. */
   readonly lagMs: number;
   /**
+   * How long ago it told this of itself, which it does every two seconds; 0 of the node that answers.
+   * What a leader has is known from the journal, and is of now.
+   */
+  readonly heardMs?: number;
+  /**
    * How long ago it was so, where nobody can say that it is so now: the journal is away, or has no room
-   * for its word.
+   * for its word, or its word is late.
    */
   readonly ageMs?: number;
   /**

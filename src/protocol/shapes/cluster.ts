@@ -8,17 +8,25 @@ const HASH = "^[0-9a-f]{64}$";
 const seq = (about: string): s.Schema<number> => s.described(s.whole(0), about);
 const hash = (about: string): s.Schema<string> => s.described(s.matching(HASH, "64 hex digits"), about);
 
+const ROLES = "down: silent for some seconds; stopped: it has ended in order. Both are listed for an hour.";
+
 const node: s.Schema<wire.ClusterNode> = s.answer({
   id: s.described(s.name(), "Its name: that of --node."),
   url: s.described(s.text(0, 2000), "Where other nodes and clients reach it."),
-  role: s.described(s.oneOf("leader", "follower", "down"), "down: silent for some seconds; listed for an hour."),
+  role: s.described(s.oneOf("leader", "follower", "down", "stopped"), ROLES),
   epoch: s.described(s.whole(0), "How often the lead has changed, as far as it knows."),
   seq: seq("The last event that it has applied."),
   hash: hash("The hash of the chain there."),
   lagMs: s.described(s.whole(0), "For how long it had been behind the journal when it was heard of last."),
+  heardMs: s.optional(
+    s.whole(0),
+    "How long ago it told this of itself, which it does every two seconds; 0 of the node that answers. What a leader " +
+      "has is known from the journal, and is of now.",
+  ),
   ageMs: s.optional(
     s.whole(0),
-    "How long ago it was so, where nobody can say that it is so now: the journal is away, or has no room for its word.",
+    "How long ago it was so, where nobody can say that it is so now: the journal is away, or has no room for its " +
+      "word, or its word is late.",
   ),
   differs: s.optional(
     s.exactly(true),

@@ -26,9 +26,10 @@ function shown({ nodes, log }: Awaited<ReturnType<DroverNode["cluster"]>>): Clus
   const old = awayMs === undefined ? {} : { awayMs: Math.ceil(awayMs), ageMs: Math.ceil(ageMs ?? 0) };
   const known = present({ version: version ?? undefined, bytes: bytes ?? undefined, ...old });
   return {
-    nodes: nodes.map(({ ageMs: past, ...one }) => ({
+    nodes: nodes.map(({ heardMs = 0, ageMs: past, ...one }) => ({
       ...one,
       lagMs: Math.ceil(one.lagMs),
+      heardMs: Math.ceil(heardMs),
       ...(past === undefined ? {} : { ageMs: Math.ceil(past) }),
     })),
     log: { ...said, ...known, seq, hash, epoch, prunedTo: base.seq },
