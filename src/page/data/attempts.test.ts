@@ -28,9 +28,11 @@ test("each attempt has its worker, its end and what was said then", () => {
     event({ kind: "task-failed", reason: "again" }),
     begun(6, "cid"),
     event({ kind: "task-done" }),
+    begun(7, "cid"),
+    event({ kind: "task-skipped", attempt: 7, reason: "if: false" }),
   ];
   assert.deepEqual(
-    attemptsIn(events, 6, "not known").map(({ number, worker, outcome, error, tokens }) => [
+    attemptsIn(events, 7, "not known").map(({ number, worker, outcome, error, tokens }) => [
       number,
       worker,
       outcome,
@@ -44,6 +46,7 @@ test("each attempt has its worker, its end and what was said then", () => {
       [4, "cid", "stopped", "told to stop: timeout", undefined],
       [5, "cid", "failed", "again", undefined],
       [6, "cid", "done", undefined, undefined],
+      [7, "cid", "skipped", "if: false", undefined],
     ],
   );
 });

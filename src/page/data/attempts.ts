@@ -31,6 +31,7 @@ function errorIn({ payload }: EventJson): string {
       return `told to stop: ${payload.cause}`;
     case "task-failed":
     case "task-cancelled":
+    case "task-skipped":
       return payload.reason;
     default:
       return "";

@@ -11,6 +11,7 @@ export const ENDS: Readonly<Partial<Record<EventKind, string>>> = {
   "attempt-lost": "lost",
   "attempt-stopped": "stopped",
   "task-cancelled": "cancelled",
+  "task-skipped": "skipped",
   "round-ended": "again",
   "task-parked": "parked",
 };

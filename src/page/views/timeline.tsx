@@ -122,7 +122,7 @@ export default function Timeline(): JSX.Element {
 
 const Keys = (): JSX.Element => (
   <span class="keys">
-    {["running", "done", "failed", "cancelled", "parked"].map((state) => (
+    {["running", "done", "failed", "cancelled", "skipped", "parked"].map((state) => (
       <span key={state} class={`key is-${state}`}>
         {state}
       </span>
