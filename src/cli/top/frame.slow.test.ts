@@ -118,7 +118,11 @@ for (const [columns, rows] of [
       isNode: true,
       trouble: "The journal is out of reach for 12s: nothing is taken, this may be as old.",
     };
-    const lost = { since: NOW - 4000, why: "cannot reach http://127.0.0.1:4747 (connection refused)" };
+    const lost = {
+      since: NOW - 4000,
+      why: "cannot reach http://127.0.0.1:4747 (connection refused)",
+      isRefusal: false,
+    };
     const shown = [
       ...TABS.map((tab) => [tab, frame({ columns, rows, view: { tab } })] as const),
       ["calls", frame({ columns, rows, picture: pictureWith("", true), view: { marked: "call-build-1" } })] as const,

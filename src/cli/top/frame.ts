@@ -233,6 +233,7 @@ type Foot = { readonly text: string; readonly tint: "red" | "yellow" | "dim" | "
 function footOf({ view, picture, now }: Seen): Foot {
   if (view.asked !== null) return { text: `${view.asked.question} y/n`, tint: "yellow" };
   if (view.isTyping) return { text: `/${view.filter}▏  Enter keeps it, Esc clears it`, tint: null };
+  if (picture.lost?.isRefusal) return { text: `The server refuses, trying again: ${picture.lost.why}`, tint: "red" };
   if (picture.lost !== null) {
     const since = span(Math.max(0, now - picture.lost.since));
     return { text: `The server is gone for ${since}, trying again: ${picture.lost.why}`, tint: "red" };

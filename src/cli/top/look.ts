@@ -4,8 +4,8 @@
  * Each look says which event was the last. While that moves there will be something new in a second; while it stays,
  * the stream of events says when something happens, and is let go with the first word. A fleet that moves ten thousand
  * tasks is not followed event by event: a screen costs the same for any fleet, here and on the server. Events are read
- * for the tab that shows them, the last page of them. A server that is gone is tried again until it is back; what was
- * seen last stays.
+ * for the tab that shows them, the last page of them. A server that is gone, or refuses for a while, is tried again until
+ * it answers; what was seen last stays. One that does not know the token any more will not: the looking ends with that.
  */
 import { type Client, ClientError } from "../../client/index.ts";
 import type { GateJson, ProjectView, TaskState, TasksQuery, TaskView, WorkerView } from "../../protocol/index.ts";
@@ -89,6 +89,7 @@ const isTaskState = (word: string): word is TaskState => (TASK_STATES as readonl
 export type Looking = {
   /** Looks at once, at the lists too: another tab, or something was done. Resolves when it has looked. */
   readonly poke: () => Promise<void>;
+  /** Fails where looking further is of no use. */
   readonly ended: Promise<void>;
 };
 
@@ -121,8 +122,9 @@ export function keepLooking(first: Picture, parts: LookParts): Looking {
       picture = { ...picture, ...before, events: null, ...lists, ...events, at: now(), line, lost: null, node };
     } catch (error) {
       if (signal.aborted) return;
-      if (!(error instanceof ClientError)) throw error;
-      picture = { ...picture, lost: { since: picture.lost?.since ?? now(), why: error.message } };
+      if (!(error instanceof ClientError) || error.status === 401) throw error;
+      const isRefusal = error.status >= 400 && error.status < 500 && error.code !== "bad_answer";
+      picture = { ...picture, lost: { since: picture.lost?.since ?? now(), why: error.message, isRefusal } };
     }
   }
 

@@ -24,8 +24,8 @@ export type Picture = {
   readonly events: readonly EventJson[] | null;
   /** Why there are no events, where they may not be read. */
   readonly eventsRefused: string | null;
-  /** What is wrong with the connection; null: nothing. */
-  readonly lost: { readonly since: number; readonly why: string } | null;
+  /** Why there is nothing newer: the server is gone, or is there and refuses to answer. Null: nothing is wrong. */
+  readonly lost: { readonly since: number; readonly why: string; readonly isRefusal: boolean } | null;
   readonly node: NodeWord;
 };
 

@@ -11,6 +11,7 @@ import { type Served, served } from "../../../test/kits/cli/served.ts";
 import { createSeen, type TestScreen, testScreen } from "../../../test/kits/cli/test-screen.ts";
 import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
 import { isMissing } from "../../../test/kits/optional-tool.ts";
+import { within } from "../../../test/kits/waits.ts";
 import type { LineView } from "../../protocol/index.ts";
 import { runCommandLine } from "../command-line.ts";
 import { verbFetch } from "../shell/terminal.ts";
@@ -32,7 +33,10 @@ describe("drover top", { concurrency: false }, () => {
   type Watched = {
     readonly screen: TestScreen;
     readonly ended: Promise<number>;
+    readonly complained: () => string;
     readonly cut: { isOn: boolean };
+    /** The status and the words that it refuses with. */
+    readonly refusal: { of: { status: number; code: string; error: string } | null };
     readonly asked: string[];
     /** What it says at /readyz instead of its own answer. */
     readonly node: { word: object | null };
@@ -41,6 +45,7 @@ describe("drover top", { concurrency: false }, () => {
     const screen = testScreen(columns, rows);
     screens.push(screen);
     const cut = { isOn: false };
+    const refusal: Watched["refusal"] = { of: null };
     const asked: string[] = [];
     const node: Watched["node"] = { word: null };
     const fetch: typeof verbFetch = async (url, request) => {
@@ -48,13 +53,15 @@ describe("drover top", { concurrency: false }, () => {
       asked.push(pathname);
       // A server that cannot be reached, and can again.
       if (cut.isOn) throw new Error("no way there");
+      if (refusal.of !== null) return Response.json(refusal.of, { status: refusal.of.status });
       const isReplaced = pathname === "/readyz" && node.word !== null;
       return isReplaced ? Response.json(node.word) : verbFetch(url, request);
     };
     const terminal = testTerminal({
       ...{ screen, width: columns, hasColours: true, cwd: server.directory, env: { DROVER_URL: server.url }, fetch },
     });
-    return { screen, cut, asked, node, ended: runCommandLine(["top"], terminal, VERBS) };
+    const ended = runCommandLine(["top"], terminal, VERBS);
+    return { screen, cut, refusal, asked, node, ended, complained: terminal.complained };
   }
 
   test("shows the box, goes through the tabs, and q gives the terminal back", async () => {
@@ -253,6 +260,21 @@ describe("drover top", { concurrency: false }, () => {
     assert.doesNotMatch(text, /The server is gone|cannot reach/);
     screen.press("q");
     assert.equal(await ended, 0);
+  });
+
+  test("a server that refuses is not said to be gone; one that does not know the token any more ends it with 4", async () => {
+    const { screen, ended, refusal, complained } = watch();
+    await screen.shows(/first +Queued/);
+    refusal.of = { status: 429, code: "limit", error: "too many calls" };
+    const text = await screen.shows(/The server refuses, trying again: too many calls/);
+    assert.match(text, /first +Queued/);
+    assert.doesNotMatch(text, /The server is gone/);
+    refusal.of = null;
+    await screen.shows(/\? help/);
+    refusal.of = { status: 401, code: "unauthorized", error: "this server does not know that token" };
+    assert.equal(await within("the end of top", ended), 4);
+    assert.match(complained(), /does not know that token[\s\S]*DROVER_TOKEN/);
+    assert.ok(screen.bytes().includes("\u001b[?1049l"), "the screen that was there before is back");
   });
 
   test("in a pipe, with --once and with --json it is one look", async () => {

@@ -59,7 +59,7 @@ export async function watch(call: Call<unknown>, screen: Screen, { rest, signal:
     const change = await doneFor(client, action, call, shown.size());
     if (signal.aborted) return;
     // What was done is said with what it has changed.
-    if (change.said?.isBad === false) await Promise.race([looking.poke(), looking.ended]);
+    if (change.said?.isBad === false) await Promise.race([looking.poke(), stopped]);
     show(change);
   }
   /** A text is placed where the one before it was, if it answers the same. */
@@ -97,12 +97,13 @@ export async function watch(call: Call<unknown>, screen: Screen, { rest, signal:
     signal,
     onPicture: (next) => {
       // What could not be done while it was gone is no news any more.
-      if (picture.lost !== null && next.lost === null) view = { ...view, said: BACK };
+      if (picture.lost !== null && next.lost === null) view = { ...view, said: picture.lost.isRefusal ? null : BACK };
       picture = next;
       draw(AFTER_PICTURE_MS);
       void follow();
     },
   });
+  const stopped = looking.ended.catch(() => over.abort());
   try {
     draw();
     while (!signal.aborted) {
