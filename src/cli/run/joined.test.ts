@@ -9,6 +9,7 @@ import { createHandClock, nextTurn } from "../../std/index.ts";
 import { watchPlan } from "./joined.ts";
 import type { Link } from "./link.ts";
 import type { RunEnd } from "./session.ts";
+import type { RunState } from "./state.ts";
 import { exitOf } from "./summary.ts";
 
 const AT = "2026-01-01T00:00:00.000Z";
@@ -36,6 +37,9 @@ type Task = Partial<PlanTaskView> & Pick<PlanTaskView, "name" | "state">;
 
 type More = {
   readonly why?: string;
+  /** The names of those that are watched. */
+  readonly only?: readonly string[];
+  readonly onBegun?: (runState: RunState) => void;
   readonly approves?: string;
   readonly readsEvents?: boolean;
   /** When time alone would let its task start. */
@@ -88,10 +92,10 @@ async function watched(tasks: readonly Task[], more: More = {}): Promise<Watched
     link,
     view,
     tasks: null,
-    watched: null,
+    watched: more.only === undefined ? null : new Set(more.only),
     approved: new Set(more.approves === undefined ? [] : [more.approves]),
     observer: {
-      begun: () => {},
+      begun: (runState) => more.onBegun?.(runState),
       happened: ({ kind }, { name }) => void happened?.push(`${kind} ${name}`),
       noted: (text) => void notes?.push(text),
     },
@@ -189,6 +193,23 @@ for (const readsEvents of [true, false])
     await pass(10_000);
     assert.deepEqual(notes, ["nothing runs. ship: no worker is there."]);
   });
+
+test("of what a task needs outside of those that are watched, only what has not ended keeps it waiting", async () => {
+  const tasks: Task[] = [
+    { name: "old", state: "done" },
+    { name: "other", state: "running" },
+    { name: "a", state: "running" },
+    { name: "b", state: "waiting", needs: ["old", "other", "a"] },
+  ];
+  const queued: (() => string[])[] = [];
+  const onBegun = (state: RunState): void =>
+    void queued.push(() => state.rows.filter(state.isQueued).map(({ name }) => name));
+  const { event } = await watched(tasks, { only: ["a", "b"], onBegun });
+  await event({ kind: "task-done", task: "a" });
+  assert.deepEqual(queued[0]?.(), []);
+  await event({ kind: "task-done", task: "other" });
+  assert.deepEqual(queued[0]?.(), ["b"]);
+});
 
 for (const readsEvents of [true, false])
   test(`why nothing runs is said on a busy server${readsEvents ? "" : ", also without its events"}`, async () => {

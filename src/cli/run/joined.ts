@@ -75,8 +75,13 @@ async function meetChildren({ link, view, signal }: JoinRequest, runState: RunSt
 const isSeen = (row: Row, fact: Fact): boolean =>
   isLive(row) ? fact.kind === "started" && fact.attempt <= row.attempt : fact.kind !== "retried";
 
-const watchedIn = ({ watched }: JoinRequest, rows: Row[]): Row[] =>
-  watched === null ? rows : rows.filter(({ name }) => watched.has(name));
+/** Of the tasks that are not watched no fact tells any more that they had ended before. */
+function watchedIn({ watched }: JoinRequest, rows: Row[]): Row[] {
+  if (watched === null) return rows;
+  const [ours, others] = [rows.filter(({ name }) => watched.has(name)), rows.filter(({ name }) => !watched.has(name))];
+  const ended = new Set(others.filter((row) => !isLive(row)).map(({ id }) => id));
+  return ours.map((row) => ({ ...row, needs: row.needs.filter((id) => !ended.has(id)) }));
+}
 
 async function watch(request: JoinRequest, runState: RunState, met: ReadonlySet<string>): Promise<RunEnd> {
   const { link, view, observer, tails, clock, approved, signal } = request;

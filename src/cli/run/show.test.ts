@@ -206,6 +206,16 @@ describe("the runState", () => {
     assert.equal(runState.apply(started("stranger")), null);
   });
 
+  test("a task that needs one outside the run is queued when that has ended", () => {
+    const { runState } = stage(1, { needs: [["stranger"]] });
+    const isQueued = (): boolean => runState.isQueued(runState.rows[0] as Row);
+    assert.equal(isQueued(), false);
+    runState.apply({ kind: "done", id: "stranger", at: T0 });
+    assert.equal(isQueued(), true);
+    runState.apply({ kind: "retried", id: "stranger", at: T0 });
+    assert.equal(isQueued(), false);
+  });
+
   test("a task that is sent back waits, and what it took is its last attempt", () => {
     const { runState } = stage(1);
     runState.apply(started("t0"));

@@ -71,7 +71,7 @@ export type RunState = {
   readonly rows: readonly Row[];
   /** The row of this task; undefined if it is none of the run. */
   row(id: string): Row | undefined;
-  /** Whether it could start if there were room: all that it needs has ended. */
+  /** Whether it could start if there were room: all that it needs has ended, in the run or outside. */
   isQueued(row: Row): boolean;
   /** The row a fact was about, changed; null if it is about none of them, or changes nothing. */
   apply(fact: Fact): Row | null;
@@ -98,6 +98,7 @@ export type RunState = {
 
 const LIVE: ReadonlySet<RowState> = new Set<RowState>(["waiting", "running", "resting", "parked", "awaiting"]);
 export const isLive = ({ state }: Row): boolean => LIVE.has(state);
+const ENDS: ReadonlySet<Fact["kind"]> = new Set<Fact["kind"]>(["done", "failed", "skipped", "cancelled"]);
 const hasEnded = (row: Row | undefined): boolean => row !== undefined && !isLive(row);
 
 /** A row of a task that has not begun. */
@@ -138,6 +139,8 @@ const openIn = ({ all, done, failed, skipped, cancelled }: StateCounts): number 
 export function createRunState(given: readonly Row[]): RunState {
   const rows: Row[] = [];
   const byId = new Map<string, Row>();
+  /** Tasks that are no rows, as far as a fact has told that they have ended. */
+  const outside = new Set<string>();
   const own = noCounts();
   const children = noCounts();
   let isReplanned = false;
@@ -154,9 +157,12 @@ export function createRunState(given: readonly Row[]): RunState {
   return {
     rows,
     row: (id) => byId.get(id),
-    isQueued: ({ state, needs }) => state === "waiting" && needs.every((id) => hasEnded(byId.get(id))),
+    isQueued: ({ state, needs }) =>
+      state === "waiting" && needs.every((id) => (byId.has(id) ? hasEnded(byId.get(id)) : outside.has(id))),
     apply(fact) {
       const row = byId.get(fact.id);
+      if (row === undefined && ENDS.has(fact.kind)) outside.add(fact.id);
+      else if (fact.kind === "retried") outside.delete(fact.id);
       if (row === undefined || (row.isBefore && fact.kind !== "retried")) return null;
       const counts = countsOf(row);
       counts[row.state] -= 1;
