@@ -2,7 +2,7 @@
  * `npm run demo` as people use it: it serves a lively fleet, and ends when it is told to.
  */
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { resolve } from "node:path";
 import { createInterface } from "node:readline";
@@ -45,4 +45,19 @@ test("the demo serves a fleet that works, asks, is blocked and has an hour behin
   }
   const [code] = await once(demo, "exit");
   assert.equal(code, 0);
+});
+
+test("the demo tells how it is called, and what was typed wrong, without a stack", () => {
+  for (const [args, code, said] of [
+    [["--help"], 0, /^npm run demo -- \[--port PORT\]/],
+    [["--prot", "1"], 2, /^Unknown option '--prot'[\s\S]*npm run demo -- \[--port PORT\]/],
+    [["--port", "many"], 2, /server\.port is "many"[\s\S]*npm run demo -- \[--port PORT\]/],
+  ] as const) {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [resolve("src/cli/demo.ts"), ...args], {
+      encoding: "utf8",
+    });
+    assert.equal(status, code, stderr);
+    assert.match(code === 0 ? stdout : stderr, said);
+    assert.doesNotMatch(stderr, /^ {4}at /m);
+  }
 });

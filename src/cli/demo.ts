@@ -21,7 +21,9 @@ import { type AssignedTask, type Drover, DroverError, openDrover, type TaskConte
 import type { Sample } from "../protocol/index.ts";
 import { StartRefusal, startServer } from "../server/index.ts";
 import { loadSettings } from "./config/load.ts";
+import { BadConfig } from "./config/problem.ts";
 import { settingViews } from "./config/shown.ts";
+import { EXIT } from "./shell/problem.ts";
 
 const CLAUDE = "anthropic/default";
 const GPT = "openai/team";
@@ -236,11 +238,27 @@ async function keepSubmitting(drover: Drover, signal: AbortSignal): Promise<void
   }
 }
 
+const USAGE = `npm run demo -- [--port PORT]
+
+Serves a fleet to look at, with an hour behind it. Ctrl-C ends it, and nothing of it is kept.
+
+  --port PORT  where it is served: 4747 unless told, 0 for any that is free`;
+
+/** Where it is to be served; null: that is not what was asked for. */
+function askedPort(): string | null {
+  const options = { port: { type: "string", default: "4747" }, help: { type: "boolean", short: "h" } } as const;
+  const { values } = parseArgs({ options });
+  if (values.help !== true) return values.port;
+  console.log(USAGE);
+  return null;
+}
+
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { port: { type: "string", default: "4747" } } });
+  const port = askedPort();
+  if (port === null) return;
   const place = mkdtempSync(join(tmpdir(), "drover-demo-"));
   writeFileSync(join(place, "drover.yml"), stringify(CONFIG));
-  const sets = [`server.port=${values.port}`, "server.shutdownGrace=0s"];
+  const sets = [`server.port=${port}`, "server.shutdownGrace=0s"];
   const { settings, effective } = loadSettings({ env: {}, cwd: place, home: place, sets });
   const historyFile = join(place, "history.jsonl");
   writeFileSync(
@@ -282,7 +300,12 @@ async function main(): Promise<void> {
 try {
   await main();
 } catch (error) {
-  if (!(error instanceof StartRefusal)) throw error;
-  console.error(`${error.message}: npm run demo -- --port 0`);
-  process.exitCode = 1;
+  const isMistyped = String((error as NodeJS.ErrnoException).code).startsWith("ERR_PARSE_ARGS_");
+  if (isMistyped || error instanceof BadConfig) {
+    console.error(`${(error as Error).message}\n\n${USAGE}`);
+    process.exitCode = EXIT.usage;
+  } else if (error instanceof StartRefusal) {
+    console.error(`${error.message}: npm run demo -- --port 0`);
+    process.exitCode = EXIT.failed;
+  } else throw error;
 }
