@@ -70,6 +70,9 @@ test("a copy into a directory has the files of tasks, from a server and from a d
   const third = await run("log", "copy", "live", "forged");
   assert.deepEqual([third.code, third.report.files, third.report.missing.length], [1, 2, 1]);
   assert.match(third.report.missing[0]?.why ?? "", /not what was stored/);
+  const terminal = testTerminal({ cwd });
+  assert.equal(await runCommandLine(["log", "copy", "live", "forged"], terminal, VERBS), 1);
+  assert.match(terminal.shown(), /^✘ [\s\S]*1 files of tasks could not be copied:/);
   assert.equal(contentsIn(join(cwd, "forged")).length, 2, "nothing false stands under a hash");
 });
 

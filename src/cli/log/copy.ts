@@ -139,7 +139,8 @@ function shownReport(report: CopyReport & FilesCopied, { paint }: Output): strin
   const along = files === 0 ? "" : `  ${count(files)} files of tasks (${bytes(fileBytes)}) went along\n`;
   const lines = missing.slice(0, SHOWN_MAX).map(({ path, task, why }) => `  ${plain(`${path} of ${task}: ${why}`)}\n`);
   const not = missing.length === 0 ? "" : `  ${count(missing.length)} files of tasks could not be copied:\n`;
-  return `${paint("green", "✔")} ${done}\n  head ${head.seq}:${head.hash}\n${along}${not}${lines.join("")}`;
+  const mark = missing.length === 0 ? paint("green", "✔") : paint("red", "✘");
+  return `${mark} ${done}\n  head ${head.seq}:${head.hash}\n${along}${not}${lines.join("")}`;
 }
 
 async function problemOf(error: unknown): Promise<unknown> {
