@@ -4,8 +4,8 @@
  * Each look says which event was the last. While that moves there will be something new in a second; while it stays,
  * the stream of events says when something happens, and is let go with the first word. A fleet that moves ten thousand
  * tasks is not followed event by event: a screen costs the same for any fleet, here and on the server. Events are read
- * for the tab that shows them, the last page of them. A server that is gone, or refuses for a while, is tried again until
- * it answers; what was seen last stays. One that does not know the token any more will not: the looking ends with that.
+ * for the tab that shows them, the last page of them. A server that is gone, or refuses for a while, is tried again
+ * until it answers; what was seen last stays. One that does not know the token any more ends the looking.
  */
 import { type Client, ClientError } from "../../client/index.ts";
 import type { GateJson, ProjectView, TaskState, TasksQuery, TaskView, WorkerView } from "../../protocol/index.ts";

@@ -262,7 +262,7 @@ describe("drover top", { concurrency: false }, () => {
     assert.equal(await ended, 0);
   });
 
-  test("a server that refuses is not said to be gone; one that does not know the token any more ends it with 4", async () => {
+  test("a server that refuses is not said to be gone, and a token that it does not know ends it with 4", async () => {
     const { screen, ended, refusal, complained } = watch();
     await screen.shows(/first +Queued/);
     refusal.of = { status: 429, code: "limit", error: "too many calls" };
