@@ -136,10 +136,13 @@ function Shell(): JSX.Element {
   }, [token, found]);
   return (
     <div class="shell">
+      <a class="button skip" href="#main">
+        Skip to the view
+      </a>
       <Side />
       <div class="body">
         <Banners />
-        <main class="main" id="main">
+        <main class="main" id="main" tabIndex={-1}>
           <Router onRouteChange={() => window.scrollTo(0, 0)}>
             {VIEWS.map(({ path, component }) => (
               <Route key={path} path={path} component={component} />

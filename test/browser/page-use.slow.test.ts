@@ -205,6 +205,7 @@ describe("the web page, used", { skip: noBrowser }, () => {
     await cancel.click();
     await page.getByRole("button", { name: "Keep as it is" }).click();
     await seeText(page, "205 tasks selected");
+    assert.equal(await page.locator(":focus").textContent(), "Cancel 205", "the focus is where it was");
     const json = { error: "nobody leads now", code: "no_leader", retryable: true };
     await page.route("**/bulk", (route) => route.fulfill({ status: 503, json }), { times: 1 });
     await cancel.click();
@@ -222,6 +223,8 @@ describe("the web page, used", { skip: noBrowser }, () => {
     await page.locator(".row", { hasText: "t204" }).locator(".is-cancelled").waitFor();
     await scrollRows(page, "bottom");
     await last.locator(".is-cancelled").waitFor();
+    await last.getByRole("link").click();
+    await page.locator("h1:focus", { hasText: "t000" }).waitFor();
   });
 
   test("what a bulk could not do is told with the reason of the server", async () => {

@@ -113,6 +113,9 @@ describe("the web page with little to show", { skip: noBrowser }, () => {
     await seeText(page, "Numbers and charts are of the whole fleet.");
     await seeText(page, "Nothing does: no question is open");
     assert.equal(await page.locator(".tally").count(), 0, "what others ask is not for this token to answer");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await page.locator("main:focus").waitFor();
     await page.goto(`${at.url}/ui/gates/nobody`);
     await page.getByRole("heading", { name: "nobody" }).waitFor();
     await page.getByRole("link", { name: "All gates" }).click();

@@ -2,7 +2,7 @@
  * Questions that stand before everything else: a dialog of the browser, so focus and Escape are right by themselves.
  */
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { createStore, type Store, useStore } from "../data/store.ts";
 
 export function Dialog({
@@ -19,9 +19,23 @@ export function Dialog({
   children: ComponentChildren;
 }): JSX.Element {
   const box = useRef<HTMLDialogElement>(null);
-  useEffect(() => box.current?.showModal(), []);
+  const isOver = useRef(false);
+  useLayoutEffect(() => {
+    const dialog = box.current;
+    dialog?.showModal();
+    return () => {
+      // Only one that is closed while it is there gives the focus back. That it was is told later, and is no answer.
+      isOver.current = true;
+      dialog?.close();
+    };
+  }, []);
   return (
-    <dialog ref={box} class={isNarrow ? "dialog is-narrow" : "dialog"} aria-label={label} onClose={onClose}>
+    <dialog
+      ref={box}
+      class={isNarrow ? "dialog is-narrow" : "dialog"}
+      aria-label={label}
+      onClose={() => (isOver.current ? undefined : onClose())}
+    >
       <form
         onSubmit={(event) => {
           event.preventDefault();

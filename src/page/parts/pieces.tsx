@@ -3,10 +3,14 @@
  */
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { useLocation } from "preact-iso";
 import { RUNS_OUT, USED_UP } from "../../protocol/wire/index.ts";
 import { Refused, Unreachable } from "../data/ask.ts";
 import { to } from "../data/links.ts";
 import { steady } from "../data/words.ts";
+
+/** The path of the view that was shown last. */
+let shownPath = "";
 
 export function View({
   title,
@@ -20,13 +24,22 @@ export function View({
   children: ComponentChildren;
 }): JSX.Element {
   const head = useRef<HTMLHeadingElement>(null);
+  const { path } = useLocation();
   useEffect(() => {
     document.title = `${head.current?.textContent ?? ""} · Drover`;
   });
+  useEffect(() => {
+    // The link that led here has gone with its view: who uses the keyboard goes on from the heading.
+    const isMoved = shownPath !== "" && shownPath !== path;
+    shownPath = path;
+    if (isMoved && document.activeElement === document.body) head.current?.focus({ preventScroll: true });
+  }, [path]);
   return (
     <div class="view">
       <div class="view-head">
-        <h1 ref={head}>{title}</h1>
+        <h1 ref={head} tabIndex={-1}>
+          {title}
+        </h1>
         {note}
         {actions === undefined ? null : <div class="actions">{actions}</div>}
       </div>
