@@ -8,8 +8,10 @@ import { seq } from "../../core/base/index.ts";
 import { restore } from "../../core/snapshot/restore.ts";
 import { snapshotLines } from "../../core/snapshot/snapshot.ts";
 import { LogFailure } from "../../log/index.ts";
+import type { Journal } from "../../log/journal/index.ts";
 import { createMemoryJournal } from "../../log/journal/memory-journal.ts";
 import { openMemorySharedLog } from "../../log/journal/memory-shared-log.ts";
+import { restFor } from "../../std/index.ts";
 import { startAnnouncing } from "./announcing.ts";
 import { createOwnWarnings } from "./own-warnings.ts";
 import { createReadOnly } from "./read-only.ts";
@@ -337,6 +339,28 @@ test("a node whose clock is another is a warning of those that hear of it, until
   await tell(0);
   await clock.advance(4000);
   assert.deepEqual(await shown(), []);
+});
+
+test("a journal that is slow to write or to read makes no clock wrong", async (context) => {
+  for (const [writeMs, readMs] of [
+    [2600, 0],
+    [5500, 0],
+    [0, 5500],
+  ] as const) {
+    const { nodes, clock } = await createCluster(context, ["a", "b", "c"]);
+    await clock.advance(2000);
+    for (const { journal } of nodes) {
+      const { announce, nodes: read } = journal;
+      const slow: Pick<Journal, "announce" | "nodes"> = {
+        announce: (told) => restFor(clock, writeMs).then(() => announce(told)),
+        nodes: () => read().then((seen) => restFor(clock, readMs).then(() => seen)),
+      };
+      Object.assign(journal, slow);
+    }
+    await clock.advance(60_000);
+    const said = nodes.flatMap(({ warnings }) => warnings.filter((line) => /CLOCK/.test(line)));
+    assert.deepEqual(said, [], `${writeMs} ms to write, ${readMs} ms to read`);
+  }
 });
 
 test("two nodes that announce one address say so, once, and again when it comes back", async (context) => {

@@ -16,6 +16,8 @@ import type { ReadOnly } from "./read-only.ts";
 
 /** Of a node that is further behind, only the oldest count. */
 const MARKS_MAX = 30;
+/** What a journal takes longer to write or to read says nothing of clocks: it is older than it seems. */
+const SLOW_MS = 1000;
 /** How often a leader drops of the journal what the nodes have. */
 const PRUNE_MS = 60_000;
 
@@ -80,6 +82,7 @@ export function startAnnouncing(deps: AnnouncingDeps): Announcing {
   const marks: { readonly at: number; readonly seq: number }[] = [];
   /** How far it said that it was when it signed that last. */
   let word = { seq: seq(0), hash: "", signature: "" };
+  let isSlowToWrite = false;
   let pruneAt = clock.elapsed() + PRUNE_MS;
   let isStopped = false;
   let telling: Promise<void> = Promise.resolve();
@@ -99,13 +102,17 @@ export function startAnnouncing(deps: AnnouncingDeps): Announcing {
 
   /** A journal that has no room for it can still be read. */
   async function announce(head: { readonly seq: number }, start: string, last: Partial<NodeSeen> = {}): Promise<void> {
-    const { ageMs: _, ...told } = own();
+    const { ageMs: _, ...facts } = own();
+    const told = isSlowToWrite ? withoutClock(facts) : facts;
+    const sentAt = clock.elapsed();
     try {
       await journal.announce({ ...told, ...last, key: self().key, start, ...vouched(told) });
       twins.told();
       readOnly.heard();
     } catch (error) {
       if (!readOnly.isFull(error, head.seq)) throw error;
+    } finally {
+      isSlowToWrite = clock.elapsed() - sentAt > SLOW_MS;
     }
   }
 
@@ -122,14 +129,16 @@ export function startAnnouncing(deps: AnnouncingDeps): Announcing {
       const head = await journal.head();
       if (marks.length < MARKS_MAX) marks.push({ at: askedAt, seq: head.seq });
       passMarks();
+      const readAt = clock.elapsed();
       const seen = await journal.nodes();
+      const isSlowToRead = clock.elapsed() - readAt > SLOW_MS;
       const { nodes } = seen;
       reach.answered();
       learn(seen);
-      const start = twins.look(seen);
-      await announce(head, start);
+      // How old each word is was counted until now: what is written next may take its time.
       hearing.took(nodes);
-      deps.onSeen(nodes);
+      deps.onSeen(isSlowToRead ? nodes.map(withoutClock) : nodes);
+      await announce(head, twins.look(seen));
       // Nobody leads over a full journal, and to prune it may be what makes room.
       if ((deps.leads() || readOnly.reason() !== null) && askedAt >= pruneAt) {
         pruneAt = askedAt + PRUNE_MS;
@@ -198,6 +207,10 @@ function createHearing(self: () => NodeFacts, clock: Clock) {
     },
     peers: (): readonly NodePlace[] => heard.filter(({ at }) => clock.elapsed() - at <= DOWN_MS),
   };
+}
+
+function withoutClock<Told extends { readonly now?: number }>({ now: _, ...told }: Told): Omit<Told, "now"> {
+  return told;
 }
 
 /** What is told late by a process that has ended comes once. */
