@@ -398,11 +398,23 @@ test("files that cannot be counted are said, and none is taken in", async () => 
   const warnings: string[] = [];
   const list: FileMedium["list"] = () => Promise.reject(new Error("EIO"));
   const onWarning = (text: string): void => void warnings.push(text);
-  await using drover = await openDrover({ fileMedium: { ...memoryMedium(), list }, onWarning });
-  await assert.rejects(drover.files.put("x"), /EIO/);
+  const hash = "ab".repeat(32);
+  const look: FileMedium["look"] = () => ({ hash, size: 1, at: 0 });
+  const read: FileMedium["read"] = async function* () {
+    yield Buffer.from("y");
+  };
+  const remove: FileMedium["remove"] = () => Promise.reject(new Error("EROFS"));
+  await using drover = await openDrover({ fileMedium: { ...memoryMedium(), list, look, read, remove }, onWarning });
+  const said = "the files of tasks could not be counted; until the next start none is taken in";
+  const isSaid = { name: "DroverError", code: "over_capacity", retryable: true, message: said };
+  await assert.rejects(drover.files.put("z"), isSaid);
+  await assert.rejects(drover.files.counted(), isSaid);
   await drover.submit(task("t"));
+  await assert.rejects(drover.files.get(hash), { code: "damaged" }, "that it is damaged is not hidden by the count");
   assert.deepEqual(warnings, [
-    "the files of tasks could not be counted; until the next start none is taken in: Error: EIO",
+    `${said}: Error: EIO`,
+    `the file ${hash} is not what was stored; it is dropped`,
+    `the file ${hash} stays: Error: EROFS`,
   ]);
 });
 

@@ -91,14 +91,12 @@ export function createFiles(parts: Parts): FileRoom {
   let arriving = 0;
   const arrivingOf = new Map<string | null, number>();
   const ready = Promise.withResolvers<void>();
-  ready.promise.catch((error: unknown) =>
-    onWarning(`the files of tasks could not be counted; until the next start none is taken in: ${String(error)}`),
-  );
+  ready.promise.catch(({ message, cause }: DroverError) => onWarning(`${message}: ${String(cause)}`));
 
   function serve(next: OfLife): void {
     const isFirst = life === null;
     life = next;
-    if (isFirst) contents.load().then(ready.resolve, ready.reject);
+    if (isFirst) contents.load().then(ready.resolve, (cause: unknown) => ready.reject(uncounted(cause)));
   }
 
   async function put(content: Given, options: { hash?: string } & Partial<ForAttempt> = {}): Promise<StoredFile> {
@@ -177,8 +175,9 @@ export function createFiles(parts: Parts): FileRoom {
     const { size } = entry;
     if (await isSound(medium, hash)) return { size, bytes: medium.read(hash) };
     onWarning(`the file ${hash} is not what was stored; it is dropped`);
-    await ready.promise;
-    await contents.drop(hash);
+    // That it is damaged is the answer, whatever else fails.
+    await ready.promise.catch(() => {});
+    await contents.drop(hash).catch((error: unknown) => onWarning(`the file ${hash} stays: ${String(error)}`));
     throw damaged(hash, "is not what was stored");
   }
 
@@ -302,6 +301,11 @@ export const unknownFile = (hash: string): DroverError =>
 const tooLarge = (maxFile: number): DroverError =>
   new DroverError("too_large", `a file may have ${sizeText(maxFile)} (files.maxFile), and this one has more`, {
     details: { maxFile },
+  });
+/** Whoever asks is told the sentence, and not what the file system says of its paths. */
+const uncounted = (cause: unknown): DroverError =>
+  new DroverError("over_capacity", "the files of tasks could not be counted; until the next start none is taken in", {
+    cause,
   });
 const damaged = (hash: string, how: string): DroverError =>
   new DroverError("damaged", `the file ${hash} ${how}; run drover verify`, { details: { hash } });

@@ -59,7 +59,7 @@ export const WIRE_CODES: Readonly<Record<WireCode, Meaning>> = {
   no_leader: meaning(503, "No node leads the cluster at the moment, or this one does not; ask again", true),
   behind: meaning(503, "This node has not applied the event that X-Drover-After names; ask again, or another", true),
   log_failed: meaning(503, "The log cannot be written; nothing is accepted until it can", true),
-  over_capacity: meaning(507, "All files together have reached files.maxTotal", true),
+  over_capacity: meaning(507, "All files together have reached files.maxTotal, or could not be counted", true),
   worker_silent: meaning(504, "The worker that has the log did not hand it in within a few seconds"),
 };
 
