@@ -62,6 +62,12 @@ test("half of the nodes with a wrong clock move none, whoever's words are heard 
     assert.doesNotMatch(text ?? "", /agree/);
     assert.doesNotMatch(sign, /moved/);
   }
+  const stopped: NodeSeen = { ...seen("d", 0), isStopped: true };
+  assert.match(
+    looks([...wrong, stopped], [...later(wrong), stopped])[1]?.[1] ?? "",
+    /moved/,
+    "one that ended is not up",
+  );
   const silent = [seen("d", null)];
   assert.doesNotMatch(looks([...wrong, ...silent], [...later(wrong), ...silent])[1]?.[1] ?? "moved", /moved/);
 });

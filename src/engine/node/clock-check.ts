@@ -22,7 +22,7 @@ export function createClockCheck(
   let before: ReadonlyMap<string, Other & { readonly isSure: boolean }> = new Map();
   return (nodes) => {
     const now = clock.now();
-    const up = nodes.filter(({ ageMs }) => ageMs <= DOWN_MS);
+    const up = nodes.filter(({ ageMs, isStopped }) => ageMs <= DOWN_MS && isStopped !== true);
     const others = up.flatMap(({ node, now: told, ageMs }): Other[] =>
       told === undefined ? [] : [{ node, told, aheadMs: told + ageMs - now }],
     );
