@@ -246,10 +246,17 @@ test("/readyz, /metrics and /cluster tell of the node and of the others", LIMIT,
       [follower.node.id, "down"],
     ],
   );
+  const lost = (await leading().ask("pulse", {}, { token: viewer })).json.node?.down ?? [];
+  assert.deepEqual(
+    lost.map(({ id }) => id),
+    [follower.node.id],
+  );
+  assert.equal((await leading().ask("ready", {})).json.nodesDown, 1, "anybody may know how many, and not which");
   follower.node.journal.fault({ cut: "none" });
   await clock.advance(4000);
   await settle();
   assert.equal((await follower.ask("ready", {})).status, 200);
+  assert.equal((await leading().ask("ready", {})).json.nodesDown, undefined);
 });
 
 test("a server that stops hands the lead over first", LIMIT, async (context) => {

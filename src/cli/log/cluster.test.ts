@@ -50,7 +50,7 @@ test("the nodes, how far each is, and the log's health are told", async () => {
     ],
   });
   const { code, out } = await drover(["cluster", "status"], { "GET /cluster": answer });
-  assert.equal(code, 0);
+  assert.equal(code, 1);
   assert.equal(
     out,
     lines(
@@ -64,6 +64,7 @@ test("the nodes, how far each is, and the log's health are told", async () => {
       "The log: etcd 3.5.16 at etcd://h1:2379,h2:2379/drover: event 1 204, epoch 3, begins behind 100, 2 MiB, " +
         "m1 is up, http://h2:2379 is down.",
       "warning: fsync is off",
+      "alarm: d is down: it was heard of last 5m 3s ago; start it again. One that is silent for an hour is forgotten.",
     ),
   );
 });
@@ -94,8 +95,10 @@ test("a log that is out of reach is told with since when, and what is known of t
 test("a cluster that takes nothing is exit code 1, and --json says why", async () => {
   const rows: readonly [ClusterView, readonly string[]][] = [
     [view([leader, node("b")]), []],
-    [view([leader, node("b", { role: "down" })]), []],
-    [view([node("a", { role: "down" }), node("b")]), ["no-leader"]],
+    [view([leader, node("b", { role: "down" })]), ["node-down"]],
+    [view([leader, node("b", { role: "stopped" }), node("c", { ageMs: 4000 })]), []],
+    [view([node("a", { role: "down" }), node("b")]), ["no-leader", "node-down"]],
+    [view([leader, node("b", { role: "down", ageMs: 9 })], { readOnly: "full" }), ["read-only"]],
     [view([leader], { readOnly: "it has no room left." }), ["read-only"]],
     [view([{ ...leader, ageMs: 9 }, node("b")], { awayMs: 8, ageMs: 9 }), ["journal-away"]],
   ];

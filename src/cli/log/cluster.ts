@@ -3,8 +3,8 @@
  *
  * It is what one node sees: each row is of when its node was heard of last, and what is only known from before looks
  * so. Two histories that differ are the one thing that must never be: they are an alarm in the table, and a sentence
- * below it. They, and a cluster that takes nothing, are exit code 1, so that a script that looks now and then needs to
- * read nothing.
+ * below it. They, a cluster that takes nothing and a node that is down are exit code 1, so that a script that looks
+ * now and then needs to read nothing.
  */
 import { type Client, ClientError } from "../../client/index.ts";
 import type { ClusterNode, ClusterView } from "../../protocol/index.ts";
@@ -23,9 +23,9 @@ const status: Verb<NoFlags> = {
   name: "status",
   summary: "list the nodes, how far each is, and the health of their log",
   about:
-    "Exit code 0: one leads, and their histories are the same; 1: a trouble, which --json names in troubles: " +
-    "histories-differ, which is an alarm; journal-away and read-only, of the node that answers; no-leader. " +
-    "3: no server answers.",
+    "Exit code 0: one leads, none is down, and their histories are the same; 1: a trouble, which --json names in " +
+    "troubles: histories-differ, which is an alarm; journal-away and read-only, of the node that answers; no-leader; " +
+    "node-down, which one that was stopped in order is not. 3: no server answers.",
   examples: [
     ["drover cluster status", "of the cluster of $DROVER_URL"],
     ["drover cluster status --json --url http://a:4747,http://b:4747", "for programs, from a node that answers"],
@@ -53,7 +53,7 @@ async function run(call: Call<NoFlags>): Promise<ExitCode> {
   return troubles.length === 0 ? EXIT.ok : EXIT.failed;
 }
 
-type Trouble = "histories-differ" | "journal-away" | "read-only" | "no-leader";
+type Trouble = "histories-differ" | "journal-away" | "read-only" | "no-leader" | "node-down";
 
 /** Why a cluster needs somebody who looks. */
 function troublesOf({ nodes, log }: ClusterView): readonly Trouble[] {
@@ -62,13 +62,14 @@ function troublesOf({ nodes, log }: ClusterView): readonly Trouble[] {
     ["journal-away", log.awayMs !== undefined],
     ["read-only", log.readOnly !== undefined],
     // Where the journal is away nobody can say who leads.
-    [
-      "no-leader",
-      log.awayMs === undefined && !nodes.some(({ role, ageMs }) => role === "leader" && ageMs === undefined),
-    ],
+    ["no-leader", log.awayMs === undefined && !nodes.some(({ role }) => role === "leader")],
+    ["node-down", nodes.some(isDown)],
   ];
   return all.filter(([, isSo]) => isSo).map(([trouble]) => trouble);
 }
+
+/** That a node is down may only be known from before. */
+const isDown = ({ role, ageMs }: ClusterNode): boolean => role === "down" && ageMs === undefined;
 
 const isAlone = (seen: ClusterView | Alone): seen is Alone => seen.log.kind === "own";
 
@@ -147,5 +148,9 @@ function alarmLines({ nodes }: ClusterView, troubles: readonly Trouble[], { pain
         `alarm: ${plain(id)} has another hash at event ${count(seq)} than others: their histories differ`,
     )
     .map((text) => `${paint("red", text)}; stop it, and run drover verify on its data directory.\n`);
-  return [unled, ...differing].join("");
+  const down = nodes.filter(isDown).map(({ id, heardMs = 0 }) => {
+    const text = `alarm: ${plain(id)} is down: it was heard of last ${span(heardMs)} ago`;
+    return `${paint("red", text)}; start it again. One that is silent for an hour is forgotten.\n`;
+  });
+  return [unled, ...down, ...differing].join("");
 }

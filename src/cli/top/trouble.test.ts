@@ -55,6 +55,21 @@ test("a node that is behind a journal that answers says so, and where the cluste
   }
 });
 
+test("a node that is down is named; where the cluster may not be read it is counted", async () => {
+  const one = { id: "c", url: "http://c", role: "down", epoch: 3, seq: 9, hash: "a", lagMs: 0, heardMs: 12_000 };
+  const up = { ...one, id: "a", role: "leader", heardMs: 0 };
+  const rows: readonly (readonly [unknown, string])[] = [
+    [{ nodes: [up, one], log }, "Down: node c (silent for 12s).\n"],
+    [{ nodes: [up, one, { ...one, id: "d" }], log }, "Down: nodes c (silent for 12s), d (silent for 12s).\n"],
+    [{ nodes: [up, { ...one, role: "follower" }], log }, ""],
+    [new Refusal(403, "forbidden", "no"), "1 of the nodes is down.\n"],
+  ];
+  for (const [cluster, said] of rows) {
+    const { head } = await lookAt({ "GET /readyz": { ...node, nodesDown: 1 }, "GET /cluster": cluster });
+    assert.equal(head, said);
+  }
+});
+
 test("a server that is about to end says nothing of a cluster, and is asked again", async () => {
   const answer = new Refusal(503, "closed", "the server shuts down");
   const { head } = await lookAt({ "GET /readyz": answer });

@@ -234,6 +234,34 @@ test("a node that is closed is shown as stopped at once, and as what it is when 
   assert.deepEqual(await roles(), ["a stopped", "b leader", "c follower"]);
 });
 
+test("a node knows which others are down, and counts no silence that the journal has made", async (context) => {
+  const { nodes, clock, settle } = await createCluster(context, ["a", "b", "c", "d"]);
+  const [a, b, c, d] = nodes as [TestNode, TestNode, TestNode, TestNode];
+  await clock.advance(2000);
+  c.journal.fault({ cut: "both" });
+  await d.close();
+  await clock.advance(6000);
+  assert.deepEqual(b.down(), []);
+  await clock.advance(4000);
+  assert.deepEqual([a.down(), b.down()], [[{ id: "c", silentMs: 10_000 }], [{ id: "c", silentMs: 10_000 }]]);
+  assert.deepEqual(c.down(), [], "one that is cut off cannot say");
+  for (const { journal } of [a, b]) journal.fault({ cut: "both" });
+  await clock.advance(20_000);
+  assert.deepEqual(b.down(), []);
+  for (const { journal } of [a, b]) journal.fault({ cut: "none" });
+  await clock.advance(4000);
+  await settle();
+  assert.deepEqual(b.down(), [], "the others had no way to say that they are up");
+  await clock.advance(8000);
+  assert.deepEqual(
+    b.down().map(({ id }) => id),
+    ["c"],
+  );
+  c.journal.fault({ cut: "none" });
+  await clock.advance(4000);
+  assert.deepEqual(b.down(), []);
+});
+
 test("a node that tells another hash of an event than this one has is marked", async (context) => {
   const { nodes, clock } = await createCluster(context, ["a", "b"]);
   const [a, b] = nodes as [TestNode, TestNode];

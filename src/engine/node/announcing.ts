@@ -23,6 +23,8 @@ const PRUNE_MS = 60_000;
 
 /** A node, and where it is reached. */
 export type NodePlace = { readonly id: string; readonly url: string };
+/** A node that has said nothing for so long. */
+export type NodeDown = { readonly id: string; readonly silentMs: number };
 
 export type Announcing = {
   /** Tells of this node now. */
@@ -30,6 +32,8 @@ export type Announcing = {
   view(): Promise<ClusterView>;
   /** Other nodes that are not down, as far as this one has heard. */
   peers(): readonly NodePlace[];
+  /** Nodes that are silent for longer than one that is up, and have not said that they end. */
+  down(): readonly NodeDown[];
   /** How long ago this node had all that the journal had, for sure. */
   ageMs(): number;
   /** Whether the journal answers; whoever else asks it says so when it does not. */
@@ -68,7 +72,7 @@ export function startAnnouncing(deps: AnnouncingDeps): Announcing {
   const { journal } = log;
   const twins = createTwinWatch(self, deps.process);
   const reach = createJournalReach(clock);
-  const hearing = createHearing(self, clock);
+  const hearing = createHearing(deps, () => reach.away() !== null || readOnly.reason() !== null);
   const own = (): NodeSeen => {
     const { id: node, url } = self();
     const words = warnings.all();
@@ -126,6 +130,7 @@ export function startAnnouncing(deps: AnnouncingDeps): Announcing {
     if (isStopped) return;
     try {
       const askedAt = clock.elapsed();
+      hearing.asks(askedAt);
       const head = await journal.head();
       if (marks.length < MARKS_MAX) marks.push({ at: askedAt, seq: head.seq });
       passMarks();
@@ -182,6 +187,7 @@ export function startAnnouncing(deps: AnnouncingDeps): Announcing {
     tell,
     view,
     peers: hearing.peers,
+    down: hearing.down,
     ageMs: ageNow,
     reach,
     twin: twins.found,
@@ -194,16 +200,27 @@ export function startAnnouncing(deps: AnnouncingDeps): Announcing {
   };
 }
 
-/** Whom this node has heard of, and when. */
-function createHearing(self: () => NodeFacts, clock: Clock) {
+/** Whom this node has heard of, and when. `isMute`: one that is up could not say so, and silence says nothing. */
+function createHearing({ self, clock, openedAt }: AnnouncingDeps, isMute: () => boolean) {
   /** When by `clock.elapsed`. */
   let heard: readonly (NodePlace & { readonly at: number })[] = [];
+  let heardAt = openedAt;
+  /** Since when nodes can say that they are up. */
+  let since = openedAt;
   return {
+    asks(at: number): void {
+      if (isMute()) since = at;
+    },
     /** What nodes have told; of those that have ended no more is to be heard. */
     took(nodes: readonly NodeSeen[]): void {
-      const now = clock.elapsed();
+      heardAt = clock.elapsed();
       const others = nodes.filter(({ node, isStopped }) => node !== self().id && isStopped !== true);
-      heard = others.map(({ node: id, url, ageMs }) => ({ id, url, at: now - ageMs }));
+      heard = others.map(({ node: id, url, ageMs }) => ({ id, url, at: heardAt - ageMs }));
+    },
+    down(): readonly NodeDown[] {
+      if (isMute()) return [];
+      const silent = heard.filter(({ at }) => heardAt - Math.max(at, since) > DOWN_MS);
+      return silent.map(({ id, at }) => ({ id, silentMs: clock.elapsed() - at }));
     },
     peers: (): readonly NodePlace[] => heard.filter(({ at }) => clock.elapsed() - at <= DOWN_MS),
   };

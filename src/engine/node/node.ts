@@ -35,7 +35,7 @@ import type { Drover } from "../drover-api.ts";
 import { type Life, stopActing } from "../life.ts";
 import { stopOf } from "../writer/group-commit.ts";
 import { type AgreedClock, createAgreedClock } from "./agreed-clock.ts";
-import { type Announcing, type NodePlace, startAnnouncing } from "./announcing.ts";
+import { type Announcing, type NodeDown, type NodePlace, startAnnouncing } from "./announcing.ts";
 import { createClockCheck } from "./clock-check.ts";
 import { type ClusterView, DOWN_MS } from "./cluster-view.ts";
 import { currentDrover } from "./current-drover.ts";
@@ -104,6 +104,8 @@ export type DroverNode = AsyncDisposable & {
   leaderUrl(): string | null;
   /** The other nodes that were heard of in the last seconds, the leader first. */
   peers(): readonly NodePlace[];
+  /** Other nodes that are down, as far as this one can tell. */
+  down(): readonly NodeDown[];
   /** All nodes, and the health of the journal. */
   cluster(): Promise<ClusterView>;
   /** What is wrong with the address that it tells the others, as whoever serves it has found; null: nothing. */
@@ -275,7 +277,7 @@ export async function openNode(options: NodeOptions): Promise<DroverNode> {
   };
 }
 
-type Views = "applied" | "reached" | "ageMs" | "journalAway" | "leaderUrl" | "peers" | "cluster" | "witnessed";
+type Views = "applied" | "reached" | "ageMs" | "journalAway" | "leaderUrl" | "peers" | "down" | "cluster" | "witnessed";
 /** Where it is, and what it knows of the others. */
 function viewsOf({ id, log }: NodeOptions, lives: Lives, announcing: Announcing): Pick<DroverNode, Views> {
   const stateNow = (): State => lives.present().drover.state;
@@ -286,6 +288,7 @@ function viewsOf({ id, log }: NodeOptions, lives: Lives, announcing: Announcing)
     journalAway: announcing.reach.away,
     leaderUrl: () => leaderUrl(stateNow()),
     peers: () => leaderFirst(announcing.peers(), stateNow()),
+    down: announcing.down,
     cluster: announcing.view,
     witnessed: () => witnessed({ log, state: stateNow(), self: id }),
   };

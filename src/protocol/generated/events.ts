@@ -54,4 +54,6 @@ export type Readiness = {
   readonly lagMs?: number;
   /** Of a node of a cluster: why it answers reads and takes nothing else: its journal is full. */
   readonly readOnly?: string;
+  /** Of a node of a cluster: how many others are down; absent: none. */
+  readonly nodesDown?: number;
 };

@@ -69,6 +69,13 @@ export type Pulse = {
     readonly trouble?: "journal-away" | "behind" | "read-only";
     /** What it shows may be as old as this; absent: it is of now. */
     readonly since?: string;
+    /** Other nodes that are down: silent for some seconds, within the last hour; absent: none. */
+    readonly down?: readonly {
+      /** Its id. */
+      readonly id: string;
+      /** When it was heard of last. */
+      readonly since: string;
+    }[];
   };
 };
 

@@ -105,4 +105,5 @@ export const readiness: s.Schema<Readiness> = s.answer({
     s.text(1, 2000),
     "Of a node of a cluster: why it answers reads and takes nothing else: its journal is full.",
   ),
+  nodesDown: s.optional(s.whole(1), "Of a node of a cluster: how many others are down; absent: none."),
 });

@@ -50,6 +50,10 @@ export const pulse: s.Schema<wire.Pulse> = s.namedAnswer("Pulse", {
         "journal-away: it does not reach the journal; behind: it has not all of it; read-only: the journal is full.",
       ),
       since: s.optional(s.instant(), "What it shows may be as old as this; absent: it is of now."),
+      down: s.optional(
+        s.list(s.answer({ id: s.name(), since: s.described(s.instant(), "When it was heard of last.") })),
+        "Other nodes that are down: silent for some seconds, within the last hour; absent: none.",
+      ),
     }),
     "Of a node of a cluster.",
   ),

@@ -37,11 +37,13 @@ function shown({ nodes, log }: Awaited<ReturnType<DroverNode["cluster"]>>): Clus
 }
 
 /** Throws if a node takes no work: it has no life, its lead is not sure, or it does not keep up. */
-export function nodeReadiness(node: DroverNode): Pick<Readiness, "role" | "epoch" | "lagMs" | "readOnly"> {
+export function nodeReadiness(
+  node: DroverNode,
+): Pick<Readiness, "role" | "epoch" | "lagMs" | "readOnly" | "nodesDown"> {
   const { role, signal, leads } = node.life();
   const lagMs = Math.ceil(node.ageMs());
-  const readOnly = present({ readOnly: node.readOnly() ?? undefined });
-  const facts = { role, epoch: node.applied().epoch, lagMs, ...readOnly };
+  const known = present({ readOnly: node.readOnly() ?? undefined, nodesDown: node.down().length || undefined });
+  const facts = { role, epoch: node.applied().epoch, lagMs, ...known };
   if (signal.aborted) throw asRefusal(signal.reason, facts);
   if (role === "leader" ? !leads() : lagMs > DOWN_MS)
     throw new ServerRefusal(
@@ -53,23 +55,29 @@ export function nodeReadiness(node: DroverNode): Pick<Readiness, "role" | "epoch
 }
 
 type NodePulse = NonNullable<Pulse["node"]>;
-type Watched = Pick<DroverNode, "life" | "ageMs" | "readOnly" | "journalAway">;
+type Watched = Pick<DroverNode, "life" | "ageMs" | "readOnly" | "journalAway" | "down">;
 
 /** A node asks its journal every two seconds: one that is well may be a little more than that behind. */
 const BEHIND_MS = 5000;
 
 /** Why what a node shows may be old, or nothing is taken; null if it is well. */
-export function troubleOf(node: Watched): NodePulse["trouble"] | null {
+function troubleOf(node: Watched): NodePulse["trouble"] | null {
   if (node.readOnly() !== null) return "read-only";
   if (isSure(node)) return null;
   return node.journalAway() === null ? "behind" : "journal-away";
 }
 
+/** What of a node can change while nothing happens. */
+export const nodeStanding = (node: Watched): string =>
+  [node.life().role, troubleOf(node), ...node.down().map(({ id }) => id)].join(" ");
+
 /** What a node tells of itself to those who look on. */
 export function nodePulse(node: Watched, now: number): NodePulse {
   const trouble = troubleOf(node) ?? undefined;
   const since = isSure(node) ? undefined : isoTime(now - Math.ceil(node.ageMs()));
-  return { role: node.life().role, ...present({ trouble, since }) };
+  const silent = node.down().map(({ id, silentMs }) => ({ id, since: isoTime(now - Math.ceil(silentMs)) }));
+  const down = silent.length === 0 ? undefined : silent;
+  return { role: node.life().role, ...present({ trouble, since, down }) };
 }
 
 const isSure = ({ ageMs }: Watched): boolean => ageMs() <= BEHIND_MS;

@@ -14,7 +14,7 @@ import { type Clock, isoTime, keptBy, restFor } from "../../std/index.ts";
 import { isOwnTask } from "../access/scoped-views.ts";
 import { checkTask, isOwn } from "../access/token-scope.ts";
 import type { HistoryStore } from "../observe/history.ts";
-import { nodePulse, troubleOf } from "./cluster.ts";
+import { nodePulse, nodeStanding } from "./cluster.ts";
 import type { Deps, Handlers } from "./handler.ts";
 import { createHistoryAnswers } from "./history-answers.ts";
 import { createPulses } from "./pulses.ts";
@@ -43,8 +43,8 @@ export function watchHandlers(deps: Deps, { streams, clock, history, node }: Wat
     const counts = { paused, waiting, queued, inFlight, parked, asking: parked - awaiting, maxInFlight };
     return { seq, at: isoTime(at), serverId, version, ...counts, ...asNode };
   }
-  // A node that loses its journal has something to tell while nothing happens.
-  const standing = node === undefined ? () => "" : () => `${node.life().role} ${troubleOf(node)}`;
+  // A node that loses its journal, or another node, has something to tell while nothing happens.
+  const standing = node === undefined ? () => "" : () => nodeStanding(node);
   const follow = createPulses({ standing: () => `${drover.committedSeq()} ${standing()}`, now, clock });
   return {
     whoami: (_, { caller }): WhoAmI => ({
