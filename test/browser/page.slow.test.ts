@@ -315,6 +315,22 @@ describe("the web page", { skip: noBrowser }, () => {
     await row.getByText("leader", { exact: true }).waitFor();
   });
 
+  test("a node that is down needs a person, until it is back", async (context) => {
+    const { leading, following, clock } = await serveCluster(context, ["ada", "ben"]);
+    const [follower] = following();
+    assert.ok(follower);
+    await using tab = await openTab(leading().url, "/ui/");
+    const { page } = tab;
+    await seeText(page, "Needs a person");
+    follower.node.journal.fault({ cut: "both" });
+    await clock.advance(12_000);
+    const row = page.locator(".attention").getByText(`Node ${follower.node.id} is down: nothing was heard of it since`);
+    await row.waitFor();
+    follower.node.journal.fault({ cut: "none" });
+    await clock.advance(4000);
+    await row.waitFor({ state: "detached" });
+  });
+
   test("a leader that the page has lost is the last known one, and none that leads", async (context) => {
     const { leading } = await serveCluster(context, ["ada", "ben"]);
     const lost = leading();

@@ -1,5 +1,5 @@
 /**
- * What needs a person: questions, blocked gates, budgets that run out, workers that are lost, work that can never run.
+ * What needs a person: questions, blocked gates, budgets that run out, lost nodes and workers, work that can never run.
  */
 import type { JSX } from "preact";
 import type {
@@ -15,7 +15,7 @@ import { to } from "../data/links.ts";
 import { live } from "../data/live.ts";
 import { useStore } from "../data/store.ts";
 import { type Called, useCall, useNow } from "../data/use-call.ts";
-import { brief, clock, percent, plural, span } from "../data/words.ts";
+import { brief, clock, percent, plural, span, timeOf } from "../data/words.ts";
 import { Answers } from "../parts/approvals.tsx";
 import { Failure, fillTone, Missing, Name, Panel, TaskName } from "../parts/pieces.tsx";
 
@@ -49,6 +49,7 @@ export function Attention({ gates, projects, workers }: Seen): JSX.Element {
   const { tasks = [], total = 0 } = asking.data ?? {};
   const rows = [
     ...(pulse?.node?.trouble === undefined ? [] : [troubleRow]),
+    ...(pulse?.node?.down ?? []).map(downRow),
     ...(total > tasks.length ? [questionsRow(total)] : []),
     ...tasks.map(questionRow),
     ...(stuck.data?.tasks ?? []).map(stuckRow),
@@ -106,6 +107,18 @@ const questionsRow = (total: number): Row => ({
   text: (
     <span class="grow">
       <a href={to.tasks({ asking: "true" })}>{plural(total, "task")} wait</a> for somebody's word; the newest are here
+    </span>
+  ),
+});
+
+const downRow = ({ id, since }: { readonly id: string; readonly since: string }): Row => ({
+  key: `down ${id}`,
+  tone: "bad",
+  what: "down",
+  text: (
+    <span class="grow">
+      Node <Name>{id}</Name> is down: nothing was heard of it since {timeOf(since)}. See{" "}
+      <a href={to.cluster}>the cluster</a>
     </span>
   ),
 });
