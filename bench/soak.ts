@@ -4,8 +4,9 @@
  * A real server on a real disk, in a process of its own, under a mixed load that never ends: submits, batches,
  * dependencies, cancels, failures and retries, pull workers that come and go, permits, a schedule, readers of the
  * feed. Results expire after seconds, so that what is kept reaches its level early. Memory is sampled after a forced
- * collection; it is flat if the last quarter of the run is at most a tenth above the second quarter. One line a
- * minute says how it goes; the exit code is 1 if it grew, or if anything was refused that should not have been.
+ * collection; it is flat if the last quarter of the run is at most a tenth above the second quarter. A bar says how far
+ * it is, and one line a minute how it goes; the exit code is 1 if it grew, or if anything was refused that should not
+ * have been.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -13,6 +14,7 @@ import { join } from "node:path";
 import { setTimeout as rest } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { type Line, openLine, requestOf } from "./http-load.ts";
+import { bar } from "./report.ts";
 
 const SAMPLE_MS = 2000;
 const GROWTH_MAX = 1.1;
@@ -66,6 +68,7 @@ type Load = { readonly port: number; isOver(): boolean; done: number; submitted:
 
 async function soak(served: Served, ms: number): Promise<Sample[]> {
   const end = performance.now() + ms;
+  const shown = bar("soak", "samples");
   const load: Load = { port: served.port, isOver: () => performance.now() >= end, done: 0, submitted: 0 };
   const samples: Sample[] = [];
   const sampling = (async () => {
@@ -73,9 +76,12 @@ async function soak(served: Served, ms: number): Promise<Sample[]> {
       await rest(SAMPLE_MS);
       const sample = await served.sample();
       samples.push(sample);
+      const left = Math.max(0, Math.round((end - performance.now()) / SAMPLE_MS));
+      shown.at(samples.length, samples.length + left);
       if (samples.length % Math.round(60_000 / SAMPLE_MS) !== 0) continue;
       const { heapMiB, rssMiB } = sample;
       const size = `heap ${heapMiB.toFixed(1)} MiB, resident ${rssMiB.toFixed(0)} MiB`;
+      shown.end();
       console.error(`${Math.round((samples.length * SAMPLE_MS) / 60_000)} min: ${load.done} tasks done, ${size}`);
     }
   })();
@@ -87,6 +93,7 @@ async function soak(served: Served, ms: number): Promise<Sample[]> {
     scheduler(load),
     ...Array.from({ length: WORKERS }, (_, index) => worker(load, index)),
   ]);
+  shown.end();
   return samples;
 }
 
