@@ -51,6 +51,23 @@ test("T2 a ticket nobody asks for is given up, and one whose caller hung up keep
   await drover.close();
 });
 
+test("a ticket for which somebody still waits is not given up because another caller went", async () => {
+  const { drover, clock } = await createTestDrover({ config: ONE });
+  const held = await drover.permits.ask({ gate: "g" });
+  await drover.permits.ask({ gate: "g", id: "mine" });
+  const gone = new AbortController();
+  const waiting = drover.permits.firstDecided(["mine"]);
+  const asked = drover.permits.ask({ gate: "g", id: "mine", waitMs: 60_000 }, { signal: gone.signal });
+  gone.abort(new Error("hung up"));
+  await assert.rejects(asked, /hung up/);
+  await clock.advance(120_000);
+  assert.ok(drover.permits.isWaiting("mine"));
+  await drover.permits.drop(held.permitId);
+  await waiting;
+  assert.equal((await drover.permits.ask({ gate: "g", id: "mine" })).status, "granted");
+  await drover.close();
+});
+
 test("a 429 that a caller reports blocks the gate", async () => {
   const { drover } = await createTestDrover();
   const { permitId } = await drover.permits.ask({ gate: "g" });

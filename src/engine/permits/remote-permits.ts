@@ -123,8 +123,9 @@ export function createRemotePermits(writer: Writer, clock: Clock, newId: () => s
 
   const isWaiting = (id: string): boolean => isRemote(state, id) && !isHeld(state, id);
 
-  /** The caller asks no more, perhaps only for now. */
+  /** A caller asks no more, perhaps only for now. While another waits for the same ticket, it is asked for. */
   function giveUpLater(id: string): void {
+    if (waits.has(id)) return;
     const drop = (): void => {
       givingUp.delete(id);
       if (!isStopped && state.permits.has(id as PermitId) && !isHeld(state, id))
@@ -284,6 +285,8 @@ function createWaits(clock: Clock) {
         for (const id of ids) waiting.set(id, (waiting.get(id) ?? new Set()).add(over));
       }),
     end,
+    /** Whether somebody waits for it. */
+    has: (id: string): boolean => waiting.has(id),
     stop(error: DroverError): void {
       stopped = error;
       for (const id of [...waiting.keys()]) end(id);
