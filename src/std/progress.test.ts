@@ -33,6 +33,9 @@ test("it is never wider than the terminal", () => {
   const { at, written } = stage(true, 40);
   at(1000, 120_000);
   assert.equal(written[0]?.replace("\r", "").replace("\u001b[K", "").length, 39);
+  const unknown = stage(true, 0);
+  unknown.at(3000, 120_000);
+  assert.match(unknown.written[0] ?? "", /48%.*4s left/, "one that says no width has a usual one");
 });
 
 test("where there is little room the bar gives way, and not the time that is left", () => {

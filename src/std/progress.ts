@@ -49,7 +49,8 @@ export function createProgress(
       const facts = progressFacts({ done, total, unit, ms: at - beganAt });
       if (!isLive) return void stream.write(`${what}: ${facts}\n`);
       // A line that is as wide as the terminal would be wrapped, and could not be drawn over.
-      const width = (stream.columns ?? COLUMNS_DEFAULT) - 1;
+      // One that says no size, or that it has none.
+      const width = (stream.columns || COLUMNS_DEFAULT) - 1;
       const room = Math.min(BAR, width - `${what}    ${facts}`.length);
       const bar = room < BAR_LEAST ? "" : `${barText(total === 0 ? 1 : done / total, room)}  `;
       const line = `${what}  ${bar}${facts}`;

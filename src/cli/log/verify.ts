@@ -19,6 +19,7 @@ import { dataSetting } from "../config/load.ts";
 import { type LogTarget, logTargetOf } from "../serve/messages.ts";
 import type { Output } from "../shell/output.ts";
 import { CliProblem, EXIT, usageProblem } from "../shell/problem.ts";
+import type { Terminal } from "../shell/terminal.ts";
 import { plain } from "../shell/text.ts";
 import type { Call, ConfigFlags, VerbBody } from "../shell/verb.ts";
 import { progressOf } from "../show/progress.ts";
@@ -54,10 +55,10 @@ export const verifyVerb: VerbBody<Flags> = {
         const found = await log.verify({ ...(expect as Parameters<typeof log.verify>[0]), onProgress: bar.at });
         const endedAt = found.ok ? await lastEventAt(log) : null;
         const logTimeAheadMs = Math.max(0, (endedAt ?? 0) - call.terminal.now());
-        const { files, ...facts } = await factsOf(directory, log, found.ok);
+        bar.end();
+        const { files, ...facts } = await factsOf(directory, log, found.ok, call.terminal);
         const whole = withSnapshot({ ...found, logTimeAheadMs, files: files.count, ...facts });
         const report = withIdentity(withFiles(withKey(whole, key), files), await identityProblem(directory));
-        bar.end();
         call.output.answer(report, () => shownReport(report, directory, call.output));
         return report.ok ? EXIT.ok : EXIT.failed;
       } finally {
@@ -74,11 +75,20 @@ export const verifyVerb: VerbBody<Flags> = {
 
 type OpenLog = NonNullable<Parameters<typeof verifyFiles>[1]>["log"];
 /** What follows from the events; of a log that is not whole, what it says means nothing. */
-async function factsOf(directory: string, log: OpenLog, isWhole: boolean): Promise<Facts & { files: FilesReport }> {
+async function factsOf(
+  directory: string,
+  log: OpenLog,
+  isWhole: boolean,
+  terminal: Terminal,
+): Promise<Facts & { files: FilesReport }> {
   const engineFiles = await import("../../engine/files/index.ts");
   const { nodeKeys, readWhole } = await import("../../engine/snapshots/index.ts");
-  const { state, snapshot } = isWhole ? await readWhole(log) : { state: null, snapshot: null };
-  const files = await engineFiles.verifyFiles(directory, state === null ? null : { log, state });
+  const replay = progressOf("replay", "events", terminal);
+  const { state, snapshot } = isWhole ? await readWhole(log, replay.at) : { state: null, snapshot: null };
+  replay.end();
+  const look = progressOf("verify", "files", terminal);
+  const files = await engineFiles.verifyFiles(directory, state === null ? null : { log, state }, look.at);
+  look.end();
   return { files, snapshot, nodes: state === null ? [] : nodeKeys(state) };
 }
 

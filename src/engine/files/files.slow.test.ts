@@ -427,7 +427,10 @@ test("a content changed on the disk is not handed out, is named by verify, and m
   const { files = [] } = await drover.wait("t");
   const one = files[0]?.hash ?? "";
   writeFileSync(join(data, "files", one.slice(0, 2), one.slice(2)), "kepT");
-  assert.deepEqual(await verifyFiles(data, null), { count: 1, damaged: [one], missing: [] });
+  const told: number[][] = [];
+  const tell = (...counts: number[]): void => void told.push(counts);
+  assert.deepEqual(await verifyFiles(data, null, tell), { count: 1, damaged: [one], missing: [] });
+  assert.deepEqual(told, [[1, 1]]);
   await assert.rejects(drover.files.get(one), { code: "damaged" });
   assert.match(warnings.join(), /not what was stored/);
   await assert.rejects(drover.files.get(one), { code: "damaged" });

@@ -241,12 +241,16 @@ type Listed = { readonly task: string; readonly path: string; readonly size: num
 export async function verifyFiles(
   data: string,
   read: { readonly log: Log; readonly state: State } | null,
+  onProgress: (done: number, total: number) => void = () => {},
 ): Promise<FilesReport> {
   const medium = directoryMedium(join(data, FILES_DIRECTORY));
   const damaged: string[] = [];
   const listed = read === null ? new Map<string, Listed>() : listedBy(read.state);
   const all = await medium.list();
-  for (const { hash } of all) if (!(await isSound(medium, hash))) damaged.push(hash);
+  for (const [index, { hash }] of all.entries()) {
+    if (!(await isSound(medium, hash))) damaged.push(hash);
+    onProgress(index + 1, all.length);
+  }
   // One that was removed meanwhile is none, and one that no task lists any more may be gone.
   const left = new Set((await medium.list()).map(({ hash }) => hash));
   const absent = [...listed].filter(([hash]) => !left.has(hash));

@@ -27,7 +27,11 @@ test("the newest snapshot is what its events lead to, from the first or from the
   await drover.submit({ agentId: "a", action: "x" });
   const [, before, newest] = seqs;
   assert.ok((await drover.verify()).base.seq > 0, "it was pruned");
-  assert.deepEqual((await readWhole(log)).snapshot, { seq: newest, from: before, message: null });
+  const told: number[] = [];
+  const { snapshot } = await readWhole(log, (done, total) => told.push(done, total));
+  assert.deepEqual(snapshot, { seq: newest, from: before, message: null });
+  const { seq: end } = drover.state;
+  assert.deepEqual([new Set(told.filter((_, index) => index % 2 === 1)), told.at(-2)], [new Set([end]), end]);
   await drover.close();
 });
 

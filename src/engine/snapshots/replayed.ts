@@ -35,26 +35,32 @@ export type WholeLog = {
   readonly snapshot: Replayed | null;
 };
 
-/** Reads a log as a start does, and compares its newest snapshot on the way. A server may write meanwhile. */
-export async function readWhole(log: Log): Promise<WholeLog> {
+/**
+ * Reads a log as a start does, and compares its newest snapshot on the way. A server may write meanwhile. How far it is
+ * may be told, in events.
+ */
+export async function readWhole(log: Log, onProgress: OnProgress = () => {}): Promise<WholeLog> {
   const newest = await log.loadSnapshot();
-  if (newest === null) return { state: (await recoverFrom(log, null, emptyState())).state, snapshot: null };
+  const { seq: end } = await log.head();
+  const tell = (at: Seq): void => onProgress(at, end);
+  if (newest === null) return { state: (await recoverFrom(log, null, emptyState(), tell)).state, snapshot: null };
   const stored = await unlessUnreadable(stateOf(newest));
-  const snapshot = await replayed(log, newest.seq, stored);
+  const snapshot = await replayed(log, newest.seq, stored, tell);
   if (typeof stored === "string") return { state: null, snapshot };
-  return { state: (await recoverFrom(log, newest, stored)).state, snapshot };
+  return { state: (await recoverFrom(log, newest, stored, tell)).state, snapshot };
 }
+type OnProgress = (done: number, total: number) => void;
 
 /** The nodes of a cluster that the log knows of, and the sha256 of the key of each. */
 export const nodeKeys = ({ cluster }: State): { readonly node: string; readonly key: string }[] =>
   [...cluster.nodes].map(([node, { key }]) => ({ node, key: fingerprintOf(key) }));
 
-async function replayed(log: Log, at: Seq, state: MutableState | string): Promise<Replayed> {
+async function replayed(log: Log, at: Seq, state: MutableState | string, tell: (at: Seq) => void): Promise<Replayed> {
   const begun = await beginning(log, at);
   if (typeof begun === "string") return { seq: at, from: null, message: begun };
   const from = begun.seq;
   try {
-    await replay(log, begun, at);
+    await replay(log, begun, at, tell);
   } catch (error) {
     if (!(error instanceof LogFailure) || error.code !== "pruned") throw error;
     return { seq: at, from: null, message: "its events were pruned meanwhile" };
@@ -85,12 +91,14 @@ async function hasFirst(log: Log): Promise<boolean> {
   return record !== null && record.bytes.length > 0;
 }
 
-async function replay(log: Log, state: MutableState, to: Seq): Promise<void> {
-  for await (const { records } of log.read(seq(state.seq), { payloads: false }))
+async function replay(log: Log, state: MutableState, to: Seq, tell: (at: Seq) => void): Promise<void> {
+  for await (const { records } of log.read(seq(state.seq), { payloads: false })) {
     for (const { bytes } of records) {
       if (state.seq === to) return;
       evolve(state, decodeEvent(bytes, seq(state.seq + 1)).event);
     }
+    tell(seq(state.seq));
+  }
 }
 
 function difference(replayed: MutableState, stored: MutableState): string | null {

@@ -28,12 +28,18 @@ export async function recover(log: Log): Promise<Recovered> {
 }
 
 /** From the newest snapshot and its state, or from the beginning, to the end. */
-export async function recoverFrom(log: Log, snapshot: Snapshot | null, state: MutableState): Promise<Recovered> {
+export async function recoverFrom(
+  log: Log,
+  snapshot: Snapshot | null,
+  state: MutableState,
+  onProgress: (at: Seq) => void = () => {},
+): Promise<Recovered> {
   const snapshotSeq = snapshot?.seq ?? seq(0);
   let hash = snapshot?.hash ?? START_HASH;
   for await (const batch of eventsBehind(log, snapshotSeq)) {
     for (const { bytes } of batch.records) evolve(state, decodeEvent(bytes, seq(state.seq + 1)).event);
     hash = Buffer.from(batch.hashes[batch.hashes.length - 1] ?? batch.priorHash).toString("hex");
+    onProgress(seq(state.seq));
   }
   return { state, hash, snapshotSeq };
 }
