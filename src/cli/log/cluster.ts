@@ -149,7 +149,7 @@ function alarmLines({ nodes }: ClusterView, troubles: readonly Trouble[], { pain
     )
     .map((text) => `${paint("red", text)}; stop it, and run drover verify on its data directory.\n`);
   const down = nodes.filter(isDown).map(({ id, heardMs = 0 }) => {
-    const text = `alarm: ${plain(id)} is down: it was heard of last ${span(heardMs)} ago`;
+    const text = `alarm: ${plain(id)} is down: it was heard of last ${heard(heardMs)}`;
     return `${paint("red", text)}; start it again. One that is silent for an hour is forgotten.\n`;
   });
   return [unled, ...down, ...differing].join("");

@@ -42,6 +42,15 @@ test("a signed snapshot that is not what its events lead to is told, with exit c
   assert.match(told, new RegExp(`at event ${at}: the snapshot is not what its events lead to: it says .*made up`));
 });
 
+test("a call that names a server is refused, and says what to do: no server is verified", async () => {
+  const terminal = testTerminal({ cwd: tmpdir() });
+  assert.equal(await runCommandLine(["verify", "--url", "http://a:4747"], terminal, VERBS), 2);
+  assert.match(
+    terminal.complained(),
+    /reads a data directory on this machine, and asks no server: .*GET \/events\/verify/,
+  );
+});
+
 test("a bit that is wrong in the private key or in node.json is found, and a start refuses it", async (context) => {
   const data = mkdtempSync(join(tmpdir(), "drover-verify-"));
   const [spare, other] = [join(data, "spare"), join(data, "other")];

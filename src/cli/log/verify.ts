@@ -28,6 +28,10 @@ import { loadFor } from "../verbs/config.ts";
 
 type Flags = ConfigFlags & { readonly data?: string; readonly expect?: string; readonly key?: string };
 
+const ASKS_NO_SERVER =
+  "drover verify reads a data directory on this machine, and asks no server: run it where that is (--data), or " +
+  "copy the log here first (drover log copy URL DIRECTORY). GET /events/verify has a server check its own log";
+
 /** Log time that is ahead by less is not worth a line. */
 const TELLING_MS = 1000;
 
@@ -43,6 +47,7 @@ export const verifyVerb: VerbBody<Flags> = {
     ["drover verify --data backup --expect 4711:9f86d08…", "a backup, against a head printed earlier"],
   ],
   run: async (call) => {
+    if (call.flags.url !== undefined) throw usageProblem(ASKS_NO_SERVER);
     const directory = directoryOf(call);
     const expect = call.flags.expect === undefined ? {} : { expect: anchorFrom(call.flags.expect) };
     const key = call.flags.key === undefined ? null : keyFrom(call.flags.key);
