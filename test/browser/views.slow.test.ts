@@ -17,7 +17,8 @@ import { openServer, type TestServer } from "../kits/test-server.ts";
 const HERE = import.meta.dirname;
 const BUILT = join(HERE, "../../dist/page");
 const FIRST_VIEW_KB = 200;
-const FRAME_MS_MAX = 200;
+/** Half of the 200 ms that are promised: the screen needs time too. */
+const FRAME_MS_MAX = 100;
 const MANY = 100_000;
 const LONG = "a-name-that-is-very-long-".repeat(9);
 
@@ -150,10 +151,10 @@ describe("every view", { skip: noBrowser }, () => {
     await using tab = await openTab(many.url, "/ui/tasks");
     const { page } = tab;
     await page.locator(".row").first().waitFor();
-    const frames = (await page.evaluate(SCROLL)) as number[];
-    // Other work on this machine may hold up one frame; were the page itself slow, many would be.
-    const slow = frames.toSorted((left, right) => left - right)[Math.floor(frames.length * 0.95)] ?? 0;
-    assert.ok(slow < FRAME_MS_MAX, `one frame in twenty took ${slow} ms`);
+    const frames = await scroll(page);
+    assert.ok(frames.length > ROWS_SCROLLED / ROWS_A_FRAME / 2, `${frames.length} frames`);
+    const slowest = Math.max(...frames);
+    assert.ok(slowest > 0 && slowest < FRAME_MS_MAX, `the slowest frame took ${slowest} ms of the processor`);
     assert.ok((await page.locator(".row").count()) < 100, "only what is in sight is in the document");
     const asked: string[] = [];
     page.on("request", (request) => asked.push(request.url()));
@@ -166,17 +167,31 @@ describe("every view", { skip: noBrowser }, () => {
   });
 });
 
-/** Scrolls on and on for as long as there is more, up to 3000 rows; answers how long each frame took. */
-const SCROLL = `new Promise((resolve) => {
-  const box = document.querySelector(".rows");
-  const frames = [];
-  let last = performance.now();
-  const step = (now) => {
-    frames.push(now - last);
-    last = now;
-    box.scrollTop += 400;
-    if (box.scrollTop < 3000 * 36) requestAnimationFrame(step);
-    else resolve(frames);
+/**
+ * Scrolls on through so many rows, frame by frame. Answers how long each kept the page busy, in time of the processor:
+ * other work on this machine makes a frame late, and no frame dear.
+ */
+async function scroll(page: Page): Promise<number[]> {
+  const session = await page.context().newCDPSession(page);
+  await session.send("Performance.enable", { timeDomain: "threadTicks" });
+  const busyMs = async (): Promise<number> => {
+    const { metrics } = await session.send("Performance.getMetrics");
+    return 1000 * (metrics.find(({ name }) => name === "TaskDuration")?.value ?? 0);
   };
-  requestAnimationFrame(step);
+  const frames: number[] = [];
+  for (let [before, isMore] = [await busyMs(), true]; isMore; ) {
+    isMore = await page.evaluate(SCROLL_ON);
+    const now = await busyMs();
+    frames.push(now - before);
+    before = now;
+  }
+  return frames;
+}
+
+const [ROWS_SCROLLED, ROWS_A_FRAME] = [3000, 11];
+/** One frame further, and all that comes of it; answers whether there is more. */
+const SCROLL_ON = `new Promise((resolve) => {
+  const box = document.querySelector(".rows");
+  box.scrollTop += 36 * ${ROWS_A_FRAME};
+  requestAnimationFrame(() => setTimeout(() => resolve(box.scrollTop < 36 * ${ROWS_SCROLLED})));
 })`;
