@@ -446,5 +446,10 @@ describe("the web page", { skip: noBrowser }, () => {
       await page.locator(ready).first().waitFor();
       assert.deepEqual(await page.evaluate(TURNING), [], `${path}: text that turns what stands behind it around`);
     }
+    await at.ask("joinWorker", { body: { id: `${turned}-outside` } });
+    await page.goto(`${at.url}/ui/workers`);
+    await page.getByRole("button", { name: "Drain" }).click();
+    await page.getByRole("dialog").getByText("turned-outside finishes what it runs", { exact: false }).waitFor();
+    assert.doesNotMatch(await page.getByRole("dialog").innerText(), /\u202e/);
   });
 });

@@ -4,6 +4,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { createStore, type Store, useStore } from "../data/store.ts";
+import { steady } from "../data/words.ts";
 
 export function Dialog({
   label,
@@ -80,7 +81,7 @@ function OneQuestion({ question: { title, text, yes, isDanger, note, answer } }:
   return (
     <Dialog label={title} isNarrow onClose={() => end(null)} onSubmit={() => end(written)}>
       <h1>{title}</h1>
-      <p class="muted">{text}</p>
+      <p class="muted">{steady(text)}</p>
       {note === null ? null : (
         <label class="field">
           <span>{note}</span>
