@@ -437,6 +437,7 @@ describe("the web page", { skip: noBrowser }, () => {
     const name = encodeURIComponent(turned);
     for (const [path, ready] of [
       [`tasks/${name}`, ".tag bdi"],
+      ["tasks", ".row"],
       ["workers", ".tag bdi"],
       [`graph/tree/${name}`, ".node"],
       ["timeline", ".bar"],

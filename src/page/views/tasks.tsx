@@ -416,7 +416,12 @@ function Row({
       </span>
       <span role="cell" class="clip" title={note ?? action}>
         <Name>{action}</Name>
-        {note === undefined ? null : <span class={state === "parked" ? "warn" : "bad"}> · {note}</span>}
+        {note === undefined ? null : (
+          <span class={state === "parked" ? "warn" : "bad"}>
+            {" · "}
+            <Name>{note}</Name>
+          </span>
+        )}
       </span>
       <span role="cell" class="clip" title={project}>
         <Name>{project}</Name>
