@@ -185,6 +185,29 @@ test("of several addresses all are named where there is room, else the first and
   assert.match(frame({ url, columns: 90, rows: 24 })[0] ?? "", / node-a:4747 and 2 more ?$/);
 });
 
+test("where calls leave room, the tasks stand below them, also on a small screen; they can be chosen there", () => {
+  const { line, ...rest } = pictureWith("", true);
+  const withCalls = (count: number, tasks = line.tasks): Picture => {
+    const running = line.calls.running.slice(0, count);
+    return {
+      ...rest,
+      line: { ...line, tasks, calls: { ...line.calls, running, inFlight: count, next: [], queued: 0 } },
+    };
+  };
+  const text = (picture: Picture): string => frame({ picture, columns: 80, rows: 24 }).join("\n");
+  const few = text(withCalls(2));
+  assert.match(
+    few,
+    /call-build-1 [\s\S]*┌─ Tasks ─[\s\S]*Running: 12\/12 +Queued: 480[\s\S]*\] build-0 [\s\S]*\] test-0 /,
+  );
+  assert.equal(few.split("\n").length, 24);
+  const ids = markable({ ...seen, picture: withCalls(2), view: FIRST_VIEW }).map(({ id }) => id);
+  assert.deepEqual([ids.includes("call-build-1"), ids.includes("build-0")], [true, true]);
+  assert.doesNotMatch(text(pictureWith("", true)), /┌─ Tasks/, "calls fill it");
+  const idle = { ...line.tasks, inFlight: 0, queued: 0, running: [], next: [] };
+  assert.doesNotMatch(text(withCalls(2, idle)), /┌─ Tasks/, "there is no task");
+});
+
 test("where more tasks are than were read, it does not say how many", () => {
   const picture = { ...pictureWith(), hasMoreTasks: true };
   const lines = (one: Picture): string =>

@@ -36,6 +36,8 @@ const FOOT_MAX = 3;
 export const WIDE = 120;
 /** From here on there is room for calls and tasks. */
 const HIGH = 36;
+/** A box of tasks that has fewer lines says too little. */
+const TASKS_LEAST = 9;
 const SIDE_MIN = 44;
 const SIDE_MAX = 64;
 const BOX_MAX = 96;
@@ -116,13 +118,16 @@ function shownBox(box: SchedulerBox, { picture, view, now }: Seen): SchedulerBox
 export type Seen = Pick<FrameParts, "picture" | "view" | "now" | "size">;
 type Placed = { readonly box: SchedulerBox; readonly height: number };
 
-/** The scheduler; on a high screen where it shows calls, below it the tasks. */
+/** The scheduler; where it shows calls, below it the tasks: on a high screen, or in the room that the calls leave. */
 function boxesIn(parts: Seen, height: number): readonly Placed[] {
   const { line } = parts.picture;
   const box = shownBox(lineBox(line), parts);
-  if (parts.size.columns < WIDE || height < HIGH || !hasCalls(line)) return [{ box, height }];
+  const isLarge = parts.size.columns >= WIDE && height >= HIGH;
+  const isLeft = height - wholeHeight(box) >= TASKS_LEAST && line.tasks.inFlight + line.tasks.queued > 0;
+  if (!hasCalls(line) || !(isLarge || isLeft)) return [{ box, height }];
   const tasks = shownBox({ ...lineBox(line), ...line.tasks, title: "Tasks", notes: [] }, parts);
-  const upper = Math.min(wholeHeight(box), Math.max(Math.floor(height / 2), height - wholeHeight(tasks)));
+  const most = isLarge ? Math.max(Math.floor(height / 2), height - wholeHeight(tasks)) : height;
+  const upper = Math.min(wholeHeight(box), most);
   return [
     { box, height: upper },
     { box: tasks, height: height - upper },
