@@ -216,13 +216,16 @@ function rowOf(
   entry: LineEntry,
   { isRunning, ids, marked }: { readonly isRunning: boolean; readonly ids: number; readonly marked: string | null },
 ): BoxLine {
-  const { id, class: rank, ms, project, agentId, worker, gate, task } = entry;
+  const { id, class: rank, ms, project, agentId, worker, gate, task, held } = entry;
   const name = nameOf(entry);
   const isMarked = id === marked;
   const time = isRunning ? seconds(ms) : `waiting ${seconds(ms)}`;
   // Who it is of stands behind, as far as there is room.
   const ofCall = [name === task ? undefined : task, named(project), gate];
-  const whose = task === undefined && gate === undefined ? [agentId, named(project), worker && `on ${worker}`] : ofCall;
+  const whose =
+    task === undefined && gate === undefined
+      ? [held && HELD[held], agentId, named(project), worker && `on ${worker}`]
+      : ofCall;
   return [
     CLASSES[rank],
     isMarked ? ["▸", "bold"] : " ",
@@ -234,6 +237,11 @@ function rowOf(
     [whose.filter((part) => part !== undefined && part !== "").join("  "), "dim"],
   ];
 }
+
+const HELD: Readonly<Record<NonNullable<LineEntry["held"]>, string>> = {
+  budget: "budget used up",
+  "never-fits": "no worker can run it",
+};
 
 const named = (project: string): string | undefined => (project === "default" ? undefined : project);
 

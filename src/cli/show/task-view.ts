@@ -48,14 +48,16 @@ export function taskColumns(
     },
     { title: "TOKENS", of: ({ usage }) => tokensOf(usage), align: "right", leaves: 4 },
     { title: "COST", of: ({ usage }) => shownCost(usage?.cost), align: "right", leaves: 8 },
-    { title: "NOTE", of: noteOf, shrinks: true, least: notes },
+    { title: "NOTE", of: (task) => noteOf(task, now), shrinks: true, least: notes },
   ];
 }
 
 /** The one thing about a task that does not show in its state. */
-function noteOf({ error, position, progress, state, approval }: TaskView): string {
+function noteOf({ error, position, progress, state, approval, held, heldUntil }: TaskView, now: number): string {
   if (error !== undefined) return error;
   if (state === "parked") return approval?.question === undefined ? "" : `asks: ${approval.question}`;
+  if (held === "budget") return `budget used up${heldUntil === undefined ? "" : `, more ${age(heldUntil, now)}`}`;
+  if (held === "never-fits") return "no worker here can run it";
   if (position !== undefined) return `number ${position} in line`;
   return typeof progress === "string" ? progress : "";
 }
@@ -90,7 +92,7 @@ const treeColumns = (now: number): readonly Column<Branch>[] => [
   { title: "TRY", of: ({ task }) => (task.attempt > 1 ? String(task.attempt) : ""), align: "right" },
   { title: "TOOK", of: ({ task }) => lasted(task.startedAt, task.completedAt, now), align: "right" },
   { title: "TOKENS", of: ({ task }) => tokensOf(task.usage), align: "right" },
-  { title: "NOTE", of: ({ task }) => noteOf(task), shrinks: true },
+  { title: "NOTE", of: ({ task }) => noteOf(task, now), shrinks: true },
 ];
 
 const instant = (at: string | undefined, now: number): string | undefined =>
@@ -266,7 +268,7 @@ export function taskLine(task: TaskView, output: Output): string {
   const state = output.paint(tintOf(task.state) ?? "bold", task.state);
   const ran = lasted(task.startedAt, task.completedAt, output.now());
   const where = task.worker === undefined ? "" : ` on ${task.worker}`;
-  const note = noteOf(task);
+  const note = noteOf(task, output.now());
   const parts = [
     task.state === "running" || task.state === "assigned" ? `attempt ${task.attempt}${where}` : "",
     task.completedAt !== undefined && ran !== "" ? `ran ${ran}${where}` : "",

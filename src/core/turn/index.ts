@@ -2,6 +2,7 @@
 
 export { setAside } from "./budget.ts";
 export { chargeFor, sharesOf, shownLevel } from "./fairness.ts";
+export { fitsNowhere, type Held, heldBy } from "./held.ts";
 export {
   compareRanks,
   EXPRESS_PRIORITY,

@@ -15,7 +15,7 @@ import type {
   Task,
   Tombstone,
 } from "../../core/model/index.ts";
-import { countAhead, effectivePriority, fixedOf, shownScore } from "../../core/turn/index.ts";
+import { countAhead, effectivePriority, fixedOf, type Held, heldBy, shownScore } from "../../core/turn/index.ts";
 import type { ApprovalView, AttemptUsage, CurrentRound, Round, TaskBody, TaskView } from "../../protocol/index.ts";
 import { isoTime } from "../../std/index.ts";
 import { quoted } from "../base/canonical-json.ts";
@@ -74,9 +74,13 @@ function standing(state: State, task: Task, now: number): TaskView {
   return {
     ...known(task),
     ...(task.group === null ? {} : { position: countAhead(state, task, now) + 1 }),
+    ...heldView(heldBy(state, task, now)),
     ...(task.end === null ? turnOf(state, task, now) : {}),
   };
 }
+
+export const heldView = (held: Held | null): Pick<TaskView, "held" | "heldUntil"> =>
+  held === null ? {} : { held: held.by, ...(held.until === null ? {} : { heldUntil: isoTime(held.until) }) };
 
 /** What does not change by the mere passing of time. */
 function known(task: Task | EndedTask): TaskView {

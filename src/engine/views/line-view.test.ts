@@ -31,6 +31,31 @@ test("who is next in line is who starts next, over projects, agents and prioriti
   await drover.close();
 });
 
+test("what no worker here can run, or its budget does not bear, says so and stands behind the rest", async () => {
+  const config = { scheduler: { maxInFlight: 1 }, projects: { lab: { budget: { limit: 100, window: "1h" } } } };
+  const { drover, settle } = await createTestDrover({ config });
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  await drover.worker({}, () => ended);
+  const submit = (id: string, more: object) => drover.submit({ agentId: "ann", action: "go", id, ...more });
+  await submit("runs", { project: "lab", estimatedTokens: 60 });
+  await settle();
+  for (let count = 0; count < 30; count++) await submit(`gpu${count}`, { capabilities: ["gpu"], priority: "high" });
+  await submit("dear", { project: "lab", estimatedTokens: 60, priority: "high" });
+  await submit("free", { priority: "low" });
+  const { next } = (await drover.line({ limit: 5 })).tasks;
+  assert.deepEqual([next[0]?.id, next[0]?.held, next.length], ["free", undefined, 5]);
+  assert.deepEqual(new Set(next.slice(1).map(({ held }) => held)), new Set(["never-fits", "budget"]));
+  const held = async (id: string): Promise<unknown> => {
+    const { held: by, position } = await drover.task(id);
+    return [by, position];
+  };
+  assert.deepEqual(await held("gpu0"), ["never-fits", 1]);
+  assert.deepEqual(await held("dear"), ["budget", 1]);
+  assert.deepEqual(await held("free"), [undefined, 31]);
+  end();
+  await drover.close();
+});
+
 test("where agents take no turns, the best task of a project goes, whoever it is of", async () => {
   const config = { scheduler: { maxInFlight: 1, fairness: { agents: "none" } } } as const;
   const { drover, settle } = await createTestDrover({ config });

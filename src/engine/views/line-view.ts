@@ -4,7 +4,7 @@
  * It is what a screen shows that is drawn again every second, so it costs what is shown and not what is queued: of each
  * list the first few, without anything that lies in the log. The order of those that wait is that of the rules as they
  * stand: projects by level, each charged for what it is about to start, its agents in turn, of each its best task. What
- * cannot start for want of a worker or a budget stands where its turn is.
+ * no worker here could ever run, or its budget does not bear, stands behind all that could start.
  */
 import type { Instant } from "../../core/base/index.ts";
 import { whole } from "../../core/base/index.ts";
@@ -23,6 +23,7 @@ import {
   compareProjects,
   compareRanks,
   EXPRESS_PRIORITY,
+  heldBy,
   shownLevel,
   type TaskRank,
   taskRank,
@@ -133,7 +134,7 @@ function tasksLine(state: State, now: Instant, limit: number): LinePart {
       ...taskEntry(attempt.task, now - begunAt(attempt)),
       worker: attempt.worker.id,
     })),
-    next: nextTasks(state, now, limit).map((task) => taskEntry(task, now - task.runnableAt)),
+    next: nextTasks(state, now, limit).map((task) => queuedEntry(state, task, now)),
     failed: totals.failed,
   };
 }
@@ -149,16 +150,30 @@ const taskEntry = ({ id, priority, project, agent, requirements }: Task, ms: num
   type: requirements.type,
 });
 
+function queuedEntry(state: State, task: Task, now: Instant): LineEntry {
+  const held = heldBy(state, task, now);
+  return { ...taskEntry(task, now - task.runnableAt), ...(held === null ? {} : { held: held.by }) };
+}
+
 const classFor = (priority: number): GateClass => classOf({ priority });
 
-/** A copy of who stands where, moved on start by start. */
+/** Those whose like could start, then the others. Tasks of a group are alike: its first speaks for all of them. */
 function nextTasks(state: State, now: Instant, limit: number): Task[] {
+  const isHeld = ({ tasks }: Group): boolean => front(tasks, 1).some((head) => heldBy(state, head, now) !== null);
+  const free = inTurn(state, now, limit, (group) => !isHeld(group));
+  return free.length >= limit ? free : [...free, ...inTurn(state, now, limit - free.length, isHeld)];
+}
+
+type Chosen = (group: Group) => boolean;
+
+/** A copy of who stands where, moved on start by start. */
+function inTurn(state: State, now: Instant, limit: number, chosen: Chosen): Task[] {
   const turn = [...items(state.turn)].slice(0, PROJECTS_MAX).map((project) => ({
     project,
     settings: project.settings,
     registration: project.registration,
     level: shownLevel(state, project, now),
-    queue: projectQueue(state, project, now),
+    queue: projectQueue(state, project, now, chosen),
   }));
   const found: Task[] = [];
   const take = (of: Turn, task: Task): void => {
@@ -186,11 +201,11 @@ type Turn = Pick<Project, "settings" | "registration"> & { level: number };
 type Queue = { take(): Task | undefined; takeExpress(most: number): Task[] };
 
 /** Where agents take turns, each gives its best after the other; else the best of all goes. */
-function projectQueue(state: State, { turn }: Project, now: Instant): Queue {
+function projectQueue(state: State, { turn }: Project, now: Instant, chosen: Chosen): Queue {
   const agents = [...items(turn)].slice(0, AGENTS_MAX);
   const isFair = state.config.scheduler.fairness.agents === "fair";
   const lines = isFair ? agents.map((agent) => [agent]) : [agents];
-  const heads = lines.map((line) => createMerge(state, line, now));
+  const heads = lines.map((line) => createMerge(state, line, now, chosen));
   return {
     take() {
       for (let left = heads.length; left > 0; left--) {
@@ -222,7 +237,7 @@ type Cursor = { readonly group: Group; readonly tasks: readonly Task[]; readonly
 const LOOKED_AT_FIRST = 8;
 
 /** The tasks of a group keep their order for ever, so the best of all is the head of one. Begun when it is asked. */
-function createMerge(state: State, agents: readonly Agent[], now: Instant): Merge {
+function createMerge(state: State, agents: readonly Agent[], now: Instant, chosen: Chosen): Merge {
   const cursorAt = (group: Group, at: number, before: readonly Task[]): Cursor[] => {
     const tasks = at < before.length ? before : front(group.tasks, Math.max(LOOKED_AT_FIRST, 2 * at));
     const head = tasks[at];
@@ -231,7 +246,7 @@ function createMerge(state: State, agents: readonly Agent[], now: Instant): Merg
   let cursors: Cursor[] | null = null;
   return {
     take(priorityMax) {
-      cursors ??= agents.flatMap(({ groups }) => groups.flatMap((group) => cursorAt(group, 0, [])));
+      cursors ??= agents.flatMap(({ groups }) => groups.filter(chosen).flatMap((group) => cursorAt(group, 0, [])));
       const [first, ...others] = cursors;
       if (first === undefined) return undefined;
       const best = others.reduce((least, one) => (compareRanks(one.rank, least.rank) < 0 ? one : least), first);

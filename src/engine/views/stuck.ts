@@ -6,7 +6,7 @@
  */
 import { front } from "../../core/collections/index.ts";
 import type { Agent, State } from "../../core/model/index.ts";
-import { isOverdue } from "../../core/turn/index.ts";
+import { fitsNowhere, isOverdue } from "../../core/turn/index.ts";
 import { STUCK_MAX, type StuckTask } from "../../protocol/index.ts";
 
 /** `isSeen` says whose tasks the caller sees. */
@@ -32,13 +32,7 @@ export function stuckTasks(
   return found.sort((left, right) => right.waitMs - left.waitMs).slice(0, STUCK_MAX);
 }
 
-function reasonOf(
-  { fleet, config }: State,
-  { shape, headAt }: Agent["groups"][number],
-  now: number,
-): StuckTask["why"] | null {
-  // Without any worker nothing is said of a task, but of the fleet.
-  const isAnybodyHere = fleet.order.some(({ status }) => status !== "unreachable");
-  if (shape.demand.capable === 0 && isAnybodyHere) return "never-fits";
-  return isOverdue(headAt, now, config.scheduler.priority) ? "overdue" : null;
+function reasonOf(state: State, group: Agent["groups"][number], now: number): StuckTask["why"] | null {
+  if (fitsNowhere(state, group)) return "never-fits";
+  return isOverdue(group.headAt, now, state.config.scheduler.priority) ? "overdue" : null;
 }

@@ -199,7 +199,10 @@ export type LinePart = {
   readonly avgRunMs: number;
   /** Those that are out, in the order of their start. */
   readonly running: readonly LineEntry[];
-  /** Those that wait for their turn, as it would come if nothing else happened. */
+  /**
+   * Those that wait for their turn, as it would come if nothing else happened; those that are held come
+   * last.
+   */
   readonly next: readonly LineEntry[];
   /** Tasks that failed; their runs count in the averages too. */
   readonly failed?: number;
@@ -227,6 +230,8 @@ export type LineEntry = {
   readonly gate?: string;
   /** The task that makes the call, if one does. */
   readonly task?: string;
+  /** What holds a queued task, as in its view. */
+  readonly held?: "never-fits" | "budget";
 };
 
 /** What a gate lets out, and what waits at it. */

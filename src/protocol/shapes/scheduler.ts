@@ -234,6 +234,7 @@ const lineEntry: s.Schema<wire.LineEntry> = s.answer({
   worker: s.optional(s.name(), "Where it runs."),
   gate: s.optional(s.name(), "The gate of a call."),
   task: s.optional(s.name(), "The task that makes the call, if one does."),
+  held: s.optional(s.oneOf("never-fits", "budget"), "What holds a queued task, as in its view."),
 });
 const lineGate: s.Schema<wire.LineGate> = s.answer({
   id: s.name(),
@@ -253,7 +254,10 @@ const linePart = (): s.Schema<wire.LinePart> =>
     avgWaitMs: s.described(mean(), "How long those that were let out waited, on average."),
     avgRunMs: s.described(mean(), "How long they were out, on average."),
     running: s.described(s.list(lineEntry), "Those that are out, in the order of their start."),
-    next: s.described(s.list(lineEntry), "Those that wait for their turn, as it would come if nothing else happened."),
+    next: s.described(
+      s.list(lineEntry),
+      "Those that wait for their turn, as it would come if nothing else happened; those that are held come last.",
+    ),
     failed: s.optional(count(), "Tasks that failed; their runs count in the averages too."),
     gates: s.optional(s.list(lineGate), "Of calls, the gates: those that are used now first."),
   });

@@ -204,7 +204,7 @@ const maybe = Object.fromEntries(
   Object.entries({ agentId: s.name(), ...shownFields }).map(([key, field]) => [key, s.optional<unknown>(field)]),
 ) as unknown as Fields<Partial<Omit<wire.TaskBody, "id">>>;
 
-const shownTask: Fields<wire.TaskView> = {
+const shownTask: Fields<Omit<wire.TaskView, "held" | "heldUntil">> = {
   ...maybe,
   taskId: s.name(),
   state: taskState(),
@@ -247,7 +247,11 @@ const shownTask: Fields<wire.TaskView> = {
   rounds: s.optional(s.list(round), "Of a loop: the rounds that have ended, since it was submitted or last retried."),
   warnings: s.optional(s.list(warning), "What a change of it could not do as asked, and why."),
 };
-export const taskView: s.Schema<wire.TaskView> = s.namedAnswer("Task", shownTask);
+export const taskView: s.Schema<wire.TaskView> = s.namedAnswer("Task", {
+  ...shownTask,
+  held: s.optional(s.oneOf("never-fits", "budget"), "No worker here could ever run it, or its budget has no room."),
+  heldUntil: s.optional(s.instant(), "When the clock alone ends that; absent if it takes somebody."),
+});
 
 /** What a task sees of one that it needed. A fact that the view of a task gains goes here too. */
 export const input: s.Schema<wire.Input> = s.namedAnswer("Input", {
