@@ -65,6 +65,8 @@ test("P6 shutting down: no new work, workers hear of it, what runs may end, the 
   assert.equal((await at.ask("health", {})).status, 200);
   assert.equal((await at.ask("task", { params: { id: taskId } })).json.state, "running");
 
+  const [listed] = (await at.ask("workers", {})).json.workers;
+  assert.equal(listed?.note, "the server it spoke to has closed");
   const { text } = await at.ask("sync", { params: { id }, body: { session, n: 4, running, brief: true } });
   assert.match(text, /^{"named":\[\],.*"closing":true,"assignments":\[\]}$/, "it names none where it gives none");
   const results = [{ taskId, attempt: 1, outcome: "done", result: 7 }] as const;

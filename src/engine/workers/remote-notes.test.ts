@@ -18,3 +18,14 @@ test("why a worker takes nothing is said by why, and taken back by the next sync
   await ann.sync({ want: 0 });
   assert.doesNotMatch((await room()) ?? "", /worktrees/);
 });
+
+test("a worker that wants nothing and has nothing is listed with the slots it has", async () => {
+  await using kit = await kitWith();
+  const ann = await join(kit, { slots: 4 });
+  await ann.sync({ want: 0 });
+  const [worker] = await kit.drover.workers();
+  assert.deepEqual([worker?.status, worker?.inFlight, worker?.slots], ["overloaded", 0, 4]);
+  await kit.drover.submit({ id: "t", agentId: "a", action: "build" });
+  await kit.settle();
+  assert.equal((await kit.drover.task("t")).state, "queued", "it gets nothing all the same");
+});

@@ -344,7 +344,7 @@ export function applyOffer(writer: Writer, worker: Worker, sync: SyncBody): void
   const room = { cpu: resources?.cpuMillicores ?? null, memory: resources?.memoryBytes ?? null };
   const settings: WorkerSettings = {
     ...settingsOf(worker),
-    slots: Math.max(1, slots),
+    slots: slots === 0 ? worker.offered : slots,
     status: statusFor(worker, sync, slots),
     note: note === undefined || note === "" ? null : note.toWellFormed(),
     ...(capabilities === undefined ? {} : { capabilities }),
@@ -354,7 +354,7 @@ export function applyOffer(writer: Writer, worker: Worker, sync: SyncBody): void
   must(writer, { type: "change-worker", worker: worker.id, settings });
 }
 
-/** A worker that drains goes on draining until it joins again; one that wants nothing and has nothing has no slot. */
+/** A worker that drains goes on draining until it joins again; one that wants nothing and has nothing gets none. */
 function statusFor({ status }: Worker, sync: SyncBody, slots: number): WorkerSettings["status"] {
   if (status === "draining") return "draining";
   if (slots === 0) return "overloaded";

@@ -50,6 +50,8 @@ import { waitPermitsHandler } from "./wait-permits.ts";
 const AGENTS_WORD_MS = 600_000;
 /** While the server shuts down, a worker that has nothing to say is answered no more often than this. */
 const CLOSING_WAIT_MS = 1000;
+/** What a worker is listed with that its server gives nothing more: until the next hears of it. */
+const CLOSED = "the server it spoke to has closed";
 
 export function fleetHandlers(deps: Deps): Handlers<keyof FleetCalls | "waitPermits"> {
   return { ...projectHandlers(deps), ...workerHandlers(deps), ...scheduleHandlers(deps), ...permitHandlers(deps) };
@@ -123,7 +125,7 @@ function workerHandlers(deps: Deps): Handlers<keyof WorkerCalls> {
   }
 
   async function lastSync(id: string, body: SyncBody, waitMs: number): Promise<string> {
-    const asked = { ...body, want: 0, waitMs: Math.min(body.waitMs ?? 0, waitMs) };
+    const asked = { ...body, want: 0, note: body.note ?? CLOSED, waitMs: Math.min(body.waitMs ?? 0, waitMs) };
     const { named, assignments: _, ...answer } = await drover.remote.sync(id, checked(asked));
     const names = named === undefined ? {} : { named: [] };
     return JSON.stringify({ ...names, ...answer, closing: true, assignments: [] });
