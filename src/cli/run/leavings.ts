@@ -12,8 +12,8 @@ import type { Row } from "./state.ts";
 
 export type Kept = { readonly branch: string; readonly path?: string };
 export type Leavings = {
-  /** The last lines that the last attempt wrote. */
-  tail(row: Row, lines: number): Promise<string[]>;
+  /** The last lines that the last attempt wrote; null if nobody keeps what it wrote. */
+  tail(row: Row, lines: number): Promise<string[] | null>;
   /** Where the whole log is, for people. */
   wholeLog(row: Row): string;
   /** The file it is in; null if it is on another machine. */
@@ -39,8 +39,12 @@ const ASKED_MAX = 50;
 
 export const leavingsOnServer = (link: Link, plan: string): Leavings => ({
   async tail({ id, attempt }, lines) {
-    const log = await ifKnown(link.call((client) => client.logs(id, { attempt, tail: lines * 4 + 20 })));
-    return (log?.text ?? "").split("\n").flatMap(spokenBy).slice(-lines);
+    const asked = link.call((client) => client.logs(id, { attempt, tail: lines * 4 + 20 }));
+    const log = await asked.catch((error: unknown) => {
+      if (!(error instanceof ClientError)) throw error;
+      return error.code === "not_found" ? null : { text: "" };
+    });
+    return log === null ? null : log.text.split("\n").flatMap(spokenBy).slice(-lines);
   },
   wholeLog: ({ name }) => asTyped(`drover task ${asWord(`${plan}/${name}`)} --logs`),
   logFile: () => null,
@@ -55,7 +59,7 @@ export const leavingsOnServer = (link: Link, plan: string): Leavings => ({
   },
 });
 
-/** A log may be with a worker that is gone, and a task forgotten: then there is nothing to show. */
+/** A task may be forgotten: then there is nothing to show. */
 async function ifKnown<Answer>(asked: Promise<Answer>): Promise<Answer | null> {
   try {
     return await asked;

@@ -114,8 +114,9 @@ async function failureText(row: Row, { left, output }: Tools): Promise<string> {
   const { paint } = output;
   const lines = await left.tail(row, TAIL_LINES);
   const head = `\n${paint("red", `${plain(row.name)} failed`)}: ${plain(row.why)}`;
-  const body = lines.map((line) => `  ${paint("dim", "|")} ${plain(line.replaceAll("\t", "  "))}`);
-  return [head, ...body, `  ${paint("dim", "whole log:")} ${left.wholeLog(row)}`].join("\n");
+  const body = (lines ?? []).map((line) => `  ${paint("dim", "|")} ${plain(line.replaceAll("\t", "  "))}`);
+  const whole = lines === null ? [] : [`  ${paint("dim", "whole log:")} ${left.wholeLog(row)}`];
+  return [head, ...body, ...whole].join("\n");
 }
 
 function keptText({ name }: Row, kept: Kept | undefined, cwd: string): string[] {
