@@ -7,7 +7,8 @@ import { useLocation } from "preact-iso";
 import { RUNS_OUT, USED_UP } from "../../protocol/wire/index.ts";
 import { Refused, Unreachable } from "../data/ask.ts";
 import { to } from "../data/links.ts";
-import { steady } from "../data/words.ts";
+import { useNow } from "../data/use-call.ts";
+import { span, steady } from "../data/words.ts";
 
 /** The path of the view that was shown last. */
 let shownPath = "";
@@ -94,6 +95,11 @@ export function Stat({
     </div>
   );
 }
+
+/** When a budget that is nearly used up has more room. */
+export const MoreIn = ({ at }: { at: string }): JSX.Element => (
+  <span class="small faint">more in {span(Math.max(0, Date.parse(at) - useNow()))}</span>
+);
 
 export const State = ({ state }: { state: string }): JSX.Element => <span class={`badge is-${state}`}>{state}</span>;
 

@@ -17,14 +17,14 @@ import { useStore } from "../data/store.ts";
 import { type Called, useCall, useNow } from "../data/use-call.ts";
 import { brief, clock, percent, plural, span, timeOf } from "../data/words.ts";
 import { Answers } from "../parts/approvals.tsx";
-import { Failure, fillTone, Missing, Name, Panel, TaskName } from "../parts/pieces.tsx";
+import { Failure, fillTone, Missing, MoreIn, Name, Panel, TaskName } from "../parts/pieces.tsx";
 
 const LISTED_MAX = 20;
 /** Few enough that what else needs a person is seen too. */
 const QUESTIONS_MAX = 10;
 
 type Row = { readonly key: string; readonly tone: "warn" | "bad"; readonly what: string; readonly text: JSX.Element };
-type Spending = Pick<ProjectView, "budget" | "spent" | "reserved">;
+type Spending = Pick<ProjectView, "budget" | "spent" | "reserved" | "freesAt">;
 type Seen = {
   readonly gates: Called<{ readonly gates: readonly GateJson[] }>;
   readonly projects: Called<Pick<ProjectList, "projects" | "fleet">>;
@@ -176,7 +176,7 @@ function gateRow({ id, blockedUntil, throttles, queued }: GateJson, now: number)
 }
 
 /** Of a project, or of all of them together. */
-function budgetRow({ budget, spent, reserved }: Spending, id: string | null): Row[] {
+function budgetRow({ budget, spent, reserved, freesAt }: Spending, id: string | null): Row[] {
   if (budget.limit === null) return [];
   const part = (spent + reserved) / budget.limit;
   const tone = fillTone(part, "quiet");
@@ -190,6 +190,7 @@ function budgetRow({ budget, spent, reserved }: Spending, id: string | null): Ro
         <span class="grow">
           <a href={to.projects}>{id === null ? "All projects together" : <Name>{id}</Name>}</a>{" "}
           {id === null ? "have" : "has"} used {percent(part)} of {brief(budget.limit)} tokens in {span(budget.window)}
+          {freesAt === undefined ? null : <MoreIn at={freesAt} />}
         </span>
       ),
     },

@@ -8,9 +8,9 @@ import type { History, ProjectView } from "../../protocol/generated/index.ts";
 import { RUNS_OUT } from "../../protocol/wire/index.ts";
 import { ask } from "../data/ask.ts";
 import { doing } from "../data/say.ts";
-import { type Called, useCall, useNow } from "../data/use-call.ts";
+import { type Called, useCall } from "../data/use-call.ts";
 import { useRights } from "../data/who.ts";
-import { brief, count, percent, span, tokensOf } from "../data/words.ts";
+import { brief, count, percent, tokensOf } from "../data/words.ts";
 import type { Line } from "../parts/chart.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { later } from "../parts/later.tsx";
@@ -20,6 +20,7 @@ import {
   Loaded,
   Meter,
   Missing,
+  MoreIn,
   Name,
   Panel,
   ProjectName,
@@ -88,11 +89,6 @@ function Table({ all, onEdit }: { all: readonly ProjectView[]; onEdit: (id: stri
   );
 }
 
-/** When a budget that is nearly used up has more room. */
-const More = ({ at }: { at: string }): JSX.Element => (
-  <span class="small faint">more in {span(Math.max(0, Date.parse(at) - useNow()))}</span>
-);
-
 function ProjectRow({ project, onEdit }: { project: ProjectView; onEdit: ((id: string) => void) | null }): JSX.Element {
   const {
     id,
@@ -148,7 +144,7 @@ function ProjectRow({ project, onEdit }: { project: ProjectView; onEdit: ((id: s
             text={`${brief(spent + reserved)} of ${brief(budget.limit)}`}
           />
         )}
-        {freesAt === undefined || part < RUNS_OUT ? null : <More at={freesAt} />}
+        {freesAt === undefined || part < RUNS_OUT ? null : <MoreIn at={freesAt} />}
       </td>
       <td class="number" data-is="Tokens">
         {usage === undefined ? "" : brief(tokensOf(usage))}

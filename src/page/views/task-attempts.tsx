@@ -5,6 +5,7 @@
 import { Fragment, type JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { TaskView as Task } from "../../protocol/generated/index.ts";
+import { Refused } from "../data/ask.ts";
 import { type AttemptStory, attemptsIn } from "../data/attempts.ts";
 import { to } from "../data/links.ts";
 import { toneOf } from "../data/outcomes.ts";
@@ -155,15 +156,19 @@ export function Output({
           </span>
         }
       >
-        <Loaded from={logs}>
-          {({ text }) =>
-            text === "" ? (
-              <Empty>{isGrowing ? "Nothing was written yet." : "It wrote nothing."}</Empty>
-            ) : (
-              <Tail key={attempt} text={text} />
-            )
-          }
-        </Loaded>
+        {logs.data === null && logs.error instanceof Refused && logs.error.code === "not_found" ? (
+          <Empty>{steady(logs.error.message)}</Empty>
+        ) : (
+          <Loaded from={logs}>
+            {({ text }) =>
+              text === "" ? (
+                <Empty>{isGrowing ? "Nothing was written yet." : "It wrote nothing."}</Empty>
+              ) : (
+                <Tail key={attempt} text={text} />
+              )
+            }
+          </Loaded>
+        )}
       </Panel>
     </div>
   );
