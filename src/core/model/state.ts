@@ -38,6 +38,7 @@ import type { Cluster, FileRef, OnLoss, StopCause, Takes, TaskSubmitted, UsageTo
 import type { Approval, AttemptUsage, End, EndedExtra, Loop, Schedule } from "./extra.ts";
 import type { Growth, Wait } from "./growth.ts";
 import type { Ledger } from "./ledger.ts";
+import type { Levels } from "./levels.ts";
 import type { EndPhase, Phase, PhaseCounts } from "./phase.ts";
 import type { Plan } from "./plan.ts";
 import type { Room, UsedRoom } from "./room.ts";
@@ -560,8 +561,8 @@ export type State = {
   readonly remembered: Fifo<Tombstone>;
   /** Projects with runnable tasks, in the order of their turn. */
   readonly turn: SortedList<Project>;
-  /** What the levels of projects are measured from: the instant from which they are halved, and the highest of any. */
-  readonly levels: { origin: number; highest: number };
+  /** What the levels of projects are measured from. */
+  readonly levels: Levels;
   /** Workers that are kept free for a task. */
   readonly holds: Set<Hold>;
   /** Groups of tasks that ask for CPU or memory, the longest waiting first: who may need a hold. */
