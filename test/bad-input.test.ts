@@ -341,7 +341,9 @@ test("createTestDrover refuses options that are none", () =>
 
 test("a misspelt filter is refused with every field there is", async () => {
   const known = "known here: agentId, project, state, type, label, group, parent, root";
-  await refuses(() => drover.tasks(wrong({ stat: "done" })), { field: `${known}, order, q, since, limit, cursor` });
+  await refuses(() => drover.tasks(wrong({ stat: "done" })), {
+    field: `${known}, order, q, asking, since, limit, cursor`,
+  });
   await refuses(() => drover.cancelWhere(wrong({ stat: "done" })), { field: `${known}, all` });
 });
 
