@@ -160,12 +160,6 @@ export type VerifyReport = {
 export interface Log extends AsyncDisposable {
   /** Where another reader can open this log beside its writer; null if it is only in memory. */
   readonly directory: string | null;
-  /**
-   * How many appends may be under way at once, each behind the one before; one if absent. Where it is more, they are
-   * answered in their sequence, what is behind one that was not stored is not stored either, and an answer is unknown
-   * only if this log is over: then so are those behind it.
-   */
-  readonly appendsMax?: number;
   /** Appends a batch behind `after`, if the head is still there and no higher epoch leads. */
   append(after: Seq, epoch: number, batch: Batch, batchId: string): Promise<AppendResult>;
   /** Everything behind `after` up to the head at the first step, checked. */

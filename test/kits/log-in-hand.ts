@@ -2,8 +2,8 @@
  * A log in memory whose appends a test can hold back, lose, refuse or break.
  *
  * It stands between the engine and a real log and notes every append, so that a test can say what was on its way to
- * the disk, in which batches, and what the engine said meanwhile. More appends at once than it takes, which is one
- * unless a test says more, are a fault of the engine, and so is one whose bytes change while it is held.
+ * the disk, in which batches, and what the engine said meanwhile. Two appends at once are a fault of the engine, and so
+ * is one whose bytes change while it is held.
  */
 import assert from "node:assert/strict";
 import type { AppendResult, Log, LogFailure } from "../../src/log/log.ts";
@@ -27,7 +27,7 @@ export type LogInHand = {
   next(...fates: Fate[]): void;
 };
 
-export function createLogInHand(store: MemoryStore = createMemoryStore(), appendsMax = 1): LogInHand {
+export function createLogInHand(store: MemoryStore = createMemoryStore()): LogInHand {
   const inner = createMemoryLog({ store });
   const appends: Append[] = [];
   const fates: Fate[] = [];
@@ -36,8 +36,8 @@ export function createLogInHand(store: MemoryStore = createMemoryStore(), append
 
   async function append(...call: Parameters<Log["append"]>): Promise<AppendResult> {
     const [, , batch, batchId] = call;
+    assert.equal(inFlight, 0, "one append is in flight at a time");
     inFlight++;
-    assert.ok(inFlight <= appendsMax, `at most ${appendsMax} are in flight at a time`);
     try {
       appends.push({ batchId, firstSeq: batch.firstSeq, events: batch.records.length });
       const given = Buffer.from(batch.unhashed?.bytes ?? []);
@@ -54,7 +54,7 @@ export function createLogInHand(store: MemoryStore = createMemoryStore(), append
   }
 
   return {
-    log: { ...inner, append, ...(appendsMax === 1 ? {} : { appendsMax }) },
+    log: { ...inner, append },
     store,
     appends,
     hold: () => {

@@ -1,18 +1,16 @@
 /**
- * Group commit: applied events gather in a batch, and the batch leaves at the end of the turn.
+ * Group commit: applied events gather in a batch while the one before is on its way to the log.
  *
- * As many appends are under way as the log takes at once, and what gathers meanwhile is the next batch: so the disk
- * sets the size of what is stored together and never the pace of deciding. Answers are taken in the sequence of the
- * batches, so what is acknowledged has no gap. An append whose answer was lost is repeated under the same batch id; a
- * log that takes several does not lose one answer and give the next (log.ts). All callers that wait for the same batch
- * wait for one promise. What was decided as one lies in one batch, however full that is: a crash between two batches
- * leaves all of it or nothing.
+ * One append is in flight at a time, and what gathers meanwhile is the next batch: so the disk sets the size of a
+ * batch and never the pace of deciding. An append whose answer was lost is repeated under the same batch id. All
+ * callers that wait for the same batch wait for one promise. What was decided as one lies in one batch, however full
+ * that is: a crash between two batches leaves all of it or nothing.
  */
 import { errorText, type Seq, seq } from "../../core/base/index.ts";
 import type { Event, State } from "../../core/model/index.ts";
 import type { Gathering } from "../../log/format/index.ts";
 import { createGathering, emptied, gather, gatheredBatch, gatheredBytes } from "../../log/format/index.ts";
-import { type AppendResult, type Head, type Log, LogFailure } from "../../log/index.ts";
+import { type AppendResult, type Head, type Log, LogFailure, type SignRule } from "../../log/index.ts";
 import { DroverError } from "../base/drover-error.ts";
 import type { HeadSigning } from "./head-signing.ts";
 
@@ -45,8 +43,8 @@ type GroupCommit = {
   begin(events: number): void;
   /** Adds the event that was just applied. If it `isAwaited`, `onCommitted` is called with it. */
   add(event: Event, cause: Seq | null, payload: string | undefined, isAwaited: boolean): void;
-  /** Sends what has gathered, or as soon as the log may be given more. */
-  flush(): void;
+  /** Appends what has gathered, batch by batch, until nothing is left. */
+  flush(): Promise<void>;
   /** Resolves when everything added so far is durable; rejects once it has stopped. */
   settled(): Promise<void>;
   /** Nothing more is appended, and every caller that waits is rejected. */
@@ -77,17 +75,16 @@ export function createGroupCommit(deps: {
   readonly onFailed: (error: DroverError) => void;
 }): GroupCommit {
   const { state, log, epoch, newId, signing, batchMax = BATCH_EVENTS_MAX, onCommitted } = deps;
-  const { appendsMax = 1 } = log;
   const { mayRepeat = async (tries) => tries < REPEATS_MAX } = deps;
   /** Batches in the sequence in which they go to the log; the last one is gathering. */
   const batches: Batch[] = [];
-  /** Those on their way, in the same sequence. */
-  const sent: Batch[] = [];
-  let answered: Promise<void> = Promise.resolve();
+  /** The one on its way. */
+  let sent: Batch | null = null;
   const spares: Gathering[] = [];
   let committed: number = state.seq;
   /** The number of the last event of what lies in one batch. */
   let together = 0;
+  let isAppending = false;
   let stopped: DroverError | null = null;
 
   function begin(events: number): void {
@@ -114,45 +111,36 @@ export function createGroupCommit(deps: {
     waiter: null,
   });
 
-  function flush(): void {
-    while (batches.length > 0 && sent.length < appendsMax && stopped === null) send(batches.shift() as Batch);
-  }
-
-  /** Answers are taken in the sequence of the batches, whichever comes first. */
-  function send(batch: Batch): void {
-    const after = sent.at(-1)?.last ?? committed;
-    const startedAt = performance.now();
-    sent.push(batch);
-    const stored = appendForSure(batch, seq(after));
-    stored.catch(() => {}); // It is looked at in its turn, or never: once it has stopped.
-    answered = answered.then(async () => {
-      if (stopped !== null) return;
-      try {
-        onStored(batch, { head: await stored, appendMs: performance.now() - startedAt });
-      } catch (error) {
-        deps.onFailed(stopOf(error));
+  async function flush(): Promise<void> {
+    if (isAppending) return;
+    isAppending = true;
+    try {
+      while (batches.length > 0 && stopped === null) {
+        sent = batches.shift() as Batch;
+        const { awaited, bytes, last, at } = sent;
+        const startedAt = performance.now();
+        const head = await appendForSure(bytes, signing.dueWith(at));
+        // It was stopped meanwhile: whoever waited has been told so, and nothing may follow from it.
+        if (stopped !== null) return;
+        if (spares.length < SPARES_MAX) spares.push(emptied(bytes));
+        committed = last;
+        onCommitted(awaited, { head, appendMs: performance.now() - startedAt });
+        sent.waiter?.resolve();
+        sent = null;
       }
-    });
+    } catch (error) {
+      deps.onFailed(stopOf(error));
+    } finally {
+      isAppending = false;
+    }
   }
 
-  function onStored(batch: Batch, commit: Commit): void {
-    // It was stopped meanwhile: whoever waited has been told so, and nothing may follow from it.
-    if (stopped !== null) return;
-    committed = batch.last;
-    onCommitted(batch.awaited, commit);
-    // Not before: if a listener fails, whoever waits for this batch is told so with the others.
-    sent.shift();
-    if (spares.length < SPARES_MAX) spares.push(emptied(batch.bytes));
-    batch.waiter?.resolve();
-    flush();
-  }
-
-  async function appendForSure({ bytes, at }: Batch, after: Seq): Promise<Head> {
-    const firstSeq = seq(after + 1);
-    const batch = gatheredBatch(bytes, firstSeq, signing.dueWith(at));
+  async function appendForSure(bytes: Gathering, sign: SignRule | null): Promise<Head> {
+    const firstSeq = seq(committed + 1);
+    const batch = gatheredBatch(bytes, firstSeq, sign);
     const batchId = newId();
     for (let tries = 1; ; tries++) {
-      const answer = await log.append(after, epoch, batch, batchId).catch(asUnknown);
+      const answer = await log.append(seq(committed), epoch, batch, batchId).catch(asUnknown);
       if (answer.type === "appended") return answer.head;
       if (answer.type === "conflict") throw deposed(answer.head);
       if (stopped === null && (await mayRepeat(tries))) continue;
@@ -167,7 +155,7 @@ export function createGroupCommit(deps: {
     if (stopped !== null) return Promise.reject(stopped);
     if (state.seq <= committed) return Promise.resolve();
     // The last event lies in the last batch, however many are before it.
-    const batch = (batches.at(-1) ?? sent.at(-1)) as Batch;
+    const batch = (batches.at(-1) ?? sent) as Batch;
     batch.waiter ??= Promise.withResolvers<void>();
     return batch.waiter.promise;
   }
@@ -175,7 +163,8 @@ export function createGroupCommit(deps: {
   function stop(error: DroverError): void {
     stopped = error;
     signing.stop();
-    for (const { waiter } of [...sent.splice(0), ...batches.splice(0)]) waiter?.reject(error);
+    sent?.waiter?.reject(error);
+    for (const { waiter } of batches.splice(0)) waiter?.reject(error);
   }
 
   return { committed: () => committed, begin, add, flush, settled, stop };

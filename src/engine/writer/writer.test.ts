@@ -9,7 +9,7 @@ import { fewTurns, isPending, within } from "../../../test/kits/waits.ts";
 import { taskId, workerId } from "../../core/base/brand.ts";
 import { emptyState } from "../../core/empty-state.ts";
 import { checkInvariants } from "../../core/invariants/invariants.ts";
-import { type Log, LogFailure } from "../../log/log.ts";
+import { LogFailure } from "../../log/log.ts";
 import { createMemoryLog } from "../../log/memory/memory-log.ts";
 import type { Clock } from "../../std/clock.ts";
 import { createHandClock } from "../../std/hand-clock.ts";
@@ -89,51 +89,6 @@ test("one append is in flight, and what gathers meanwhile is the next batch", as
   );
 });
 
-test("where the log takes several appends at once, no turn waits for the one before it", async () => {
-  const hand = createLogInHand(undefined, 2);
-  const { drover, settle } = await createTestDrover({ log: hand.log });
-  hand.appends.length = 0;
-  hand.hold();
-  const answers: Promise<unknown>[] = [];
-  for (let index = 0; index < 4; index++) {
-    answers.push(drover.submit(task(`t${index}`)));
-    await fewTurns();
-  }
-  assert.deepEqual(await Promise.all(answers.map(isPending)), [true, true, true, true]);
-  assert.equal(hand.appends.length, 2, "the third and the fourth gather");
-  hand.release();
-  await Promise.all(answers);
-  await settle();
-  assert.deepEqual(
-    hand.appends.map(({ events }) => events),
-    [2, 1, 2],
-  );
-  assert.ok((await drover.verify()).ok);
-});
-
-test("an append that is answered before the one ahead of it acknowledges nothing", async () => {
-  const inner = createMemoryLog();
-  const told: PromiseWithResolvers<void>[] = [];
-  const append: Log["append"] = async (...call) => {
-    const answer = await inner.append(...call);
-    const { promise } = told[told.push(Promise.withResolvers<void>()) - 1] as PromiseWithResolvers<void>;
-    await promise;
-    return answer;
-  };
-  const { writer, settle } = writerOn({ log: { ...inner, append, appendsMax: 2 } });
-  const first = writer.run(submit("a"));
-  await settle();
-  const second = writer.run(submit("b"));
-  await settle();
-  told[1]?.resolve();
-  await settle();
-  assert.deepEqual(await Promise.all([first, second].map(isPending)), [true, true]);
-  assert.equal(writer.committedSeq(), 0);
-  told[0]?.resolve();
-  await Promise.all([first, second]);
-  assert.equal(writer.committedSeq(), writer.state.seq);
-});
-
 test("a listener to commits that fails stops the engine, and whoever waits for that batch is told", async () => {
   const failing = (): never => {
     throw new Error("a listener failed");
@@ -144,21 +99,6 @@ test("a listener to commits that fails stops the engine, and whoever waits for t
     message: /a listener failed/,
   });
   await assert.rejects(async () => writer.execute(submit("b")), { code: "log_failed" });
-});
-
-test("C17 what is behind an append that failed is never acknowledged", async () => {
-  const hand = createLogInHand(undefined, 2);
-  const { drover } = await createTestDrover({ log: hand.log });
-  const before = (await hand.log.head()).seq;
-  hand.hold();
-  hand.next({ type: "fail", error: new LogFailure("disk-full", "the disk is full") });
-  const asked = [drover.submit(task("a"))];
-  await fewTurns();
-  asked.push(drover.submit(task("b")));
-  await fewTurns();
-  hand.release();
-  for (const one of asked) await assert.rejects(one, { code: "log_failed", message: "the disk is full" });
-  assert.equal((await hand.log.head()).seq, before);
 });
 
 test("D2 an append whose answer was lost is repeated under its own name, and stored once", async () => {
@@ -229,7 +169,7 @@ test("C17 C16 when the log fails every open call is refused, and reopening finds
   await reopened.close();
 });
 
-type Given = { uncommittedMax?: number; batchMax?: number; log?: Log; onCommitted?: () => void };
+type Given = { uncommittedMax?: number; batchMax?: number; onCommitted?: () => void };
 function writerOn({ onCommitted = () => {}, ...limits }: Given) {
   const hand = createLogInHand();
   const clock = createHandClock({ at: 1000 });

@@ -190,7 +190,7 @@ export function startWriter(options: WriterOptions): Writer {
       stopBroken(error);
       return;
     }
-    commits.flush();
+    void commits.flush();
   }
 
   function pump(at: Instant): void {
@@ -236,7 +236,7 @@ export function startWriter(options: WriterOptions): Writer {
 
   async function close(reason: DroverError = closed()): Promise<void> {
     if (phase.stopped !== null) return;
-    commits.flush();
+    void commits.flush();
     await commits.settled().catch(() => {});
     stop(reason);
   }

@@ -6,7 +6,6 @@ import fc from "fast-check";
 import { seconds, seq } from "../../core/base/index.ts";
 import { packedOf } from "../format/batch-builder.ts";
 import { ZERO_HASH_HEX } from "../format/chain.ts";
-import type { AppendResult, Head } from "../log.ts";
 import type { Stories } from "./vocabulary.ts";
 import {
   batchOf,
@@ -48,34 +47,6 @@ export const appendAndRead: Stories = {
     const none = undefined;
     assert.deepEqual(payloads, [none, none, "payload 3", none, none, "payload 6", none, none]);
     assert.deepEqual(eventsOf(await collect((await reopen()).read(seq(0)))), namesOf(1, 8));
-  },
-
-  "appends under way together are stored and answered in their sequence, and none behind one that is refused": async ({
-    log,
-    reopen,
-  }) => {
-    const { appendsMax = 1 } = log;
-    const answered: number[] = [];
-    const ask = (after: number, epoch = 0) =>
-      log
-        .append(seq(after), epoch, batchOf(after + 1, 2), `batch-${after + 1}`)
-        .then(({ type, head }: AppendResult & { head?: Head }) => {
-          answered.push(after);
-          return [type, head?.seq];
-        });
-    const places = Array.from({ length: appendsMax }, (_, index) => 2 * index);
-    const end = 2 * appendsMax;
-    assert.deepEqual(
-      await Promise.all(places.map((after) => ask(after))),
-      places.map((after) => ["appended", after + 2]),
-    );
-    assert.deepEqual(answered, places);
-    const late = await Promise.all(places.map((after) => ask(end + 2 + after)));
-    assert.deepEqual(
-      late,
-      places.map(() => ["conflict", end]),
-    );
-    assert.deepEqual(eventsOf(await collect((await reopen()).read(seq(0)))), namesOf(1, end));
   },
 
   "C20 every event is linked by the hash of its stored bytes, and every batch by its epoch and id": async ({ log }) => {

@@ -38,7 +38,7 @@ import { LogFailure, soleLead } from "../log.ts";
 import { createRecordAsks } from "./record-asks.ts";
 import { hashSnapshot, readSnapshot, sweepSnapshots, writeSnapshot } from "./snapshot-files.ts";
 import { storageFailure } from "./storage-failure.ts";
-import { APPENDS_TOGETHER_MAX, type StoreThread, startStoreThread } from "./thread-client.ts";
+import { type StoreThread, startStoreThread } from "./thread-client.ts";
 import { beside, findProblems, type Session } from "./verify.ts";
 
 /** Of a small page: unpacking it keeps nobody waiting. */
@@ -103,7 +103,6 @@ function createHandle(session: Session): Log {
   const close = (): Promise<void> => inTurn(() => thread.close());
   return {
     directory: session.directory,
-    appendsMax: APPENDS_TOGETHER_MAX,
     append: async (...call) => append(writable(), call),
     read,
     readRecord: createRecordAsks(thread),

@@ -38,7 +38,7 @@ import { type HashedBatch, hashesOf, type SealInput, type StoredBatch, seal, sto
 import type { KeptEntry, KeptRange } from "./signed-tables.ts";
 
 /** The packed records and the packed payloads may be the caller's own: nothing is kept of them. */
-export type AppendInput = AppendAsk & {
+type AppendInput = AppendAsk & {
   readonly payloads: Uint8Array;
   readonly deferred: DeferredHashes;
   readonly sign: SignRule | null;
@@ -81,13 +81,7 @@ export type SqliteStore = {
   endKept(): number;
 };
 
-export type OpenStore = SqliteStore & {
-  /** Several at once, each behind the one before: all of them are stored or none, and they wait for the disk once. */
-  appendAll(inputs: readonly AppendInput[]): readonly AppendResult[];
-  close(): void;
-};
-
-export function openSqliteStore(options: DatabaseOptions): OpenStore {
+export function openSqliteStore(options: DatabaseOptions): SqliteStore & { close(): void } {
   const database = openDatabase(options);
   const { signer } = database;
   const signing = createSigning(database, signer);
@@ -106,14 +100,12 @@ export function openSqliteStore(options: DatabaseOptions): OpenStore {
       throw error;
     }
   }
-  const appendAll = (inputs: readonly AppendInput[]): readonly AppendResult[] =>
-    storing("append a batch", () =>
-      inputs.map(({ sign, ...input }) => {
-        const result = storeBatch(database, input);
-        if (result.type === "appended") signing.onAppended(result.head, sign);
-        return result;
-      }),
-    );
+  const append = ({ sign, ...input }: AppendInput): AppendResult =>
+    storing("append a batch", () => {
+      const result = storeBatch(database, input);
+      if (result.type === "appended") signing.onAppended(result.head, sign);
+      return result;
+    });
   /** Another process may prune what this one only reads. */
   function records(wanted: readonly Seq[]): PackedRecords {
     if (options.readOnly) reader.forget();
@@ -127,8 +119,7 @@ export function openSqliteStore(options: DatabaseOptions): OpenStore {
     }
   }
   return {
-    append: (input) => appendAll([input])[0] as AppendResult,
-    appendAll,
+    append,
     page: (input) => database.look("read", () => readStored(database, input)),
     records: (wanted) => database.look("read events", () => records(wanted)),
     state: () =>

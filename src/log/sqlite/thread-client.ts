@@ -31,8 +31,6 @@ export type Reply =
   | { readonly id: number; readonly ok: false; readonly failure: PostedFailure };
 
 export const OPENING_ID = 0;
-/** So many appends that wait for the thread are stored in one transaction, and wait for the disk once. */
-export const APPENDS_TOGETHER_MAX = 8;
 
 export type StoreThread = {
   ask<Op extends Operation>(op: Op, input: Question<Op>, moved?: readonly ArrayBuffer[]): Promise<Answer<Op>>;
