@@ -190,8 +190,11 @@ function budgetRow({ budget, spent, reserved, freesAt }: Spending, id: string | 
         <span class="grow">
           <a href={to.projects}>{id === null ? "All projects together" : <Name>{id}</Name>}</a>{" "}
           {id === null ? "have" : "has"} used {percent(part)} of {brief(budget.limit)} tokens in {span(budget.window)}
-          {freesAt === undefined ? null : ", "}
-          {freesAt === undefined ? null : <MoreIn at={freesAt} />}
+          {freesAt === undefined ? null : (
+            <>
+              , <MoreIn at={freesAt} />
+            </>
+          )}
         </span>
       ),
     },
