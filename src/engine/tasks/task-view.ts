@@ -79,7 +79,7 @@ function standing(state: State, task: Task, now: number): TaskView {
   };
 }
 
-export const heldView = (held: Held | null): Pick<TaskView, "held" | "heldUntil"> =>
+const heldView = (held: Held | null): Pick<TaskView, "held" | "heldUntil"> =>
   held === null ? {} : { held: held.by, ...(held.until === null ? {} : { heldUntil: isoTime(held.until) }) };
 
 /** What does not change by the mere passing of time. */
