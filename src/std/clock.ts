@@ -32,11 +32,13 @@ const NANOSECONDS_PER_MS = 1e6;
 /** The end of the year 9999: what lies behind it cannot be written as a date. */
 const READING_MAX = 253_402_300_799_999;
 
+/** How long the machine had been up when the clock of this thread began: the same beginning for every thread. */
+const beganAt = Number(process.hrtime.bigint()) / NANOSECONDS_PER_MS - performance.now();
+
 /** The clock of this machine. */
 export const realClock: Clock = {
   now: Date.now,
-  // Unlike performance.now(), it has the same beginning in every thread.
-  elapsed: () => Math.trunc(Number(process.hrtime.bigint()) / NANOSECONDS_PER_MS),
+  elapsed: () => Math.trunc(beganAt + performance.now()),
   stopwatch: () => performance.now(),
   defer: (turn) => void setImmediate(turn),
   ringAt: (at, ring, options) => startTimer(at - realClock.elapsed(), ring, options),
