@@ -277,6 +277,7 @@ const ABOUT: Readonly<Record<string, string>> = {
   CurrentRound: "Where a loop is.",
   Inputs: "How tasks ended, for one that needs them, by name.",
   AssignedView: "A task as its worker sees it.",
+  LeanTask: "The same without what its worker knows without it.",
   TasksQuery: "Which tasks, and how many of them.",
   TaskPage: "A page of tasks.",
   PatchBody: "What to change of a task.",

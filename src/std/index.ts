@@ -2,6 +2,7 @@
 
 export { type Again, again, isAgain } from "./again.ts";
 export { type Ask, type AskOptions, ask, asked, TaskAsk } from "./ask.ts";
+export { attemptCode, attemptToken } from "./attempt-token.ts";
 export { LastOnes, remember } from "./bounded-map.ts";
 export type { CancelAlarm, Clock } from "./clock.ts";
 export {

@@ -17,6 +17,7 @@ import { createHandlers, type Perform } from "../../src/worker/pull/handlers.ts"
 import type { Stop, ToHandlers } from "../../src/worker/pull/messages.ts";
 import { createLeaseCell } from "../../src/worker/pull/messages.ts";
 import { createProgressReports } from "../../src/worker/pull/progress.ts";
+import { type HeardSync, parseNames, readUnread } from "../../src/worker/pull/unread-tasks.ts";
 import type { Wire } from "../../src/worker/pull/wire.ts";
 import { NO_FILES } from "./no-files.ts";
 
@@ -166,13 +167,14 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
   const wireFor = (cutNow: () => SimWorker["cut"]["way"] | null, isOld: boolean): Wire => ({
     join: (body, limitMs) =>
       call(cutNow, limitMs, async (drover) => {
-        const { brief, ...joined } = await drover.remote.join(body);
-        return isOld || brief === undefined ? joined : { ...joined, brief };
+        const joined = await drover.remote.join(body);
+        const { brief: _, tokenKey: _key, ...asBefore } = joined;
+        return isOld ? asBefore : joined;
       }),
     sync: (id, text, limitMs) => {
       world.syncs++;
       const sent = JSON.parse(text) as SyncBody;
-      return call(cutNow, limitMs, (drover) => drover.remote.sync(id, sent));
+      return call(cutNow, limitMs, async (drover) => parseNames(await drover.remote.syncText(id, sent)) as HeardSync);
     },
     leave: (id, session, limitMs) => call(cutNow, limitMs, (drover) => drover.remote.leave(id, { session })),
   });
@@ -215,6 +217,7 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
       if (message.type === "stop") noteStops(worker, message.stops);
       theirs.defer(() => {
         if (message.type === "start") handlers.start(message.assignments);
+        else if (message.type === "start-unread") handlers.start(readUnread(message));
         else if (message.type === "stop") handlers.stop(message.stops);
         else if (message.type === "warning") warn(message.message);
         else if (message.type === "left" || message.type === "failed") worker.hasLeft = true;
@@ -237,7 +240,7 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
       reports: createProgressReports({ clock: theirs, warn, post: (items) => post({ type: "progress", items }) }),
       permits: { withPermit: () => Promise.reject(new Error("no permits here")), flush: async () => {} },
       files: NO_FILES,
-      session: () => "",
+      identity: () => ({ workerId: id, session: "", tokenKey: null }),
     });
     world.workers.push(worker);
     return worker;

@@ -10,6 +10,7 @@ type Held = { index: number; readonly task: { readonly seq: number } };
 export type ReadonlyAttemptSet<Attempt> = {
   readonly size: number;
   has(attempt: Attempt): boolean;
+  some(test: (attempt: Attempt) => boolean): boolean;
   inOrder(): Attempt[];
   [Symbol.iterator](): Iterator<Attempt>;
 };
@@ -36,6 +37,11 @@ export class AttemptSet<Attempt extends Held> {
 
   has(attempt: Attempt): boolean {
     return this.list[attempt.index] === attempt;
+  }
+
+  /** Whether this is so of any of them. */
+  some(test: (attempt: Attempt) => boolean): boolean {
+    return this.list.some(test);
   }
 
   /** In the order in which their tasks were submitted. */

@@ -2,17 +2,18 @@
  * The token of an attempt: by it the command or handler that runs submits children of its task, and reads its tree.
  *
  * It names task and attempt, with a code over both and over the event that submitted the task, so that a later task
- * of the same id has other tokens. The key lies in the data directory, for its owner only; an engine without one has a
- * key for its life. A token is good while its attempt is live, which is looked up each time: nothing is stored, and
- * none has to be called back.
+ * of the same id has other tokens (std/attempt-token.ts). The key lies in the data directory, for its owner only; an
+ * engine without one has a key for its life. A session of a worker has a key of its own, made of that one, with which
+ * the worker makes the tokens of what it holds, and of nothing else. A token is good while its attempt is live, which
+ * is looked up each time: nothing is stored, and none has to be called back.
  */
 import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { TaskId } from "../../core/base/index.ts";
-import type { State, Task } from "../../core/model/index.ts";
-import { ATTEMPT_TOKEN, ATTEMPT_TOKEN_FORM } from "../../protocol/index.ts";
-import { ifThere, OWN_FILE_MODE } from "../../std/index.ts";
+import type { State, Task, Worker } from "../../core/model/index.ts";
+import { ATTEMPT_TOKEN_FORM } from "../../protocol/index.ts";
+import { attemptCode, attemptToken, ifThere, OWN_FILE_MODE } from "../../std/index.ts";
 
 const KEY_FILE = "attempt-key";
 const KEY_BYTES = 32;
@@ -30,6 +31,8 @@ export type AttemptTokens = {
   of(task: string, attempt: number): string | null;
   /** The same of one that is known to be live. */
   ofLive(task: Task, attempt: number): string;
+  /** With which the present session of a worker makes the tokens of the attempts that it holds. */
+  keyFor(worker: Pick<Worker, "id" | "session">): string;
   /** Whose it is; null if it is none, or its attempt is over. */
   read(token: string): TokenHolder | null;
 };
@@ -37,30 +40,31 @@ export type AttemptTokens = {
 /** `shared`: a secret that all nodes of a cluster have, so that a token outlives the leader that made it. */
 export function createAttemptTokens(state: State, data: string | undefined, shared?: string): AttemptTokens {
   const key = shared ?? (data === undefined ? randomBytes(KEY_BYTES) : keyIn(data)).toString("hex");
-  // Every assignment has a token, and an HMAC would take four times as long. Of SHA-512/256 half of the state stays
-  // unsaid, so who knows the code of one text cannot go on from it to that of a longer one.
-  const codeOf = ({ id, seq }: Task, attempt: number): string =>
-    hash("sha512-256", `${key} ${seq} ${attempt} ${id}`, "base64url");
   const live = (id: string, attempt: number): Task | null => {
     const task = state.tasks.get(id as TaskId);
     const isLive = task?.attempt?.number === attempt && task.attempt.state !== "stopping";
     return isLive ? task : null;
   };
-  const ofLive = (task: Task, attempt: number): string => {
-    const name = Buffer.from(task.id).toString("base64url");
-    return `${ATTEMPT_TOKEN}${name}.${attempt}.${codeOf(task, attempt)}`;
-  };
+  const nameOf = ({ id, seq }: Task, attempt: number) => ({ taskId: id, attempt, taskSeq: seq });
+  const ofLive = (task: Task, attempt: number): string => attemptToken(key, nameOf(task, attempt));
+  const keyFor = ({ id, session }: Pick<Worker, "id" | "session">): string =>
+    hash("sha512-256", `${key} session ${session} of ${id}`, "base64url");
   return {
     of(id, attempt) {
       const task = live(id, attempt);
       return task === null ? null : ofLive(task, attempt);
     },
     ofLive,
+    keyFor,
     read(token) {
       const [, name = "", number, code = ""] = ATTEMPT_TOKEN_FORM.exec(token) ?? [];
       const attempt = Number(number);
       const task = live(Buffer.from(name, "base64url").toString(), attempt);
-      if (task === null || !timingSafeEqual(Buffer.from(code), Buffer.from(codeOf(task, attempt)))) return null;
+      const holder = task?.attempt?.worker;
+      if (task === null || holder === undefined) return null;
+      const isMadeWith = (one: string): boolean =>
+        timingSafeEqual(Buffer.from(code), Buffer.from(attemptCode(one, nameOf(task, attempt))));
+      if (!isMadeWith(key) && !isMadeWith(keyFor(holder))) return null;
       return { task: task.id, attempt, project: task.project.id, agentId: task.agent.id };
     },
   };

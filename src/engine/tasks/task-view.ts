@@ -116,21 +116,43 @@ function known(task: Task | EndedTask): TaskView {
  * The view of a task that is assigned, as the text of JSON, its body in it as it is stored. Null if anything is to be
  * said of it that is not said of every task.
  */
-export function assignedText(state: State, task: Task, { text, shown }: KeptBody, now: number): string | null {
-  const { extra, links, lastWorker, requirements } = task;
-  const isPlain = task.priority === 0 && task.ownFailures === 0 && task.deadline < 0 && requirements.onLoss !== "fail";
-  if (shown === null || !isPlain || lastWorker === null || (links !== null && links.children > 0)) return null;
-  if (extra !== null && !saysOnlyGroup(extra)) return null;
+export function assignedText(state: State, task: Task, kept: KeptBody, now: number): string | null {
+  if (!isSaidPlainly(task, kept)) return null;
   const { score, effectivePriority } = turnOf(state, task, now);
-  const body = shown.idTo === 0 ? text.slice(0, -1) : text.slice(0, shown.idFrom) + text.slice(shown.idTo, -1);
-  const project = shown.hasProject ? "" : `,"project":${quoted(task.project.id)}`;
-  const group = extra === null || extra.group === null ? "" : `,"group":${quoted(extra.group.group.id)}`;
+  const { id, phase, attempts, lastWorker } = task;
   return (
-    `${body},"taskId":${quoted(task.id)},"state":"${task.phase}","attempt":${task.attempts}${project}` +
+    `${bodyIn(task, kept)},"taskId":${quoted(id)},"state":"${phase}","attempt":${attempts}` +
     `,"createdAt":"${isoTime(task.createdAt)}","runnableAt":"${isoTime(task.runnableAt)}"` +
-    `,"startedAt":"${isoTime(task.startedAt)}","worker":${quoted(lastWorker)}${group}` +
+    `,"startedAt":"${isoTime(task.startedAt)}","worker":${quoted(lastWorker ?? "")}` +
     `,"depth":${task.depth},"score":${score},"effectivePriority":${effectivePriority}}`
   );
+}
+
+/** The same without what its worker knows: the names, the state, itself, and what is as it mostly is. */
+export function leanlyAssigned(state: State, task: Task, kept: KeptBody, now: number): string | null {
+  if (!isSaidPlainly(task, kept)) return null;
+  const { score, effectivePriority } = turnOf(state, task, now);
+  const { createdAt, runnableAt, depth } = task;
+  let text = `${bodyIn(task, kept)},"createdAt":"${isoTime(createdAt)}","startedAt":"${isoTime(task.startedAt)}"`;
+  if (runnableAt !== createdAt) text += `,"runnableAt":"${isoTime(runnableAt)}"`;
+  if (depth !== 0) text += `,"depth":${depth}`;
+  if (effectivePriority !== 0) text += `,"effectivePriority":${effectivePriority}`;
+  return `${text},"score":${score}}`;
+}
+
+function isSaidPlainly(task: Task, { shown }: KeptBody): boolean {
+  const { extra, links, lastWorker, requirements } = task;
+  const isPlain = task.priority === 0 && task.ownFailures === 0 && task.deadline < 0 && requirements.onLoss !== "fail";
+  if (shown === null || !isPlain || lastWorker === null || (links !== null && links.children > 0)) return false;
+  return extra === null || saysOnlyGroup(extra);
+}
+
+/** A stored body up to its last brace, without the id that its caller chose, and with project and group. */
+function bodyIn({ project, extra }: Task, { text, shown }: KeptBody): string {
+  if (shown === null) return "{";
+  const body = shown.idTo === 0 ? text.slice(0, -1) : text.slice(0, shown.idFrom) + text.slice(shown.idTo, -1);
+  const named = shown.hasProject ? body : `${body},"project":${quoted(project.id)}`;
+  return extra === null || extra.group === null ? named : `${named},"group":${quoted(extra.group.group.id)}`;
 }
 
 const saysOnlyGroup = ({ usage, attempts, loop, files, approval }: Task["extra"] & {}): boolean =>

@@ -36,6 +36,8 @@ import { createLeaseBook } from "./leases.ts";
 import { createRemoteResults, type RemoteResults } from "./remote-results.ts";
 import {
   type Answer,
+  AS_LEAN_TASKS,
+  AS_LEAN_TEXTS,
   AS_OBJECTS,
   AS_TEXTS,
   answerFor,
@@ -44,6 +46,7 @@ import {
   comeBack,
   endTimedOut,
   hasChanges,
+  namedAs,
   readJoin,
   readSync,
   returnUnbegun,
@@ -133,7 +136,8 @@ export function createRemoteWorkers(deps: {
     leases.renew(workerId);
     await writer.settled();
     const { lease, maxWorktrees } = state.config.workers;
-    return { workerId, session, leaseMs: lease, maxWorktrees, brief: true };
+    const tokenKey = tokens.keyFor({ id: workerId, session });
+    return { workerId, session, leaseMs: lease, maxWorktrees, brief: true, tokenKey };
   }
 
   function find(given: string): Worker {
@@ -245,12 +249,10 @@ function createSync(parts: Syncing): Pick<RemoteWorkers, "sync" | "syncText"> {
 
   async function answer<Written>(
     given: string,
-    body: SyncBody,
-    options: SyncOptions | undefined,
+    said: SyncBody,
+    signal: AbortSignal | undefined,
     writing: Writing<Written>,
-  ): Promise<Pick<Answer<Written>, "assignments"> & { readonly said: Omit<SyncAnswer, "assignments"> }> {
-    const { signal } = readOptions<{ signal?: AbortSignal }>({ signal: abortSignal }, options);
-    const said = readSync(body);
+  ): Promise<Pick<Answer<Written>, "written"> & { readonly said: Omit<SyncAnswer, "assignments"> }> {
     const { lease: leaseMs } = state.config.workers;
     const { id, stray, answers } = hear(given, said);
     const { seq: saidBy } = state;
@@ -269,24 +271,40 @@ function createSync(parts: Syncing): Pick<RemoteWorkers, "sync" | "syncText"> {
     checkSession(parts, worker, { ...(said.session === undefined ? {} : { session: said.session }) });
     const { maxWorktrees } = state.config.workers;
     const news = await answerUnlessOvertaken(parts, worker, said, stray, leaseUntil, writing);
-    const names = said.brief === true ? { named: news.named } : {};
+    const names = isLean(said) ? { named: news.given.map(namedAs) } : {};
     return {
-      assignments: news.assignments,
+      written: news.written,
       said: { ...names, ...news.said, results: untold, leaseUntil, leaseMs, maxWorktrees },
     };
   }
 
   return {
     async sync(given, body, options) {
-      const { assignments, said } = await answer(given, body, options, AS_OBJECTS);
+      const { signal } = readSyncOptions(options);
+      const asked = readSync(body);
+      if (isLean(asked)) {
+        const { written: tasks, said } = await answer(given, asked, signal, AS_LEAN_TASKS);
+        return { ...said, assignments: [], tasks };
+      }
+      const { written: assignments, said } = await answer(given, asked, signal, AS_OBJECTS);
       return { assignments, ...said };
     },
     async syncText(given, body, options) {
-      const { assignments, said } = await answer(given, body, options, AS_TEXTS);
-      return `${JSON.stringify(said).slice(0, -1)},"assignments":[${assignments.join(",")}]}`;
+      const { signal } = readSyncOptions(options);
+      const asked = readSync(body);
+      const { written, said } = await answer(given, asked, signal, isLean(asked) ? AS_LEAN_TEXTS : AS_TEXTS);
+      const head = JSON.stringify(said).slice(0, -1);
+      const none = isLean(asked) ? ',"assignments":[],"tasks":[' : ',"assignments":[';
+      return `${head}${none}${written.join(",")}]}`;
     },
   };
 }
+
+const readSyncOptions = (options: SyncOptions | undefined) =>
+  readOptions<{ signal?: AbortSignal }>({ signal: abortSignal }, options);
+
+/** Only a brief sync is. */
+const isLean = ({ brief, lean }: SyncBody): boolean => brief === true && lean === true;
 
 /**
  * If a newer sync of the worker is here, its answer says all. What this one gave would be run and reported while that
@@ -300,7 +318,7 @@ function answerUnlessOvertaken<Written>(
   leaseUntil: string,
   writing: Writing<Written>,
 ): Promise<Answer<Written>> {
-  if (n < parts.polls.last(worker.id)) return Promise.resolve({ named: [], assignments: [], said: { cancel: [] } });
+  if (n < parts.polls.last(worker.id)) return Promise.resolve({ given: [], written: [], said: { cancel: [] } });
   return answerFor(parts, worker, stray, brief === true ? null : leaseUntil, writing);
 }
 

@@ -4,7 +4,9 @@ import fc from "fast-check";
 import { join, kitWith } from "../../../test/kits/hand-worker.ts";
 import { holdsInTime } from "../../../test/kits/laws/cases.ts";
 import type { SyncAnswer } from "../../protocol/index.ts";
-import { parseNames } from "../../worker/pull/unread-assignments.ts";
+import { assignedTask } from "../../worker/pull/handlers.ts";
+import type { Handed } from "../../worker/pull/messages.ts";
+import { parseNames, together } from "../../worker/pull/unread-tasks.ts";
 import type { TaskInput } from "../tasks/task-body.ts";
 
 const CASES = 400;
@@ -25,10 +27,15 @@ const rare = fc.constantFrom(
   ...[{ notBefore: 0 }, { notBefore: "1970-01-01T00:00:00Z" }, { onLoss: "fail" as const }, { loop: { max: 3 } }],
 );
 const body = fc.tuple(usual, fc.option(rare, { nil: {} })).map(([most, few]) => ({ ...most, ...few }));
-const given = fc.record({ body, isBrief: fc.boolean(), isBatch: fc.boolean(), isFailedOnce: fc.boolean() });
+const given = fc.record({
+  body,
+  manner: fc.constantFrom("full", "brief", "lean"),
+  isBatch: fc.boolean(),
+  isFailedOnce: fc.boolean(),
+});
 
 test("the text of an answer says what the answer says, each field once, whatever the task", async () => {
-  await holdsInTime(CASES, given, async ({ body, isBrief, isBatch, isFailedOnce }) => {
+  await holdsInTime(CASES, given, async ({ body, manner, isBatch, isFailedOnce }) => {
     const kit = await kitWith();
     try {
       const { session, sync } = await join(kit);
@@ -42,14 +49,20 @@ test("the text of an answer says what the answer says, each field once, whatever
         await sync({ results: [{ taskId: first.taskId, attempt: 1, outcome: "failed", error: "no" }] });
         await kit.clock.advance(5000);
       }
-      const brief = isBrief ? { brief: true } : {};
-      const text = await kit.drover.remote.syncText("ann", { session, ...brief });
-      assert.deepEqual(JSON.parse(text), plain(await sync(brief)));
+      const asked = { full: {}, brief: { brief: true }, lean: { brief: true, lean: true } }[manner];
+      const text = await kit.drover.remote.syncText("ann", { session, ...asked });
       assert.equal(JSON.stringify(JSON.parse(text)).length, text.length, "a field that is there twice is lost");
-      const { assignments, ...said } = JSON.parse(text) as SyncAnswer;
-      const names = { ...said, assignments: said.named, given: JSON.stringify(assignments) };
-      const { named: _, ...read } = names;
-      assert.deepEqual(parseNames(text), isBrief ? read : { assignments, ...said }, "it is found without being read");
+      const answers = [JSON.parse(text), plain(await sync(asked))] as readonly SyncAnswer[];
+      if (manner === "lean") {
+        const { tasks, ...said } = answers[0] as SyncAnswer;
+        const unread = { named: JSON.stringify(said.named), tasks: JSON.stringify(tasks) };
+        assert.deepEqual(parseNames(text), { ...said, assignments: said.named, unread }, "found without being read");
+        const shown = seen((await sync()).assignments as readonly Handed[]);
+        for (const { named = [], tasks = [] } of answers) assert.deepEqual(seen(together(named, tasks)), shown);
+      } else {
+        assert.deepEqual(answers[0], answers[1]);
+        assert.deepEqual(parseNames(text), answers[0]);
+      }
     } finally {
       await kit.drover.close();
     }
@@ -57,3 +70,5 @@ test("the text of an answer says what the answer says, each field once, whatever
 });
 
 const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
+/** As handlers see what is given. */
+const seen = (given: readonly Handed[]): unknown => plain(given.map((handed) => assignedTask(handed, "ann")));

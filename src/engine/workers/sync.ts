@@ -16,6 +16,7 @@ import type {
   Assignment,
   AttemptRef,
   JoinBody,
+  LeanTask,
   NamedAssignment,
   RunningReport,
   SyncAnswer,
@@ -34,7 +35,7 @@ import { type BodyStore, DamagedBody, damagedReason } from "../tasks/body-store.
 import { failed, reportOf } from "../tasks/handler-outcome.ts";
 import { called, hasInputs, type ReadInputs } from "../tasks/inputs.ts";
 import { parseStored } from "../tasks/task-body.ts";
-import { assignedText, currentRound, viewOf } from "../tasks/task-view.ts";
+import { assignedText, currentRound, leanlyAssigned, viewOf } from "../tasks/task-view.ts";
 import type { Writer } from "../writer/writer.ts";
 import type { NoticeKey, SyncPolls } from "./sync-polls.ts";
 
@@ -111,8 +112,11 @@ export function hasChanges(
 ): boolean {
   const worker = writer.state.fleet.byId.get(id);
   if (worker === undefined) return true;
-  const keys = keysFor(worker, dueFor(writer, worker), stray);
-  if (keys.some((key) => !polls.wasNotified(id, key, SAY_AGAIN_MS))) return true;
+  const isUnsaid = (key: NoticeKey): boolean => !polls.wasNotified(id, key, SAY_AGAIN_MS);
+  const committed = writer.committedSeq();
+  // Asked at every commit that concerns the worker, of as many as it has slots: in no order, and up to the first.
+  if (worker.attempts.some((attempt) => isDue(attempt, committed) && isUnsaid(keyOf(attempt)))) return true;
+  if (keysFor(worker, [], stray).some(isUnsaid)) return true;
   const unsaid = [...[...(lostTabs.get(id) ?? [])].map(lossOf), ...[...(over.get(id)?.keys() ?? [])].map(endOf)];
   return unsaid.some((key) => !polls.wasNotified(id, key));
 }
@@ -125,9 +129,27 @@ export type Writing<Written> = {
 };
 export const AS_OBJECTS: Writing<Assignment> = { atOnce: assignmentAtHand, of: (assignment) => assignment };
 export const AS_TEXTS: Writing<string> = { atOnce: assignmentText, of: JSON.stringify };
+/** Their tasks alone, for a worker that knows the rest. */
+export const AS_LEAN_TASKS: Writing<LeanTask> = {
+  atOnce(parts, attempt) {
+    const assignment = assignmentAtHand(parts, attempt, null);
+    return assignment === null ? null : leanTaskOf(assignment);
+  },
+  of: leanTaskOf,
+};
+export const AS_LEAN_TEXTS: Writing<string> = {
+  atOnce: (parts, attempt) => leanText(parts, attempt) ?? textOf(AS_LEAN_TASKS.atOnce(parts, attempt, null)),
+  of: (assignment) => JSON.stringify(leanTaskOf(assignment)),
+};
+const textOf = (task: LeanTask | null): string | null => (task === null ? null : JSON.stringify(task));
 
-/** What a brief answer begins with: who only passes assignments on reads this, and leaves them as they are. */
-const namedAs = ({ number, task }: Attempt): NamedAssignment => ({
+function leanTaskOf({ task }: Assignment): LeanTask {
+  const { taskId: _id, state: _state, attempt: _attempt, worker: _worker, ...lean } = task;
+  return lean;
+}
+
+/** What a lean answer begins with: who only passes tasks on reads this, and leaves them as they are. */
+export const namedAs = ({ number, task }: Attempt): NamedAssignment => ({
   taskId: task.id,
   attempt: number,
   taskSeq: task.seq,
@@ -135,8 +157,9 @@ const namedAs = ({ number, task }: Attempt): NamedAssignment => ({
 });
 
 export type Answer<Written> = {
-  readonly named: readonly NamedAssignment[];
-  readonly assignments: readonly Written[];
+  /** Which attempts are given, each in the place of what is written of it. */
+  readonly given: readonly Attempt[];
+  readonly written: readonly Written[];
   readonly said: Said;
 };
 
@@ -157,14 +180,12 @@ export async function answerFor<Written>(
     const assignment = await assignmentOf(parts, attempt, leaseUntil);
     return assignment === null ? null : writing.of(assignment);
   };
-  const isWhole = known.every((assignment) => assignment !== null);
-  const assignments = isWhole
-    ? known
-    : await Promise.all(known.map((one, index) => one ?? read(given[index] as Attempt)));
+  const isWhole = known.every((written) => written !== null);
+  const written = isWhole ? known : await Promise.all(known.map((one, index) => one ?? read(given[index] as Attempt)));
   const stopping = due.filter(({ state }) => state === "stopping").map(nameOf);
   return {
-    named: given.filter((_, index) => assignments[index] !== null).map(namedAs),
-    assignments: assignments.filter((assignment) => assignment !== null),
+    given: isWhole ? given : given.filter((_, index) => written[index] !== null),
+    written: isWhole ? known : written.filter((one) => one !== null),
     said: {
       cancel: [...stopping, ...stray],
       ...(lost.length === 0 ? {} : { lost }),
@@ -177,8 +198,11 @@ export async function answerFor<Written>(
 /** The attempts it should know of: those it has not named, and those it must stop. */
 function dueFor(writer: Writer, worker: Worker): Attempt[] {
   const committed = writer.committedSeq();
-  return [...worker.attempts].filter(({ state, task }) => state !== "running" && task.lastSeq <= committed);
+  return worker.attempts.inOrder().filter((attempt) => isDue(attempt, committed));
 }
+
+const isDue = ({ state, task }: Attempt, committed: number): boolean =>
+  state !== "running" && task.lastSeq <= committed;
 
 /** Null if its body or what it needs has to be read first, or something in it is to be filled in. */
 function assignmentAtHand(parts: SyncParts, attempt: Attempt, leaseUntil: string | null): Assignment | null {
@@ -204,6 +228,11 @@ function assignmentText(parts: SyncParts, attempt: Attempt, leaseUntil: string |
   const token = parts.tokens.ofLive(task, number);
   const name = `"taskId":${quoted(task.id)},"attempt":${number},"taskSeq":${task.seq}`;
   return `{${name},"task":${view}${lease},"token":"${token}"}`;
+}
+
+function leanText(parts: SyncParts, { task }: Attempt): string | null {
+  const kept = hasInputs(task) ? undefined : parts.bodies.peek(task.seq as Seq);
+  return kept === undefined ? null : leanlyAssigned(parts.writer.state, task, kept, parts.writer.now());
 }
 
 /** Null if its body is damaged, or nothing is to be done: the attempt is over then. */
@@ -330,8 +359,11 @@ function isDeclined({ writer, polls }: SyncParts, attempt: Attempt): boolean {
 
 export function endTimedOut(writer: Writer, worker: Worker): void {
   if (worker.attempts.size > worker.offered) return;
-  for (const attempt of [...worker.attempts]) {
-    if (!isTimedOutUnnamed(writer.state, attempt, writer.now())) continue;
+  const now = writer.now();
+  const isOver = (attempt: Attempt): boolean => isTimedOutUnnamed(writer.state, attempt, now);
+  if (!worker.attempts.some(isOver)) return;
+  for (const attempt of worker.attempts.inOrder()) {
+    if (!isOver(attempt)) continue;
     const ended = { task: attempt.task.id, attempt: attempt.number, tokens: null };
     must(writer, { type: "finish-attempt", report: reportOf(ended, "failed", timeoutError(attempt)) });
   }

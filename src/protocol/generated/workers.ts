@@ -4,8 +4,11 @@
  * Written by tools/schema-declarations.ts from the schemas: change those, and run it.
  */
 
+import type { ApprovalView } from "./approvals.ts";
 import type { FileRef } from "./files.ts";
-import type { AssignedView, Resources } from "./tasks.ts";
+import type { CurrentRound, Loop, Round } from "./loops.ts";
+import type { AssignedView, Inputs, PriorityName, Resources, Warning } from "./tasks.ts";
+import type { AttemptUsage, UsageView } from "./usage.ts";
 
 /** What a worker says of itself when it joins. */
 export type JoinBody = {
@@ -53,6 +56,150 @@ export type Joined = {
   readonly maxWorktrees?: number;
   /** This server takes brief syncs. */
   readonly brief?: true;
+  /**
+   * This server takes lean syncs, and this is what their worker makes the tokens of its attempts with:
+   * drover-attempt.{id}.{attempt}.{code}, where the id is in base64url, and the code is the SHA-512/256
+   * of `{tokenKey} {taskSeq} {attempt} {taskId}` in base64url. Show it to no one.
+   */
+  readonly tokenKey?: string;
+};
+
+/** The same without what its worker knows without it. */
+export type LeanTask = {
+  /** The agent it is of. */
+  readonly agentId?: string;
+  /**
+   * What is to be done; `exec` runs the command in `params.command`. Push workers get it as `kind`, exec
+   * workers as JSON.
+   */
+  readonly action?: string;
+  /** Who pays. Default: default. */
+  readonly project?: string;
+  /** A kind of work, with a base score and perhaps a limit. Default: other. */
+  readonly type?: string;
+  /** The browser tab it is for: only a worker with capability tab:<id> runs it. */
+  readonly tabId?: string;
+  /** What in the tab it is about. */
+  readonly ref?: string;
+  /** Where in the tab, such as `#buy`. */
+  readonly selector?: string;
+  /** Arguments of the action. */
+  readonly params?: Readonly<Record<string, unknown>>;
+  /** Any JSON for its worker. Drover does not look into it. */
+  readonly payload?: unknown;
+  /** Lower is sooner; critical is -200, high -100, normal 0, low 100. Without one, the parent's, else 0. */
+  readonly priority?: number | PriorityName;
+  /** When it has failed if it has not ended. */
+  readonly deadline?: string;
+  /** When it may start at the earliest. */
+  readonly notBefore?: string;
+  /** Where the task is posted when it has ended. */
+  readonly callbackUrl?: string;
+  /** The task it belongs to: it waits for it and is one level deeper. */
+  readonly parent?: string;
+  /**
+   * Tasks that must be done first: a list of ids, or an object of ids by name. How they ended it sees in
+   * its inputs, by that name or the id.
+   */
+  readonly needs?: readonly string[] | Readonly<Record<string, string>>;
+  /** What must exist before it may start: a file that its parent leaves, or one under artifacts.root. */
+  readonly inputArtifact?: string;
+  /** CPU and memory. */
+  readonly resources?: Resources;
+  /** What a worker must offer. */
+  readonly capabilities?: readonly string[];
+  /** Keys that no two running tasks hold at once. */
+  readonly locks?: readonly string[];
+  /** Its preferred zone, where placement looks at zones. */
+  readonly zone?: string;
+  /** The gate whose block also holds this task. */
+  readonly provider?: string;
+  /**
+   * Tokens it will use, for shares and budgets; 0 is none, and waits for no budget. Without one, what
+   * tasks of its project and type used on average.
+   */
+  readonly estimatedTokens?: number;
+  /** Which try at the same work this is; each failure adds 1. Default: 1. */
+  readonly iteration?: number;
+  /** Own failures it may have; 3, or 1 with a tabId. */
+  readonly maxAttempts?: number;
+  /** How long one attempt may take. */
+  readonly timeoutMs?: number;
+  /** What becomes of it when a parent or need does not end as done. Default: skip. */
+  readonly onDependencyFailure?: "skip" | "run";
+  /**
+   * What becomes of it when an attempt that had begun is lost: it runs again, or it fails, its outcome
+   * unknown. Without one, fail with a tabId, else retry.
+   */
+  readonly onLoss?: "retry" | "fail";
+  /**
+   * Files that an exec worker keeps of its workspace when the command has ended: paths, or patterns with
+   * `*`, `?` and `**`.
+   */
+  readonly outputs?: readonly string[];
+  /** At most 32 texts by name, by which tasks are found: `{ team: "web" }`. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /**
+   * It runs again until its work is good: each round that its worker answers with again is followed by
+   * another one.
+   */
+  readonly loop?: Loop;
+  /** Who is asked what, or what was answered. */
+  readonly approval?: ApprovalView;
+  /**
+   * children: when its attempt is done, it is parked, holding nothing, until all has ended that it and
+   * tasks below it submitted while they ran; then it is done with what that attempt answered.
+   */
+  readonly wait?: "children";
+  /** When it was submitted. */
+  readonly createdAt?: string;
+  /** When nothing but its turn kept it from starting. */
+  readonly runnableAt?: string;
+  /** When its attempt began; absent while it waits for another one. */
+  readonly startedAt?: string;
+  /** When it ended. */
+  readonly completedAt?: string;
+  /** From submit to its end. */
+  readonly latencyMs?: number;
+  /** What the worker answered. */
+  readonly result?: unknown;
+  /** The branch that an exec worker kept its work on. */
+  readonly branch?: string;
+  /** Why it did not end well. */
+  readonly error?: string;
+  /** The files it left: GET /files/{hash} has each. */
+  readonly files?: readonly FileRef[];
+  /** 1 + the tasks ahead in its agent's queue, counted now. */
+  readonly position?: number;
+  /** How many ancestors it has. */
+  readonly depth?: number;
+  /** Absent if it has none. */
+  readonly children?: {
+    /** Tasks that name it as parent and are not forgotten. */
+    readonly total: number;
+    /** Tasks that grew below it, at any depth, and have not ended. */
+    readonly open: number;
+  };
+  /** By type, age, depth and failures, counted now; higher goes first. */
+  readonly score?: number;
+  /** Its priority after what it gained by waiting, counted now; lower goes first. */
+  readonly effectivePriority?: number;
+  /** The group of its batch. */
+  readonly group?: string;
+  /** What its attempts used in all, as they said at their ends. */
+  readonly usage?: UsageView;
+  /** The same by attempt, in their order: the last 100 that said what they used. */
+  readonly attempts?: readonly AttemptUsage[];
+  /** What its worker last said of it. */
+  readonly progress?: unknown;
+  /** Of a loop: the rounds that have ended, since it was submitted or last retried. */
+  readonly rounds?: readonly Round[];
+  /** What a change of it could not do as asked, and why. */
+  readonly warnings?: readonly Warning[];
+  /** How the tasks ended that it needs, each by its name, its id or `parent`. Absent if it needs none. */
+  readonly inputs?: Inputs;
+  /** Of a loop: which round this is, and what the one before left for it. */
+  readonly round?: CurrentRound;
 };
 
 /** Which session leaves. */
@@ -89,12 +236,18 @@ export type LogStatus = {
 /** What a worker is to run and to stop. */
 export type SyncAnswer = {
   /**
-   * In a brief answer, where it is the first field and assignments the last: which attempts those are. A
-   * program that only passes them on to another need not read them.
+   * The first field of a lean answer: all attempts this worker should hold and has not yet named in
+   * running.
    */
   readonly named?: readonly NamedAssignment[];
-  /** All attempts this worker should hold and has not yet named in running. */
+  /** All attempts this worker should hold and has not yet named in running. A lean answer has none here. */
   readonly assignments: readonly Assignment[];
+  /**
+   * The last field of a lean answer: the tasks of named, each in its place there. A program that only
+   * passes them on to another need not read them. A runnableAt that is absent is createdAt, a depth or
+   * effectivePriority 0.
+   */
+  readonly tasks?: readonly LeanTask[];
   /**
    * Stop these, and report them as cancelled. With taskSeq if the worker named one that is not its own
    * any more so.
@@ -145,6 +298,11 @@ export type SyncBody = {
    * were reported.
    */
   readonly brief?: boolean;
+  /**
+   * Beside brief, if joining gave a tokenKey. The answer then has named and tasks in the place of
+   * assignments.
+   */
+  readonly lean?: boolean;
   /** How it stands now. */
   readonly status?: "ready" | "overloaded" | "draining";
   /**

@@ -268,11 +268,17 @@ export const input: s.Schema<wire.Input> = s.namedAnswer("Input", {
   files: s.optional(fileRefs(), "The files it left: GET /files/{hash} has each."),
 });
 export const inputs: s.Schema<wire.Inputs> = s.table(input, s.text(1, 256));
-export const assignedView: s.Schema<wire.AssignedView> = s.namedAnswer("AssignedTask", {
-  ...shownTask,
+const forAttempt: Fields<Pick<wire.AssignedView, "inputs" | "round">> = {
   inputs: s.optional(
     inputs,
     "How the tasks ended that it needs, each by its name, its id or `parent`. Absent if it needs none.",
   ),
   round: s.optional(currentRound, "Of a loop: which round this is, and what the one before left for it."),
-});
+};
+export const assignedView: s.Schema<wire.AssignedView> = s.namedAnswer("AssignedTask", { ...shownTask, ...forAttempt });
+const { taskId: _taskId, state: _state, attempt: _attempt, worker: _worker, ...shownLeanly } = shownTask;
+/** The same without what its worker knows without it. */
+export const leanFields: Fields<Omit<wire.AssignedView, "taskId" | "state" | "attempt" | "worker">> = {
+  ...shownLeanly,
+  ...forAttempt,
+};

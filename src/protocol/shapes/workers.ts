@@ -7,7 +7,7 @@
 import type * as wire from "../generated/workers.ts";
 import * as s from "../schema/schema.ts";
 import { fileRefs } from "./files.ts";
-import { assignedView, CAPABILITY_LENGTH_MAX, resources } from "./tasks.ts";
+import { assignedView, CAPABILITY_LENGTH_MAX, leanFields, resources } from "./tasks.ts";
 
 export const SESSION_MAX = 256;
 export const SLOTS_MAX = 100_000;
@@ -95,6 +95,12 @@ export const joined: s.Schema<wire.Joined> = s.namedAnswer("Joined", {
   leaseMs: s.described(s.whole(1), "A worker silent for so long is given up."),
   maxWorktrees: s.optional(s.whole(1), "How many worktrees a worker of this fleet may keep."),
   brief: s.optional(s.exactly(true), "This server takes brief syncs."),
+  tokenKey: s.optional(
+    s.text(1, 256),
+    "This server takes lean syncs, and this is what their worker makes the tokens of its attempts with: " +
+      "drover-attempt.{id}.{attempt}.{code}, where the id is in base64url, and the code is the SHA-512/256 of " +
+      "`{tokenKey} {taskSeq} {attempt} {taskId}` in base64url. Show it to no one.",
+  ),
 });
 
 const attemptName = { taskId: s.name(), attempt: s.whole(1, ATTEMPT_MAX) };
@@ -114,6 +120,10 @@ export const syncBody: s.Schema<wire.SyncBody> = s.namedObject("SyncBody", {
     s.flag(),
     "If joining said that the server takes brief syncs. The answer then lists in results only those that were not " +
       "simply taken, says until when the lease holds once, and waits for waitMs also where results were reported.",
+  ),
+  lean: s.optional(
+    s.flag(),
+    "Beside brief, if joining gave a tokenKey. The answer then has named and tasks in the place of assignments.",
   ),
   status: s.optional(s.oneOf("ready", "overloaded", "draining")),
   note: s.optional(
@@ -200,6 +210,7 @@ export const logStatus: s.Schema<wire.LogStatus> = s.answer({
   status: s.described(s.oneOf("taken", "late"), "late: no caller waits for it any more."),
   id: s.name(),
 });
+export const leanTask: s.Schema<wire.LeanTask> = s.namedAnswer("LeanTask", leanFields);
 export const syncAnswer: s.Schema<wire.SyncAnswer> = s.namedAnswer("SyncAnswer", {
   named: s.optional(
     s.list(
@@ -208,8 +219,7 @@ export const syncAnswer: s.Schema<wire.SyncAnswer> = s.namedAnswer("SyncAnswer",
         onLoss: s.optional(s.oneOf("fail"), "It must be named in running before it is begun."),
       }),
     ),
-    "In a brief answer, where it is the first field and assignments the last: which attempts those are. A program " +
-      "that only passes them on to another need not read them.",
+    "The first field of a lean answer: all attempts this worker should hold and has not yet named in running.",
   ),
   assignments: s.described(
     s.list(
@@ -223,7 +233,12 @@ export const syncAnswer: s.Schema<wire.SyncAnswer> = s.namedAnswer("SyncAnswer",
         ),
       }),
     ),
-    "All attempts this worker should hold and has not yet named in running.",
+    "All attempts this worker should hold and has not yet named in running. A lean answer has none here.",
+  ),
+  tasks: s.optional(
+    s.list(leanTask),
+    "The last field of a lean answer: the tasks of named, each in its place there. A program that only passes them " +
+      "on to another need not read them. A runnableAt that is absent is createdAt, a depth or effectivePriority 0.",
   ),
   cancel: s.described(
     s.list(s.answer<wire.AttemptRef>(attemptRef)),

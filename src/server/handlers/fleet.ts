@@ -87,7 +87,7 @@ function workerHandlers(deps: Deps): Handlers<keyof WorkerCalls> {
     const text = await syncWith(id, body, exchange);
     const wanted = logs.list(id);
     if (wanted.length === 0) return asText(text);
-    // In its middle: a brief answer begins with the names of its assignments, and ends with these.
+    // In its middle: a lean answer begins with the names of its assignments, and ends with their tasks.
     const at = text.indexOf(',"results":[');
     return asText(`${text.slice(0, at)},"logs":${JSON.stringify(wanted)}${text.slice(at)}`);
   }
@@ -126,9 +126,8 @@ function workerHandlers(deps: Deps): Handlers<keyof WorkerCalls> {
 
   async function lastSync(id: string, body: SyncBody, waitMs: number): Promise<string> {
     const asked = { ...body, want: 0, note: body.note ?? CLOSED, waitMs: Math.min(body.waitMs ?? 0, waitMs) };
-    const { named, assignments: _, ...answer } = await drover.remote.sync(id, checked(asked));
-    const names = named === undefined ? {} : { named: [] };
-    return JSON.stringify({ ...names, ...answer, closing: true, assignments: [] });
+    const { named: _named, tasks: _tasks, assignments: _, ...answer } = await drover.remote.sync(id, checked(asked));
+    return JSON.stringify({ ...answer, closing: true, assignments: [] });
   }
 
   function nobodySpeaksFor(id: string): void {

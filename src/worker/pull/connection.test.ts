@@ -16,7 +16,7 @@ import {
 test("it joins, and keeps one poll open that the server may hold for a quarter of a lease", async () => {
   const { calls, last, toldOf, advance } = await joinedKit();
   assert.deepEqual(toldOf("joined"), [
-    { type: "joined", workerId: "ann", session: "s1", leaseMs: LEASE_MS, maxWorktrees: 50 },
+    { type: "joined", workerId: "ann", session: "s1", leaseMs: LEASE_MS, maxWorktrees: 50, tokenKey: null },
   ]);
   assert.deepEqual(last("sync").body, { session: "s1", n: 1, want: 2, waitMs: 2500, running: [] });
   await advance(2500);

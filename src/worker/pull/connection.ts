@@ -23,8 +23,9 @@ import { errorText } from "../../core/base/index.ts";
 import type { JoinBody, Joined } from "../../protocol/index.ts";
 import { type Clock, present } from "../../std/index.ts";
 import type { FromHandlers, LeaseCell, Stop, ToHandlers } from "./messages.ts";
+import { DONE } from "./outcome.ts";
 import * as pull from "./session.ts";
-import type { HeardSync } from "./unread-assignments.ts";
+import type { HeardSync } from "./unread-tasks.ts";
 import { failureKind, fatalOf, fieldOf, isJoinHopeless, isTaken, restMs, type Wire } from "./wire.ts";
 
 export type ConnectionSettings = {
@@ -214,9 +215,9 @@ function onJoined(state: State, joined: Joined, sentAt: number): void {
   Object.assign(state, { phase: "joined", hasJoined: true, joinedAt: state.clock.elapsed(), current: null });
   onAnswer(state);
   state.dueAt = AT_ONCE;
-  const { workerId, session: name, leaseMs, maxWorktrees = null } = joined;
+  const { workerId, session: name, leaseMs, maxWorktrees = null, tokenKey = null } = joined;
   Object.assign(state, { leaseMs, maxWorktrees });
-  state.tell({ type: "joined", workerId, session: name, leaseMs, maxWorktrees });
+  state.tell({ type: "joined", workerId, session: name, leaseMs, maxWorktrees, tokenKey });
   stepSoon(state);
 }
 
@@ -252,13 +253,13 @@ function onHeard(state: State, n: number, answer: HeardSync): void {
   if (state.phase !== "joined" || !pull.isOpen(state.session, n)) return;
   const now = state.clock.elapsed();
   const heard = pull.hear(state.session, n, answer, now);
-  const { start, given, stop: stops, refused, drain, lost, wanted, over, isNew } = heard;
+  const { start, unread, stop: stops, refused, drain, lost, wanted, over, isNew } = heard;
   if (over.length > 0) state.tell({ type: "over", tasks: over });
   state.cell.write(state.session.leaseEnd);
   tellTerms(state, answer);
   tellStops(state, stops);
   if (start.length > 0)
-    state.tell(given === null ? { type: "start", assignments: start } : { type: "start-given", given });
+    state.tell(unread === null ? { type: "start", assignments: start } : { type: "start-unread", ...unread });
   if (wanted !== null) state.tell({ type: "logs", wanted });
   for (const { taskId, attempt, code } of refused)
     warn(state, `the result of task ${taskId}, attempt ${attempt}, was not taken: ${code ?? "refused"}`);
@@ -403,6 +404,12 @@ function receive(state: State, message: FromHandlers): void {
       break;
     case "ended":
       pull.end(state.session, message, message.report);
+      break;
+    case "all-done":
+      for (let index = 0; index < message.names.length; index += 2) {
+        const attempt = { taskId: message.names[index] as string, attempt: message.names[index + 1] as number };
+        pull.end(state.session, attempt, DONE);
+      }
       break;
     case "progress":
       for (const { progress, usage, ...attempt } of message.items)

@@ -39,9 +39,9 @@ function kit(slots = 1, isLeaseHeld = (): boolean => true, files = NO_FILES) {
       flush: async () => {},
     },
     files,
-    session: () => "",
+    identity: () => ({ workerId: "w", session: "", tokenKey: null }),
     setBegun: (count) => void begun.push(count),
-    perform: async ({ taskId, attempt }, context, used) => {
+    perform: async ({ taskId, attempt }, context, entry) => {
       const { promise, resolve, reject } = Promise.withResolvers<unknown>();
       runs.push({
         ...{ name: `${taskId}#${attempt}`, context },
@@ -54,7 +54,7 @@ function kit(slots = 1, isLeaseHeld = (): boolean => true, files = NO_FILES) {
           await settle();
         },
       });
-      return reportOfValue(await promise, used());
+      return reportOfValue(await promise, entry.used);
     },
   });
   const ended = () =>

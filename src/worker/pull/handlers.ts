@@ -9,6 +9,7 @@
  * next one is begun. How many were begun is written where the thread can read it, before the handler is called.
  */
 import type { Client, ClientFiles } from "../../client/index.ts";
+import { PassingMap } from "../../core/collections/index.ts";
 import type {
   AnyParams,
   AssignedView,
@@ -20,7 +21,7 @@ import type {
   TaskView,
   Usage,
 } from "../../protocol/index.ts";
-import { ask, type Clock, isSafePath, ringAfter } from "../../std/index.ts";
+import { ask, attemptToken, type Clock, isSafePath, ringAfter } from "../../std/index.ts";
 import { type AttemptStopCause, type FromHandlers, type Handed, keyOf, type Report, type Stop } from "./messages.ts";
 import { largerUsage, permanentError, reportOfError, tokensOf } from "./outcome.ts";
 import type { WorkerPermits } from "./permits.ts";
@@ -39,7 +40,13 @@ export type AssignedTask<Params extends object = AnyParams, Needed extends objec
 /** What a handler has beside its task. */
 export type TaskContext = TaskContextOf<Omit<TaskBody, "agentId"> & { readonly agentId?: string }>;
 /** Runs one attempt; `used` is what it reported meanwhile. */
-export type Perform = (task: AssignedTask, context: TaskContext, used: () => Usage | null) => Promise<Report>;
+export type Perform = (
+  task: AssignedTask,
+  context: TaskContext,
+  entry: { readonly used: Usage | null },
+) => Promise<Report>;
+/** Under which this worker has joined, and what it makes the tokens of its attempts with, if it does. */
+export type Identity = { readonly workerId: string; readonly session: string; readonly tokenKey: string | null };
 
 /** Why a handler is told to stop; the reason of its signal. */
 export class AttemptStopped extends Error {
@@ -60,18 +67,20 @@ const WORDS: Readonly<Record<AttemptStopCause | "closing", string>> = {
 };
 
 type Entry = AttemptRef & {
-  readonly token: string | null;
+  readonly key: string;
+  readonly given: string | null;
   /** Made when somebody looks: most handlers of short tasks do not. */
   controller: AbortController | null;
   files: Map<string, FileRef> | null;
   used: Usage | null;
   cancelGrace: (() => void) | null;
 };
-const newEntry = ({ taskId, attempt, taskSeq, token }: Handed): Entry => ({
+const newEntry = ({ key, taskId, attempt, taskSeq, token }: Waiting): Entry => ({
   taskId,
   attempt,
-  ...(taskSeq === undefined ? {} : { taskSeq }),
-  token: token ?? null,
+  taskSeq: taskSeq as number,
+  key,
+  given: token ?? null,
   controller: null,
   files: null,
   used: null,
@@ -83,12 +92,13 @@ function controllerOf(entry: Entry): AbortController {
   return entry.controller;
 }
 
-function tokenOf({ token }: Entry): string {
-  if (token === null) throw new Error("this server gives no tokens to attempts: it is an older one");
-  return token;
+/** The one that came with the attempt, or one that is made when somebody asks for it: most handlers do not. */
+function tokenOf({ taskId, attempt, taskSeq, given }: Entry, { tokenKey }: Identity): string | null {
+  if (given !== null || tokenKey === null || taskSeq === undefined) return given;
+  return attemptToken(tokenKey, { taskId, attempt, taskSeq });
 }
 
-type Waiting = Handed & { readonly place: number };
+type Waiting = Handed & { readonly key: string; readonly place: number };
 
 export type Handlers = {
   /** How many handlers run. */
@@ -106,7 +116,7 @@ type HandlerDeps = {
   readonly killGraceMs: number;
   readonly clock: Clock;
   readonly perform: Perform;
-  readonly isLeaseHeld: () => boolean;
+  readonly isLeaseHeld: (now: number) => boolean;
   /** So many of those that were handed over have been begun, in their order. */
   readonly setBegun: (count: number) => void;
   readonly post: (message: FromHandlers) => void;
@@ -114,17 +124,16 @@ type HandlerDeps = {
   readonly reports: ProgressReports;
   readonly permits: WorkerPermits;
   readonly files: ClientFiles;
-  /** Under which this worker has joined. */
-  readonly session: () => string;
+  readonly identity: () => Identity;
   readonly clientAs: (token: string) => Pick<Client, "submit">;
 };
 
 export function createHandlers(deps: HandlerDeps): Handlers {
   const { clock, post, reports } = deps;
-  const active = new Map<string, Entry>();
+  const active = new PassingMap<string, Entry>();
   /** Tasks of which an attempt runs. */
-  const busy = new Set<string>();
-  const waiting = new Map<string, Waiting>();
+  const busy = new PassingMap<string, true>();
+  const waiting = new PassingMap<string, Waiting>();
   const onIdle = new Set<() => void>();
   const turns = createTurns(deps.setBegun);
   let isServing = false;
@@ -140,48 +149,46 @@ export function createHandlers(deps: HandlerDeps): Handlers {
 
   /** Begins those that may be, if there are slots, until a millisecond is over. */
   function serve(): void {
-    const since = clock.elapsed();
-    for (const [key, handed] of waiting) {
+    let now = clock.elapsed();
+    const since = now;
+    for (const handed of waiting.values()) {
       if (active.size >= deps.slots) return;
       if (busy.has(handed.taskId)) continue;
-      waiting.delete(key);
-      if (deps.isLeaseHeld()) void begin(key, handed);
+      waiting.delete(handed.key);
+      if (deps.isLeaseHeld(now)) void begin(handed);
       else endUnbegun(handed, null);
-      if (clock.elapsed() !== since) return serveSoon();
+      now = clock.elapsed();
+      if (now !== since) return serveSoon();
     }
   }
 
-  async function begin(key: string, handed: Waiting): Promise<void> {
+  async function begin(handed: Waiting): Promise<void> {
+    const { taskId, attempt } = handed;
     const entry = newEntry(handed);
-    active.set(key, entry);
-    busy.add(handed.taskId);
-    if (!turns.take(handed.place)) post({ type: "began", taskId: handed.taskId, attempt: handed.attempt });
-    const report = withFiles(entry, await outcomeOf(key, entry, handed.task));
-    if (active.get(key) === entry) letGo(key, entry, report);
+    active.set(entry.key, entry);
+    busy.set(taskId, true);
+    if (!turns.take(handed.place)) post({ type: "began", taskId, attempt });
+    let report: Report;
+    try {
+      const task = assignedTask(handed, deps.identity().workerId);
+      report = await deps.perform(task, new HandlerContext(deps, entry, isActive), entry);
+    } catch (error) {
+      report = reportOfError(error, entry.used, Date.now());
+    }
+    if (isActive(entry)) letGo(entry, withFiles(entry, report));
   }
+
+  const isActive = (entry: Entry): boolean => active.get(entry.key) === entry;
 
   function endUnbegun({ taskId, attempt, place }: Waiting, report: Report | null): void {
     turns.take(place);
     end({ taskId, attempt }, report);
   }
 
-  async function outcomeOf(key: string, entry: Entry, task: TaskView): Promise<Report> {
-    try {
-      const { state: _, ...body } = task as AssignedTask & TaskView;
-      return await deps.perform(
-        Object.assign(body, { attempt: entry.attempt }),
-        new HandlerContext(deps, entry, () => active.get(key) === entry),
-        () => entry.used,
-      );
-    } catch (error) {
-      return reportOfError(error, entry.used, Date.now());
-    }
-  }
-
   /** The handler has ended, or was given up on: its slot is free, once. */
-  function letGo(key: string, entry: Entry, report: Report): void {
+  function letGo(entry: Entry, report: Report): void {
     entry.cancelGrace?.();
-    active.delete(key);
+    active.delete(entry.key);
     busy.delete(entry.taskId);
     end(entry, report);
     serveSoon();
@@ -204,15 +211,15 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     }
     const { signal } = controllerOf(entry);
     if (signal.aborted) return;
-    entry.cancelGrace = ringAfter(clock, deps.killGraceMs, () => giveUp(key, entry));
+    entry.cancelGrace = ringAfter(clock, deps.killGraceMs, () => giveUp(entry));
     controllerOf(entry).abort(new AttemptStopped(cause));
   }
 
-  function giveUp(key: string, entry: Entry): void {
-    if (active.get(key) !== entry) return;
+  function giveUp(entry: Entry): void {
+    if (!isActive(entry)) return;
     const { taskId, attempt } = entry;
     deps.warn(`task ${taskId}, attempt ${attempt}, did not stop within ${deps.killGraceMs} ms and is given up`);
-    letGo(key, entry, { outcome: "cancelled", error: `its handler did not stop within ${deps.killGraceMs} ms` });
+    letGo(entry, { outcome: "cancelled", error: `its handler did not stop within ${deps.killGraceMs} ms` });
   }
 
   return {
@@ -220,7 +227,10 @@ export function createHandlers(deps: HandlerDeps): Handlers {
       return active.size;
     },
     start(assignments) {
-      for (const handed of assignments) waiting.set(keyOf(handed), { ...handed, place: turns.next() });
+      for (const { taskId, attempt, taskSeq, task, token } of assignments) {
+        const key = keyOf({ taskId, attempt });
+        waiting.set(key, { taskId, attempt, taskSeq: taskSeq as number, task, token, key, place: turns.next() });
+      }
       serveSoon();
     },
     stop(stops) {
@@ -228,7 +238,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     },
     stopAll(cause) {
       for (const handed of [...waiting.values()]) {
-        waiting.delete(keyOf(handed));
+        waiting.delete(handed.key);
         endUnbegun(handed, null);
       }
       for (const entry of [...active.values()]) stopOne(entry, cause);
@@ -246,27 +256,29 @@ export function createHandlers(deps: HandlerDeps): Handlers {
  */
 class HandlerContext implements TaskContext {
   readonly attempt: number;
-  readonly token: string | null;
   readonly ask: TaskContext["ask"] = ask;
   readonly #deps: HandlerDeps;
   readonly #entry: Entry;
-  readonly #isActive: () => boolean;
+  readonly #isActive: (entry: Entry) => boolean;
   #client: Pick<Client, "submit"> | null = null;
 
-  constructor(deps: HandlerDeps, entry: Entry, isActive: () => boolean) {
+  constructor(deps: HandlerDeps, entry: Entry, isActive: (entry: Entry) => boolean) {
     this.attempt = entry.attempt;
-    this.token = entry.token;
     this.#deps = deps;
     this.#entry = entry;
     this.#isActive = isActive;
+  }
+  get token(): string | null {
+    return tokenOf(this.#entry, this.#deps.identity());
   }
   get signal(): AbortSignal {
     return controllerOf(this.#entry).signal;
   }
   get progress(): TaskContext["progress"] {
-    const [{ reports }, { taskId, attempt }, isActive] = [this.#deps, this.#entry, this.#isActive];
+    const [{ reports }, entry, isActive] = [this.#deps, this.#entry, this.#isActive];
+    const { taskId, attempt } = entry;
     return (value) => {
-      if (isActive()) reports.progress({ taskId, attempt }, value);
+      if (isActive(entry)) reports.progress({ taskId, attempt }, value);
     };
   }
   get usage(): TaskContext["usage"] {
@@ -275,7 +287,7 @@ class HandlerContext implements TaskContext {
     return (usage) => {
       tokensOf(usage);
       entry.used = largerUsage(entry.used, { ...usage });
-      if (isActive() && entry.used !== null) reports.usage({ taskId, attempt }, entry.used);
+      if (isActive(entry) && entry.used !== null) reports.usage({ taskId, attempt }, entry.used);
     };
   }
   get output(): TaskContext["output"] {
@@ -303,16 +315,37 @@ class HandlerContext implements TaskContext {
   get submit(): TaskContext["submit"] {
     return async (body) => {
       // One for all: it knows who leads, and what is submitted at the same time travels together.
-      this.#client ??= this.#deps.clientAs(tokenOf(this.#entry));
+      this.#client ??= this.#deps.clientAs(tokenIn(this));
       return await this.#client.submit(body as TaskBody);
     };
   }
 }
 
+function tokenIn({ token }: TaskContext): string {
+  if (token === null) throw new Error("this server gives no tokens to attempts: it is an older one");
+  return token;
+}
+
+/** As its handler sees it. It was read for this attempt alone, so it may be added to. */
+export function assignedTask({ taskId, attempt, task }: Handed, worker: string): AssignedTask {
+  if ("state" in task) {
+    const { state: _, ...shown } = task as AssignedTask & TaskView;
+    return Object.assign(shown, { attempt });
+  }
+  const lean = task as { -readonly [Field in keyof AssignedTask]?: AssignedTask[Field] };
+  lean.taskId = taskId;
+  lean.attempt = attempt;
+  lean.worker = worker;
+  if (lean.createdAt !== undefined) lean.runnableAt ??= lean.createdAt;
+  lean.depth ??= 0;
+  lean.effectivePriority ??= 0;
+  return lean as AssignedTask;
+}
+
 /** As whom it asks: a worker that joins anew has a new session, and its old attempts are stopped. */
 const filesOf = (deps: HandlerDeps, entry: Entry) => {
   const { taskId, attempt } = entry;
-  const session = deps.session();
+  const { session } = deps.identity();
   return { task: taskId, attempt, signal: controllerOf(entry).signal, ...(session === "" ? {} : { session }) };
 };
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gatherEnds, messageIn } from "./lease-thread-client.ts";
 import type { FromHandlers } from "./messages.ts";
+import { DONE } from "./outcome.ts";
 
 const ended = (taskId: string): FromHandlers => ({ type: "ended", taskId, attempt: 1, report: null });
 
@@ -20,6 +21,20 @@ test("what ends in one turn is one message; all else is sent at once, behind wha
   post(ended("d"));
   await Promise.resolve();
   assert.deepEqual(sent, [["d"]]);
+});
+
+test("those that are only done are named in a list, before whatever is not an end", async () => {
+  const sent: (readonly FromHandlers[])[] = [];
+  const post = gatherEnds((messages) => sent.push(messages));
+  const done = (taskId: string): FromHandlers => ({ type: "ended", taskId, attempt: 2, report: DONE });
+  for (const message of [done("a"), ended("b"), done("c")]) post(message);
+  await Promise.resolve();
+  assert.deepEqual(sent.splice(0), [[ended("b"), { type: "all-done", names: ["a", 2, "c", 2] }]]);
+  post(done("d"));
+  post({ type: "drain" });
+  assert.deepEqual(sent.splice(0), [[{ type: "all-done", names: ["d", 2] }, { type: "drain" }]]);
+  await Promise.resolve();
+  assert.deepEqual(sent, [], "nothing is left to be said");
 });
 
 test("what is passed on and is no JSON is a warning, and ends no program", () => {

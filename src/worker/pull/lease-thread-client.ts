@@ -8,6 +8,7 @@ import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import type { ClientOptions } from "../../client/index.ts";
 import type { ConnectionSettings } from "./connection.ts";
 import type { FromHandlers, LeaseCell, ToHandlers } from "./messages.ts";
+import { DONE } from "./outcome.ts";
 
 export type OpenRequest = Pick<LinkOptions, "server" | "settings"> & {
   readonly port: MessagePort;
@@ -61,14 +62,24 @@ export function messageIn(text: string): ToHandlers {
 /** What has ended in one turn is said in one message; all else at once, since this thread may stand still next. */
 export function gatherEnds(send: (messages: readonly FromHandlers[]) => void): (message: FromHandlers) => void {
   let gathered: FromHandlers[] = [];
-  const flush = (): void => {
+  let done: (string | number)[] = [];
+  let isDue = false;
+  const flush = (last: readonly FromHandlers[]): void => {
+    isDue = false;
+    if (done.length > 0) gathered.push({ type: "all-done", names: done });
+    gathered.push(...last);
     if (gathered.length > 0) send(gathered);
     gathered = [];
+    done = [];
   };
   return (message) => {
-    gathered.push(message);
-    if (message.type !== "ended") flush();
-    else if (gathered.length === 1) queueMicrotask(flush);
+    if (message.type !== "ended") return flush([message]);
+    // How an attempt ended hangs on no other: those that are only done may come behind the rest.
+    if (message.report === DONE) done.push(message.taskId, message.attempt);
+    else gathered.push(message);
+    if (isDue) return;
+    isDue = true;
+    queueMicrotask(() => flush([]));
   };
 }
 

@@ -29,10 +29,15 @@ function open({ port, server, cell, settings }: OpenRequest): void {
 }
 
 function tell(port: MessagePort, message: ToHandlers): void {
-  const isGiven = message.type === "start-given";
-  port.postMessage(isGiven ? `{"type":"start","assignments":${message.given}}` : JSON.stringify(message));
+  port.postMessage(textOf(message));
   // It was the last word: nothing keeps the thread for this worker any more.
   if (message.type === "left" || message.type === "failed") port.close();
+}
+
+/** What is only passed on is not written anew. */
+function textOf(message: ToHandlers): string {
+  if (message.type !== "start-unread") return JSON.stringify(message);
+  return `{"type":"start-lean","named":${message.named},"tasks":${message.tasks}}`;
 }
 
 parentPort?.on("message", (request: OpenRequest) => open(request));

@@ -5,7 +5,15 @@
  * takes two thirds of the time that cloning them does. Results and progress are JSON text in them: it is made once,
  * where the value is, and measured there; the connection never looks into it.
  */
-import type { AttemptOutcome, AttemptRef, FileRef, TaskView, Usage, WantedLog } from "../../protocol/index.ts";
+import type {
+  AttemptOutcome,
+  AttemptRef,
+  FileRef,
+  LeanTask,
+  TaskView,
+  Usage,
+  WantedLog,
+} from "../../protocol/index.ts";
 
 /** What the server wants, and as whom to answer it. */
 export type WantedLogs = { readonly workerId: string; readonly session: string; readonly logs: readonly WantedLog[] };
@@ -45,13 +53,18 @@ export type Update = {
   readonly progress?: string;
   readonly usage?: Usage;
 };
-export type Handed = AttemptRef & { readonly task: TaskView; readonly token?: string | undefined };
+/** Assignments as JSON: their names, and the task of each in its place. */
+export type Unread = { readonly named: string; readonly tasks: string };
+/** A task that was given in full has its token; of one that was given leanly the worker makes it. */
+export type Handed = AttemptRef & { readonly task: TaskView | LeanTask; readonly token?: string | undefined };
 
 export type FromHandlers =
   /** It was begun out of turn: of those that are begun in the order in which they came, the cell says how many. */
   | ({ readonly type: "began" } & AttemptRef)
   /** A report of null: it was never begun, and there is nothing to say of it. */
   | ({ readonly type: "ended"; readonly report: Report | null } & AttemptRef)
+  /** Several that are done, with no result: of each its id, and behind it the number of its attempt. */
+  | { readonly type: "all-done"; readonly names: readonly (string | number)[] }
   | { readonly type: "progress"; readonly items: readonly (AttemptRef & Update)[] }
   /** Run at most so many at once from now on; with 0, the note says why. */
   | { readonly type: "limit"; readonly count: number; readonly note: string | null }
@@ -72,12 +85,16 @@ export type ToHandlers =
       readonly session: string;
       readonly leaseMs: number;
       readonly maxWorktrees: number | null;
+      /** With which it makes the tokens of its attempts; null: they come with them. */
+      readonly tokenKey: string | null;
     }
   /** The server has changed one of them. */
   | { readonly type: "terms"; readonly leaseMs: number; readonly maxWorktrees: number | null }
   | { readonly type: "start"; readonly assignments: readonly Handed[] }
-  /** The same, as JSON: it is only passed on. */
-  | { readonly type: "start-given"; readonly given: string }
+  /** The same, of a lean answer: the task of each stands in its place. */
+  | { readonly type: "start-lean"; readonly named: readonly AttemptRef[]; readonly tasks: readonly LeanTask[] }
+  /** And as it came: it is only passed on. */
+  | ({ readonly type: "start-unread" } & Unread)
   | { readonly type: "stop"; readonly stops: readonly Stop[] }
   | { readonly type: "logs"; readonly wanted: WantedLogs }
   /** Tasks that were to go on here have ended. */

@@ -14,8 +14,12 @@ import type { Outcome, Report } from "./messages.ts";
 
 const OUTCOMES: readonly unknown[] = ["done", "failed", "cancelled", "requeue", "skipped", "again", "ask"];
 
+/** That it is done, and nothing beside it. */
+export const DONE: Report = { outcome: "done" };
+
 /** `used` is what the handler reported while it ran. */
 export function reportOfValue(value: unknown, used: Usage | null): Report {
+  if (value === undefined && used === null) return DONE;
   const usage = present({ usage: used });
   if (isAgain(value)) return { outcome: "again", ...noteOf(value.note), ...usage };
   return { outcome: "done", ...resultOf(value), ...usage };

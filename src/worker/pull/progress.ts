@@ -82,6 +82,8 @@ export function createProgressReports(deps: {
       entryOf(attempt).usage = usage;
       send();
     },
-    drop: (attempt) => void waiting.delete(keyOf(attempt)),
+    drop(attempt) {
+      if (waiting.size > 0) waiting.delete(keyOf(attempt));
+    },
   };
 }

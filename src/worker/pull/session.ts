@@ -22,6 +22,7 @@
  * - An attempt that was disowned, or is stopped because the worker leaves, is never reported as failed or cancelled:
  *   that it was cut short is no fault of the task. A result it has all the same is offered, and the server decides.
  */
+import { PassingMap } from "../../core/collections/index.ts";
 import type { AttemptRef, Joined, ResultAnswer, WantedLog } from "../../protocol/index.ts";
 import { present } from "../../std/index.ts";
 import { shorten } from "../output/lines.ts";
@@ -31,11 +32,12 @@ import {
   keyOf,
   type Report,
   type Stop,
+  type Unread,
   type Update,
   type WantedLogs,
 } from "./messages.ts";
 import { type Ended, packBody } from "./sync-body.ts";
-import { type HeardSync, mayBeginAtOnce, readGiven } from "./unread-assignments.ts";
+import { type HeardSync, mayBeginAtOnce, readInPlace } from "./unread-tasks.ts";
 
 /** Of a lease, as much as counts here: the rest is for clocks that run unevenly and for telling the handlers. */
 const LEASE_SHARE = 0.9;
@@ -100,9 +102,9 @@ type SyncCall = {
   readonly text: string;
 };
 type HeardAnswer = {
-  /** What the handlers are to begin; if it was not read, only the names, and `given` is all of it, as JSON. */
+  /** What the handlers are to begin; if it was not read, only the names, and `unread` is all of it. */
   readonly start: readonly Handed[];
-  readonly given: string | null;
+  readonly unread: Unread | null;
   readonly stop: readonly Stop[];
   /** Results that came too late, or that the server did not want. */
   readonly refused: readonly ResultAnswer[];
@@ -119,7 +121,7 @@ type HeardAnswer = {
 
 const NOTHING: HeardAnswer = {
   start: [],
-  given: null,
+  unread: null,
   stop: [],
   refused: [],
   drain: false,
@@ -134,7 +136,7 @@ export type PullSession = {
   readonly slots: number;
   readonly logPlace: string | undefined;
   /** What it holds, by its stage. */
-  readonly held: Readonly<Record<Stage, Map<string, Held>>>;
+  readonly held: Readonly<Record<Stage, PassingMap<string, Held>>>;
   /** So many of those that were handed over have been begun, in their order. */
   readonly begunSoFar: () => number;
   /** How many were handed over, and when the last was. */
@@ -160,8 +162,9 @@ export type PullSession = {
   isDraining: boolean;
   isClosing: boolean;
   isCautious: boolean;
-  /** Whether the server takes brief syncs. */
+  /** Whether the server takes brief syncs, and lean ones. */
   isBrief: boolean;
+  isLean: boolean;
   /** What the last sync named that was heard. */
   namesHeard: readonly Named[] | null;
   wantedIds: ReadonlySet<string>;
@@ -182,7 +185,7 @@ export const createPullSession = (options: SessionOptions): PullSession => ({
   limit: options.limit ?? options.slots,
   logPlace: options.logPlace,
   begunSoFar: options.begunSoFar ?? (() => 0),
-  held: { handed: new Map(), running: new Map(), ended: new Map() },
+  held: { handed: new PassingMap(), running: new PassingMap(), ended: new PassingMap() },
   handedOver: 0,
   handedAt: Number.NEGATIVE_INFINITY,
   flights: new Map(),
@@ -198,6 +201,7 @@ export const createPullSession = (options: SessionOptions): PullSession => ({
   isClosing: false,
   isCautious: false,
   isBrief: false,
+  isLean: false,
   namesHeard: null,
   note: null,
   worktrees: undefined,
@@ -206,7 +210,7 @@ export const createPullSession = (options: SessionOptions): PullSession => ({
 });
 
 /** Whether nothing runs, and everything that has ended was answered. */
-export const isEmpty = ({ held }: PullSession): boolean => held.handed.size + held.running.size + held.ended.size === 0;
+export const isEmpty = (state: PullSession): boolean => isIdle(state) && !hasResults(state);
 /** Whether there is nothing that could end. */
 export const isIdle = ({ held }: PullSession): boolean => held.handed.size + held.running.size === 0;
 export const hasResults = ({ held }: PullSession): boolean => held.ended.size > 0;
@@ -331,9 +335,11 @@ export function free(state: PullSession, now: number): number {
   return Math.max(0, Math.min(state.slots, state.limit) - handed.size - running.size);
 }
 
-export function join(state: PullSession, { workerId, session, leaseMs, brief }: Joined, sentAt: number): void {
+export function join(state: PullSession, joined: Joined, sentAt: number): void {
+  const { workerId, session, leaseMs, brief, tokenKey } = joined;
   Object.assign(state, { workerId, session, leaseMs, leaseEnd: sentAt + leaseMs * LEASE_SHARE, last: null });
   state.isBrief = brief === true;
+  state.isLean = state.isBrief && tokenKey !== undefined;
   state.namesHeard = null;
   state.lastHeard = state.n;
 }
@@ -360,8 +366,8 @@ export function compose(state: PullSession, now: number, mayWaitMs: number): Syn
   state.flights.set(n, state.last);
   const trees = worktrees === undefined ? {} : { worktrees };
   const status = isDraining ? "draining" : null;
-  const brief = isBrief ? true : null;
-  const head = { session, n, want, waitMs, ...trees, ...present({ brief, status, note, logPlace }) };
+  const manner = { brief: isBrief || null, lean: state.isLean || null };
+  const head = { session, n, want, waitMs, ...trees, ...present({ ...manner, status, note, logPlace }) };
   const fields = [JSON.stringify(head).slice(1, -1), isSame ? "" : packed.running, packed.results].filter(Boolean);
   const isQuiet = results.length === 0 || (isBrief && waitMs > 0);
   return { n, workerId: state.workerId ?? "", waitMs, isQuiet, text: `{${fields.join()}}` };
@@ -386,30 +392,30 @@ export function hear(state: PullSession, n: number, answer: HeardSync, now: numb
   // An answer that lay somewhere for a whole lease gives nothing any more; nor does one to a sync from before the lease
   // was over, since what it gives may have been disowned then.
   const isTaking = !state.isClosing && now < state.leaseEnd && n > state.lastLeased;
-  const { start, given, taken } = isTaking ? takeAll(state, flight, answer, now) : NOTHING_GIVEN;
+  const { start, unread, taken } = isTaking ? takeAll(state, flight, answer, now) : NOTHING_GIVEN;
   const drain = answer.drain === true;
   const { wanted, isNewWish } = hearWishes(state, answer.logs ?? []);
   const isNew = taken + start.length + stop.length + settled > 0 || (drain && !state.isDraining) || isNewWish;
   const lost = (answer.lost ?? []).filter((tab) => !state.lost.has(tab));
   state.lost = new Set(answer.lost);
-  return { start, given, stop, refused, drain, lost, wanted, over: answer.over ?? [], isNew };
+  return { start, unread, stop, refused, drain, lost, wanted, over: answer.over ?? [], isNew };
 }
 
-const NOTHING_GIVEN = { start: [], given: null, taken: 0 };
+const NOTHING_GIVEN = { start: [], unread: null, taken: 0 };
 
 /** What an answer gives, and what waited for it. If all of it can be begun at once, nobody has to read it here. */
 function takeAll(
   state: PullSession,
   { awaiting }: Flight,
-  { assignments, given }: HeardSync,
+  { assignments, unread }: HeardSync,
   now: number,
-): Pick<HeardAnswer, "start" | "given"> & { readonly taken: number } {
-  const taken = assignments.flatMap((named) => takeOn(state, named) ?? []);
+): Pick<HeardAnswer, "start" | "unread"> & { readonly taken: number } {
   const onRecord = awaiting.filter(({ awaits }) => awaits !== null);
+  const taken = assignments.map((named) => takeOn(state, named)).filter((one) => one !== null);
   const isPlain = taken.length === assignments.length && onRecord.length === 0 && taken.every(mayBeginAtOnce);
-  if (given !== undefined && !isPlain) readGiven(taken, given);
+  if (unread !== undefined && !isPlain) readInPlace(taken, unread);
   const start = [...taken.filter(mayBeginAtOnce), ...onRecord].map((one) => handOver(state, one, now));
-  return { start, given: isPlain ? (given ?? null) : null, taken: taken.length };
+  return { start, unread: isPlain ? (unread ?? null) : null, taken: taken.length };
 }
 
 /** An answer lists all that is wanted, so what the last one did not have is new. */
@@ -524,8 +530,8 @@ export function refuse(state: PullSession, n: number, field: string | null, why:
   state.flights.delete(n);
   if (flight === undefined) return;
   // The server was replaced by an older one.
-  if (field === "brief") {
-    state.isBrief = false;
+  if (field === "brief" || field === "lean") {
+    state.isBrief = state.isLean = false;
     return;
   }
   if (field?.endsWith("].taskSeq") === true) return forgetSeqs(state);

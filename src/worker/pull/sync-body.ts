@@ -7,6 +7,7 @@
  */
 import type { AttemptRef, FileRef } from "../../protocol/index.ts";
 import type { Report, Update } from "./messages.ts";
+import { DONE } from "./outcome.ts";
 
 /** The server takes 1 MiB unless it is told otherwise; the rest is for session, status and braces. */
 const BODY_BYTES_MAX = 900 * 1024;
@@ -34,10 +35,11 @@ export function packBody<One extends Running, Over extends Ended>(
   ended: readonly Over[],
   resultsMax: number,
 ): Packed<One, Over> {
-  const names = running.length + ended.length;
-  let room = BODY_BYTES_MAX - sum(running.map(nameBytes)) - sum(ended.map(nameBytes));
+  let room = BODY_BYTES_MAX;
+  for (const one of running) room -= nameBytes(one);
+  for (const one of ended) room -= nameBytes(one);
   const told = resultsMax === 1 ? [] : within(running.filter(hasUpdate), UPDATE_BYTES_MAX, updateBytes);
-  room -= sum(told.map(updateBytes)) + names;
+  for (const one of told) room -= updateBytes(one);
   const fitting = within(ended.slice(0, resultsMax), room, reportBytes);
   // One always goes, or nothing ever would.
   const reported = fitting.length === 0 ? ended.slice(0, 1) : fitting;
@@ -64,13 +66,21 @@ function within<Item>(items: readonly Item[], bytesMax: number, bytesOf: (item: 
 }
 
 const hasUpdate = ({ update }: Running): boolean => update !== null;
-const nameBytes = ({ taskId }: AttemptRef): number => Buffer.byteLength(taskId) + 70;
+const nameBytes = ({ taskId }: AttemptRef): number => Buffer.byteLength(taskId) + 71;
 const updateBytes = ({ update }: Pick<Running, "update">): number => Buffer.byteLength(update?.progress ?? "") + 100;
-const reportBytes = ({ report: { result = "", error = "", files = [] } }: Ended): number =>
+function reportBytes({ report }: Ended): number {
+  if (isPlain(report)) return FRAME_BYTES + (report.result === undefined ? 0 : Buffer.byteLength(report.result));
+  const { result = "", error = "", files = [] } = report;
   // Text may double when it is quoted.
-  Buffer.byteLength(result) + 2 * Buffer.byteLength(error) + FRAME_BYTES + sum(files.map(fileBytes));
+  const bytes = Buffer.byteLength(result) + 2 * Buffer.byteLength(error) + FRAME_BYTES;
+  return files.reduce((sum, file) => sum + fileBytes(file), bytes);
+}
 const fileBytes = ({ path }: FileRef): number => 2 * Buffer.byteLength(path) + FRAME_BYTES;
-const sum = (sizes: readonly number[]): number => sizes.reduce((total, size) => total + size, 0);
+
+/** That it is done, and nothing beside its result: nearly all reports are so. */
+const isPlain = (report: Report): boolean =>
+  report === DONE ||
+  (report.outcome === "done" && Object.keys(report).length === (report.result === undefined ? 1 : 2));
 
 function nameText({ taskId, attempt, taskSeq }: AttemptRef): string {
   const name = `"taskId":${JSON.stringify(taskId)},"attempt":${attempt}`;
@@ -85,7 +95,12 @@ function runningText(one: AttemptRef, update: Update | null): string {
 }
 
 function resultText(one: Ended): string {
-  const { result, ...rest } = one.report;
-  const said = JSON.stringify(rest).slice(1, -1);
-  return `{${nameText(one)},${said}${result === undefined ? "" : `,"result":${result}`}}`;
+  const { report } = one;
+  return `{${nameText(one)},${saidBeside(report)}${report.result === undefined ? "" : `,"result":${report.result}`}}`;
+}
+
+function saidBeside(report: Report): string {
+  if (isPlain(report)) return '"outcome":"done"';
+  const { result: _, ...rest } = report;
+  return JSON.stringify(rest).slice(1, -1);
 }

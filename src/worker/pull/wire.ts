@@ -6,7 +6,7 @@ import { errorText } from "../../core/base/index.ts";
 import type { JoinBody, Joined, SyncBody } from "../../protocol/index.ts";
 import { JsonText } from "../../std/index.ts";
 import type { Fatal } from "./messages.ts";
-import { type HeardSync, parseNames } from "./unread-assignments.ts";
+import { type HeardSync, parseNames } from "./unread-tasks.ts";
 
 export type Wire = {
   join(body: JoinBody, timeoutMs: number): Promise<Joined>;

@@ -14,14 +14,15 @@ import { type Client, createClient } from "../../client/index.ts";
 import type { AnyParams, Inputs, LogBody, LogStatus } from "../../protocol/index.ts";
 import { type Again, present, realClock } from "../../std/index.ts";
 import { startConnection } from "./connection.ts";
-import { type AssignedTask, createHandlers, type Perform, type TaskContext } from "./handlers.ts";
+import { type AssignedTask, createHandlers, type Identity, type Perform, type TaskContext } from "./handlers.ts";
 import { type Link, openThreadLink } from "./lease-thread-client.ts";
 import { createLogService } from "./logs.ts";
-import { createLeaseCell, type Handed, type Outcome, type ToHandlers } from "./messages.ts";
+import { createLeaseCell, type Outcome, type ToHandlers } from "./messages.ts";
 import { checkCount, type PullWorkerOptions, type ReadOptions, readOptions } from "./options.ts";
 import { reportOfOutcome, reportOfValue } from "./outcome.ts";
 import { createWorkerPermits } from "./permits.ts";
 import { createProgressReports } from "./progress.ts";
+import { readUnread, together } from "./unread-tasks.ts";
 import { errorOf, wireOf } from "./wire.ts";
 
 const FLUSH_MS = 2000;
@@ -67,12 +68,15 @@ export function startWorker<Params extends object = AnyParams, Result = unknown,
   handler: Handler<Params, Result, Needed>,
 ): Promise<PullWorker>;
 export function startWorker(options: PullWorkerOptions, handler: Handler): Promise<PullWorker> {
-  return start(options, handler, async (task, context, used) => reportOfValue(await handler(task, context), used()));
+  return start(options, handler, async (task, context, entry) =>
+    reportOfValue(await handler(task, context), entry.used),
+  );
 }
 
 /** Starts a worker whose handler says itself how an attempt ended. */
 export function startWorkerWithOutcomes(options: PullWorkerOptions, handler: OutcomeHandler): Promise<PullWorker> {
-  return start(options, handler, async (task, context, used) => reportOfOutcome(await handler(task, context), used()));
+  const perform: Perform = async (task, context, entry) => reportOfOutcome(await handler(task, context), entry.used);
+  return start(options, handler, perform);
 }
 
 async function start(options: PullWorkerOptions, handler: unknown, perform: Perform): Promise<PullWorker> {
@@ -104,18 +108,19 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
   end.promise.catch(() => {});
   joined.promise.catch(() => {});
   /** As the server said last: it may change terms while the worker is there. */
-  let terms = { workerId: "", session: "", leaseMs: 0, maxWorktrees: null as number | null };
+  let terms = NO_TERMS;
   const link = openLink();
   const session = (): string => terms.session;
+  const identity = (): Identity => terms;
   const permits = createWorkerPermits({ client, clock, chance: Math.random, newId, warn, session });
   const reports = createProgressReports({ clock, warn, post: (items) => link.post({ type: "progress", items }) });
-  const isLeaseHeld = (): boolean => clock.elapsed() < cell.read();
+  const isLeaseHeld = (now: number): boolean => now < cell.read();
   const { slots } = read.join;
   const { post } = link;
   const { files } = client;
   const clientAs = (token: string): Client => createClient({ ...server, ...present({ fetch: read.fetch }), token });
   const limits = { slots, killGraceMs, clock, isLeaseHeld, setBegun: cell.setBegun };
-  const tools = { reports, permits, files, session, warn, post, clientAs };
+  const tools = { reports, permits, files, identity, warn, post, clientAs };
   const handlers = createHandlers({ ...limits, ...tools, perform });
   const handIn = (workerId: string, body: LogBody): Promise<LogStatus> => client.handInLog(workerId, body, HAND_IN);
   const logs = read.logs === undefined ? null : createLogService({ logs: read.logs, handIn, warn });
@@ -131,8 +136,10 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
         return;
       case "start":
         return handlers.start(message.assignments);
-      case "start-given":
-        return handlers.start(JSON.parse(message.given) as readonly Handed[]);
+      case "start-lean":
+        return handlers.start(together(message.named, message.tasks));
+      case "start-unread":
+        return handlers.start(readUnread(message));
       case "stop":
         return handlers.stop(message.stops);
       case "logs":
@@ -217,5 +224,8 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
     [Symbol.asyncDispose]: close,
   };
 }
+
+type Terms = Identity & Pick<PullWorker, "leaseMs" | "maxWorktrees">;
+const NO_TERMS: Terms = { workerId: "", session: "", tokenKey: null, leaseMs: 0, maxWorktrees: null };
 
 const newId = (): string => `permit_${crypto.randomUUID()}`;
