@@ -40,42 +40,40 @@ export function createRemoteResults(
   /** What was missing where an end was not taken. */
   missing: WeakMap<Attempt, string>,
 ): RemoteResults {
-  /** Digests of the last reports that counted, by the number of the task's own event, and attempt. */
+  /** Digests of the last reports that counted and were not done, by the number of the task's own event, and attempt. */
   const counted = new LastOnes<number | string, string>(REMEMBERED_MAX);
 
   function take(worker: WorkerId, given: ResultReport): ResultAnswer {
-    const { taskId: name, attempt: number, taskSeq } = given;
-    const id = taskId(name);
-    const answer = { taskId: name, attempt: number, ...(taskSeq === undefined ? {} : { taskSeq }) };
-    const say = (accepted: boolean, code?: Code): ResultAnswer =>
-      code === undefined ? { ...answer, accepted } : { ...answer, accepted, code };
+    const { attempt: number, taskSeq } = given;
+    const id = taskId(given.taskId);
     const fault = given.files === undefined ? null : files.faultOf(given.files);
     // The answer of a push worker is its last word: it cannot put what is missing and report again.
-    const isFinal = fault?.isMissing === false || writer.state.fleet.byId.get(worker)?.kind === "push";
+    const isFinal = fault !== null && (!fault.isMissing || writer.state.fleet.byId.get(worker)?.kind === "push");
     const read = readPlain(id, given) ?? readReport(id, given, isFinal ? fault : null);
     const task = writer.state.tasks.get(id);
     const known = task ?? writer.state.tombstones.get(id);
     // What it was given was an earlier task of the same id, which is forgotten.
-    if (known === undefined || (taskSeq ?? known.seq) !== known.seq) return say(false, "not_found");
+    if (known === undefined || (taskSeq ?? known.seq) !== known.seq) return answerTo(given, false, "not_found");
     const live = task?.attempt ?? null;
     if (live === null || live.number !== number) {
       const isRepeated = counted.get(keyOf(known.seq, number)) === read.digest || isEndOf(writer, id, read.report);
-      return isRepeated ? say(true, "duplicate") : say(false, "stale_attempt");
+      return isRepeated ? answerTo(given, true, "duplicate") : answerTo(given, false, "stale_attempt");
     }
-    if (live.worker.id !== worker) return say(false, "not_held");
+    if (live.worker.id !== worker) return answerTo(given, false, "not_held");
     // The attempt is not over by this: its worker does not name it any more, and it is queued again.
     if (fault !== null && !isFinal) {
       missing.set(live, `${fault.why}, or is gone with the node that had it`);
-      return say(false, "files_missing");
+      return answerTo(given, false, "files_missing");
     }
     const decided = writer.execute({ type: "finish-attempt", report: read.report }, read.text);
-    if (!decided.ok) return say(false, "stale_attempt");
+    if (!decided.ok) return answerTo(given, false, "stale_attempt");
     // A task that was cancelled, or ran out of time, is over: what came of it all the same does not count.
     // One that waits for its children is parked by it.
-    if (read.report.outcome === "done" && task?.phase !== "done" && task?.phase !== "parked")
-      return say(false, "conflict");
-    counted.set(keyOf(live.task.seq, number), read.digest);
-    return say(true, read.bad);
+    const isDone = read.report.outcome === "done";
+    if (isDone && task?.phase !== "done" && task?.phase !== "parked") return answerTo(given, false, "conflict");
+    // What is done is known again by its end.
+    if (!isDone) counted.set(keyOf(live.task.seq, number), read.digest);
+    return answerTo(given, true, read.bad);
   }
 
   /** One at a time: nobody else waits behind ten thousand reads. */
@@ -83,6 +81,8 @@ export function createRemoteResults(
     const { tombstones } = writer.state;
     const stones = answers.map(({ taskId: name, code }) => code === "stale_attempt" && tombstones.get(taskId(name)));
     const known = [...answers];
+    // What was decided just now is in the log once it is durable.
+    await writer.settled();
     for (const [index, answer] of answers.entries()) {
       const stone = stones[index] || null;
       const end = stone === null ? null : await buriedEnd(log, stone);
@@ -94,6 +94,11 @@ export function createRemoteResults(
   }
 
   return { take, knownAgain };
+}
+
+function answerTo({ taskId: name, attempt, taskSeq }: ResultReport, accepted: boolean, code?: Code): ResultAnswer {
+  const answer = taskSeq === undefined ? { taskId: name, attempt } : { taskId: name, attempt, taskSeq };
+  return code === undefined ? { ...answer, accepted } : { ...answer, accepted, code };
 }
 
 /** Nearly all are of a first attempt. */

@@ -47,6 +47,7 @@ import {
   endTimedOut,
   hasChanges,
   namedAs,
+  nameText,
   readJoin,
   readSync,
   returnUnbegun,
@@ -252,7 +253,7 @@ function createSync(parts: Syncing): Pick<RemoteWorkers, "sync" | "syncText"> {
     said: SyncBody,
     signal: AbortSignal | undefined,
     writing: Writing<Written>,
-  ): Promise<Pick<Answer<Written>, "written"> & { readonly said: Omit<SyncAnswer, "assignments"> }> {
+  ): Promise<Omit<Answer<Written>, "said"> & { readonly said: Omit<SyncAnswer, "assignments"> }> {
     const { lease: leaseMs } = state.config.workers;
     const { id, stray, answers } = hear(given, said);
     const { seq: saidBy } = state;
@@ -271,11 +272,7 @@ function createSync(parts: Syncing): Pick<RemoteWorkers, "sync" | "syncText"> {
     checkSession(parts, worker, { ...(said.session === undefined ? {} : { session: said.session }) });
     const { maxWorktrees } = state.config.workers;
     const news = await answerUnlessOvertaken(parts, worker, said, stray, leaseUntil, writing);
-    const names = isLean(said) ? { named: news.given.map(namedAs) } : {};
-    return {
-      written: news.written,
-      said: { ...names, ...news.said, results: untold, leaseUntil, leaseMs, maxWorktrees },
-    };
+    return { ...news, said: { ...news.said, results: untold, leaseUntil, leaseMs, maxWorktrees } };
   }
 
   return {
@@ -283,8 +280,8 @@ function createSync(parts: Syncing): Pick<RemoteWorkers, "sync" | "syncText"> {
       const { signal } = readSyncOptions(options);
       const asked = readSync(body);
       if (isLean(asked)) {
-        const { written: tasks, said } = await answer(given, asked, signal, AS_LEAN_TASKS);
-        return { ...said, assignments: [], tasks };
+        const { given: attempts, written: tasks, said } = await answer(given, asked, signal, AS_LEAN_TASKS);
+        return { named: attempts.map(namedAs), ...said, assignments: [], tasks };
       }
       const { written: assignments, said } = await answer(given, asked, signal, AS_OBJECTS);
       return { assignments, ...said };
@@ -292,10 +289,14 @@ function createSync(parts: Syncing): Pick<RemoteWorkers, "sync" | "syncText"> {
     async syncText(given, body, options) {
       const { signal } = readSyncOptions(options);
       const asked = readSync(body);
-      const { written, said } = await answer(given, asked, signal, isLean(asked) ? AS_LEAN_TEXTS : AS_TEXTS);
-      const head = JSON.stringify(said).slice(0, -1);
-      const none = isLean(asked) ? ',"assignments":[],"tasks":[' : ',"assignments":[';
-      return `${head}${none}${written.join(",")}]}`;
+      if (!isLean(asked)) {
+        const { written, said } = await answer(given, asked, signal, AS_TEXTS);
+        return `${JSON.stringify(said).slice(0, -1)},"assignments":[${written.join(",")}]}`;
+      }
+      const { given: attempts, written, said } = await answer(given, asked, signal, AS_LEAN_TEXTS);
+      const named = attempts.map(nameText).join(",");
+      const rest = JSON.stringify(said).slice(1, -1);
+      return `{"named":[${named}],${rest},"assignments":[],"tasks":[${written.join(",")}]}`;
     },
   };
 }

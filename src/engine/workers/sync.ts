@@ -156,6 +156,12 @@ export const namedAs = ({ number, task }: Attempt): NamedAssignment => ({
   ...(task.requirements.onLoss === "fail" ? { onLoss: "fail" } : {}),
 });
 
+/** The same as text. */
+export function nameText({ number, task }: Attempt): string {
+  const onLoss = task.requirements.onLoss === "fail" ? ',"onLoss":"fail"' : "";
+  return `{"taskId":${quoted(task.id)},"attempt":${number},"taskSeq":${task.seq}${onLoss}}`;
+}
+
 export type Answer<Written> = {
   /** Which attempts are given, each in the place of what is written of it. */
   readonly given: readonly Attempt[];
