@@ -209,11 +209,14 @@ function readSeq(text: string | null): number {
 
 /** The path of a call with its parameters, and the query behind it. A list is its parameter several times. */
 export function targetOf(path: string, params: object, query: object): string {
-  const values = new Map<string, unknown>(Object.entries(params));
-  const filled = path.replaceAll(/\{(\w+)\}/g, (_, key: string) => encodeURIComponent(String(values.get(key))));
-  const pairs = Object.entries(query).filter(([, value]) => value !== undefined);
-  const told = pairs.flatMap(([key, value]) =>
-    [value].flat().map((one) => `${encodeURIComponent(key)}=${encodeURIComponent(String(one))}`),
-  );
-  return told.length === 0 ? filled : `${filled}?${told.join("&")}`;
+  const values = params as Readonly<Record<string, unknown>>;
+  let target = path.replaceAll(/\{(\w+)\}/g, (_, key: string) => encodeURIComponent(String(values[key])));
+  let mark = "?";
+  for (const [key, value] of Object.entries(query)) {
+    for (const one of value === undefined ? [] : [value].flat()) {
+      target += `${mark}${encodeURIComponent(key)}=${encodeURIComponent(String(one))}`;
+      mark = "&";
+    }
+  }
+  return target;
 }

@@ -274,8 +274,9 @@ function untilClosed(): { during: During; close(): Promise<void> } {
 }
 
 /** Loaded with the first call: a program that brings its own `fetch`, as the command line does, is without it. */
-const usualFetch: Fetch = async (url, request) => {
-  loadedFetch ??= (await import("./http-fetch.ts")).usualFetch;
+const usualFetch: Fetch = (url, request) => (loadedFetch ?? loadingFetch)(url, request);
+const loadingFetch: Fetch = async (url, request) => {
+  loadedFetch = (await import("./http-fetch.ts")).usualFetch;
   return loadedFetch(url, request);
 };
 let loadedFetch: Fetch | undefined;
