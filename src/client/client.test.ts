@@ -213,6 +213,26 @@ test("a server that says nothing is given up, and the caller's signal ends a cal
   await assert.rejects(asked, /while resting/);
 });
 
+test("the time of a request lasts until its answer has been read, and is over then", async () => {
+  const signals: AbortSignal[] = [];
+  const fetch: Fetch = async (_, { signal }) => {
+    signals.push(signal);
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    signal.addEventListener("abort", () => reject(signal.reason));
+    const text = (): Promise<string> => (signals.length === 1 ? Promise.resolve("{}") : late);
+    return { status: 200, headers: new Headers(), body: null, text };
+  };
+  const client = createClient({ fetch });
+  await client.task("t1", { timeoutMs: 20 });
+  const error = await failsWith(client.task("t1", { timeoutMs: 40, retries: 0 }), { code: "timeout", retryable: true });
+  assert.equal(error.message, "no answer from http://127.0.0.1:4747 within 40 ms");
+  assert.equal((error.cause as DOMException).name, "TimeoutError");
+  assert.deepEqual(
+    signals.map(({ aborted }) => aborted),
+    [false, true],
+  );
+});
+
 test("waiting goes on over as many calls as it takes, and asks for no longer than it has", () =>
   story(
     [

@@ -226,14 +226,43 @@ export async function fetchOnce(
   options: CallOptions,
   more: Readonly<Record<string, string>> = {},
 ): Promise<Answer> {
-  const { text } = asked;
-  const sent = text === undefined ? {} : { body: text, headers: { "content-type": "application/json", ...more } };
-  const late = AbortSignal.timeout(limitOf(wiring, call, asked, options));
+  const { text: body } = asked;
+  const headers = body === undefined ? NO_HEADERS : { "content-type": "application/json", ...more };
+  const deadline = createDeadline(limitOf(wiring, call, asked, options));
+  const sent: Sent = { late: deadline.signal, body, headers };
+  try {
+    return await fetchAtEach(wiring, call, asked, options, sent);
+  } finally {
+    deadline.end();
+  }
+}
+
+type Deadline = { readonly signal: AbortSignal; end(): void };
+
+/**
+ * `AbortSignal.timeout` cannot be ended: each request would leave a timer behind for as long as it might have taken,
+ * and with it what the collector of garbage has to look after. As with that one, it keeps no process alive.
+ */
+function createDeadline(ms: number): Deadline {
+  const given = new AbortController();
+  const isLate = (): void => given.abort(new DOMException("The operation was aborted due to timeout", "TimeoutError"));
+  const timer = setTimeout(isLate, ms).unref();
+  return { signal: given.signal, end: () => clearTimeout(timer) };
+}
+
+async function fetchAtEach(
+  wiring: Wiring,
+  call: Endpoint,
+  asked: Told,
+  options: CallOptions,
+  sent: Sent,
+): Promise<Answer> {
   let refusal: ClientError | null = null;
   let isAfterLoss = false;
   for (let left = wiring.addresses.count - 1; ; left--)
     try {
-      return { ...(await send(wiring, call, asked, { ...options, ...sent, late }, readAnswer)), isAfterLoss };
+      const answer = await send(wiring, call, asked, options, sent, readAnswer);
+      return isAfterLoss ? { ...answer, isAfterLoss } : answer;
     } catch (error) {
       if (!(error instanceof ClientError)) throw error;
       isAfterLoss ||= lossy.has(error);
@@ -306,31 +335,35 @@ function limitOf(wiring: Wiring, call: Endpoint, asked: Parts, { timeoutMs = wir
   return timeoutMs + heldBackMs(call, asked);
 }
 
-/** A body that is not JSON, with its headers; and what ends the try in place of a time for the whole of it. */
+/** What is sent, with its headers; and what ends the try in place of a time for the whole of it. */
 type Sent = {
   readonly late: AbortSignal;
-  readonly body?: string | AsyncIterable<Uint8Array>;
+  readonly body?: string | AsyncIterable<Uint8Array> | undefined;
   readonly headers?: Readonly<Record<string, string>>;
 };
+const NO_HEADERS: Readonly<Record<string, string>> = {};
 
 /** One try at one node; whatever goes wrong until the answer has been read is an error of this client. */
 export async function send<Value>(
   wiring: Wiring,
   call: Endpoint,
   asked: Parts,
-  options: CallOptions & Sent,
+  options: CallOptions,
+  { late, body, headers: more = NO_HEADERS }: Sent,
   read: (response: Fetched) => Promise<Value>,
 ): Promise<Value> {
   const { addresses } = wiring;
   const { params = {}, query = {} } = asked;
-  const { body, headers: more = {}, signal, late, maxAgeMs = 0 } = options;
-  const aged = maxAgeMs < 1000 ? {} : { "cache-control": `max-age=${Math.floor(maxAgeMs / 1000)}` };
+  const { signal } = options;
   const base = addresses.next();
   const doubt = doubtOf(wiring, base, asked, call, options);
   try {
     const response = await wiring.fetch(`${base}${targetOf(call.path, params, query)}`, {
       method: call.method,
-      headers: headersFor(addresses, isRead(call) ? { ...more, ...aged, ...addresses.afterOwnWrites() } : more),
+      headers: headersFor(
+        addresses,
+        isRead(call) ? { ...more, ...agedBy(options), ...addresses.afterOwnWrites() } : more,
+      ),
       redirect: "manual",
       signal: anyOf(late, signal, doubt?.signal),
       ...(body === undefined ? {} : { body }),
@@ -355,6 +388,9 @@ export async function send<Value>(
     doubt?.end();
   }
 }
+
+const agedBy = ({ maxAgeMs = 0 }: CallOptions): Readonly<Record<string, string>> =>
+  maxAgeMs < 1000 ? NO_HEADERS : { "cache-control": `max-age=${Math.floor(maxAgeMs / 1000)}` };
 
 function anyOf(late: AbortSignal, ...more: readonly (AbortSignal | undefined)[]): AbortSignal {
   const given = more.filter((signal) => signal !== undefined);

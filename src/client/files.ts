@@ -78,7 +78,7 @@ export async function put(
     const body = sent(source.bytes(), silence);
     silence.begin();
     try {
-      return await send(wiring, ENDPOINTS.putFile, asked, { ...call, late, headers, body }, async (response) => {
+      return await send(wiring, ENDPOINTS.putFile, asked, call, { late, headers, body }, async (response) => {
         const { status, headers: answered } = response;
         const answer = { status, headers: answered, text: await response.text() };
         return answerOf(ENDPOINTS.putFile, answer) as StoredFile;
@@ -120,7 +120,7 @@ async function* once(wiring: Wiring, hash: string, query: FileQuery, call: FileC
   const { late } = silence;
   silence.begin();
   try {
-    const body = await send(wiring, endpoint, { params: { hash }, query }, { ...call, late }, async (response) => {
+    const body = await send(wiring, endpoint, { params: { hash }, query }, call, { late }, async (response) => {
       if (response.status === 200) return response.body ?? none();
       throw await refusalIn(response);
     });
