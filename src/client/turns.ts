@@ -20,6 +20,7 @@ export function createTurns(): Turns {
   /** By the id of a task: the last call that makes or changes it, while that has no answer. */
   const unanswered = new Map<unknown, Promise<unknown>>();
   return ({ own, named }, signal, call) => {
+    if (named.length === 0) return call();
     const before = new Set(named.flatMap((id) => unanswered.get(id) ?? []));
     const made = before.size === 0 ? call() : allOver(before, signal).then(call);
     if (own.length === 0) return made;
@@ -62,7 +63,9 @@ function ofTasks(tasks: readonly (Task | null | undefined)[]): CallIds {
   for (const task of tasks) {
     const { id, parent, needs } = task ?? {};
     if (id !== undefined) own.push(id);
-    named.push(id, parent, ...Object.values(needs ?? {}));
+    if (id !== undefined) named.push(id);
+    if (parent !== undefined) named.push(parent);
+    if (needs !== undefined && needs !== null) named.push(...Object.values(needs));
   }
   return { own, named };
 }
