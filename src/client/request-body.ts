@@ -22,9 +22,8 @@ export function bodyText(name: CallName, body: unknown): string {
 
 /** Every body is an object; but a patch of null takes all patches back. */
 function faultOfWhole(name: CallName, body: unknown): JsonFault | null {
-  const value = kindInWords(body);
-  const isWrong = typeof body !== "object" || value === "a list" || (body === null && name !== "patchConfig");
-  return isWrong ? { field: "(body)", value, expected: "an object" } : null;
+  const isWrong = typeof body !== "object" || Array.isArray(body) || (body === null && name !== "patchConfig");
+  return isWrong ? { field: "(body)", value: kindInWords(body), expected: "an object" } : null;
 }
 
 /** The same permit, with an id. */
@@ -48,16 +47,22 @@ function named(body: unknown, kind: string): unknown {
 /** Digits and letters that are not taken for each other; 16 of them are 80 bits, which do not meet by chance. */
 const LETTERS = "0123456789abcdefghjkmnpqrstvwxyz";
 const LETTERS_EACH = 16;
-/** Chance for so many ids is fetched at once: fetching it is most of what an id costs. */
-const chances = new Uint8Array(LETTERS_EACH * 256);
-let used = chances.length;
+/** Chance for so many ids is fetched and spelled at once: a letter at a time it would be most of what an id costs. */
+const CHANCES = LETTERS_EACH * 256;
+let spelled = "";
+let used = 0;
 
 function newId(kind: string): string {
-  if (used === chances.length) {
-    crypto.getRandomValues(chances);
+  if (used === spelled.length) {
+    spelled = spellChances();
     used = 0;
   }
-  let id = `${kind}_`;
-  for (const end = used + LETTERS_EACH; used < end; used++) id += LETTERS[(chances[used] as number) % LETTERS.length];
-  return id;
+  used += LETTERS_EACH;
+  return `${kind}_${spelled.slice(used - LETTERS_EACH, used)}`;
+}
+
+function spellChances(): string {
+  const chances = crypto.getRandomValues(Buffer.alloc(CHANCES));
+  for (let at = 0; at < CHANCES; at++) chances[at] = LETTERS.charCodeAt((chances[at] as number) % LETTERS.length);
+  return chances.toString("latin1");
 }
