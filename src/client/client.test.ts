@@ -233,6 +233,15 @@ test("the time of a request lasts until its answer has been read, and is over th
   );
 });
 
+test("a call that is refused before it is sent is a refusal of its promise, and holds up no close", () =>
+  story([], async ({ client, server }) => {
+    for (const body of [undefined, [], { ...task, params: { at: new Date(0) } }])
+      await failsWith(client.submit(body as typeof task), { code: "bad_request", status: 0 });
+    await client.close();
+    await failsWith(client.submit(task), { code: "closed" });
+    assert.deepEqual(server.heard, []);
+  }));
+
 test("waiting goes on over as many calls as it takes, and asks for no longer than it has", () =>
   story(
     [

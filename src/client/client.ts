@@ -220,7 +220,7 @@ export function createClient(given: ClientOptions = {}): Client {
   };
   const { during, close } = untilClosed();
   const exchanged: Ask = (name, asked, more, afterLoss) => exchange(wiring, name, asked, more, afterLoss);
-  const ask: Ask = (...given) => during(() => exchanged(...given));
+  const ask: Ask = (name, asked, more, afterLoss) => during(() => exchange(wiring, name, asked, more, afterLoss));
   const ended = waitsWith(wiring, exchanged);
   const permits = permitsWith(wiring, exchanged);
   const until: WaitUntil = (...given) => waited(wiring, exchanged, ...given);
@@ -249,25 +249,34 @@ type During = <Value>(call: () => Promise<Value>) => Promise<Value>;
 function untilClosed(): { during: During; close(): Promise<void> } {
   const closed = Promise.withResolvers<void>();
   let isClosing = false;
-  let underWay = 0;
+  /** The calls, and one for the client itself. */
+  let underWay = 1;
   /** In a turn of its own: by then whoever made the last call has its answer. */
   const isOver = (): void => {
-    if (underWay === 0 && isClosing) setImmediate(closed.resolve);
+    if (--underWay === 0) setImmediate(closed.resolve);
+  };
+  const answered = <Value>(value: Value): Value => {
+    isOver();
+    return value;
+  };
+  const failed = (error: unknown): never => {
+    isOver();
+    throw error;
   };
   return {
-    async during(call) {
-      if (isClosing) throw new ClientError("closed", "this client is closed; make another one");
+    during(call) {
+      if (isClosing) return Promise.reject(new ClientError("closed", "this client is closed; make another one"));
       underWay++;
       try {
-        return await call();
-      } finally {
-        underWay--;
+        return call().then(answered, failed);
+      } catch (error) {
         isOver();
+        return Promise.reject(error);
       }
     },
     close() {
+      if (!isClosing) isOver();
       isClosing = true;
-      isOver();
       return closed.promise;
     },
   };
