@@ -41,7 +41,47 @@ const HALF = "holds half of a character (a lone surrogate)";
 
 /** The first fault in the order of the text; null if there is none. `depth` is below 0 for what only wraps tasks. */
 export function jsonFault(value: unknown, path: string, depth: number = 0): JsonFault | null {
-  return faultIn(value, { path, depth, above: null });
+  return isSound(value, depth) ? null : faultIn(value, { path, depth, above: null });
+}
+
+/** Whether it has no fault, without a thought for where one would be: nearly nothing has. A cycle is too deep. */
+function isSound(value: unknown, depth: number): boolean {
+  switch (typeof value) {
+    case "string":
+      return depth <= DEPTH_MAX && value.isWellFormed();
+    case "number":
+      return depth <= DEPTH_MAX && Number.isFinite(value);
+    case "boolean":
+      return depth <= DEPTH_MAX;
+    case "object":
+      return depth <= DEPTH_MAX && (value === null || isSoundObject(value, depth + 1));
+    default:
+      return false;
+  }
+}
+
+function isSoundObject(value: object, depth: number): boolean {
+  const keys = keysOf(value);
+  if (typeof keys === "string") return keys === "list" && isSoundList(value as readonly unknown[], depth);
+  try {
+    for (const key of keys) {
+      const item = (value as Readonly<Record<string, unknown>>)[key];
+      if (!key.isWellFormed() || (item !== undefined && !isSound(item, depth))) return false;
+    }
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isSoundList(list: readonly unknown[], depth: number): boolean {
+  try {
+    // By number, since its holes must be seen too.
+    for (let index = 0; index < list.length; index++) if (!isSound(list[index], depth)) return false;
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Where a value stands, and what holds it, up to the outermost. */
