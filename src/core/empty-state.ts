@@ -29,6 +29,7 @@ const NO_TASKS = { waiting: 0, queued: 0, parked: 0, awaiting: 0, results: 0, fa
 
 /** A world in which nothing has happened. */
 export function emptyState(): State {
+  const numbers = new Map<string, number>();
   return {
     seq: 0,
     at: 0 as Instant,
@@ -39,8 +40,8 @@ export function emptyState(): State {
     projects: new Map(),
     registrations: 0,
     loads: new Map(),
-    tasks: new TaskTable(),
-    tombstones: new TaskTable(),
+    tasks: new TaskTable(numbers),
+    tombstones: new TaskTable(numbers),
     fleet: newFleet(),
     gates: new Map(),
     permits: new Map(),

@@ -107,3 +107,27 @@ test("a table of tasks is a Map in the order of submission, whoever chose the id
     }),
   );
 });
+
+test("what is handed over to a table of the same numbers is found there, and its id is free once it goes", () => {
+  type Item = { readonly seq: number; readonly isOver: boolean };
+  const numbers = new Map<string, number>();
+  const [tasks, stones] = [new TaskTable<Item>(numbers), new TaskTable<Item>(numbers)];
+  for (const id of ["job", "tsk_7"].map(taskId)) {
+    for (const seq of [7, 8]) {
+      tasks.set(id, { seq, isOver: false });
+      assert.deepEqual([tasks.has(id), stones.has(id)], [true, false]);
+      tasks.handOver(id, stones, { seq, isOver: true });
+      assert.deepEqual([tasks.get(id), stones.get(id)], [undefined, { seq, isOver: true }]);
+      assert.deepEqual([tasks.size, stones.size, tasks.delete(id)], [0, 1, false]);
+      assert.deepEqual([stones.delete(id), stones.get(id), stones.size], [true, undefined, 0]);
+    }
+  }
+  assert.equal(numbers.size, 0);
+});
+
+test("who takes the id of another, of another event, takes its place", () => {
+  const table = new TaskTable<{ readonly seq: number }>();
+  table.set(taskId("job"), { seq: 1 });
+  table.set(taskId("job"), { seq: 2 });
+  assert.deepEqual([...table.values()], [{ seq: 2 }]);
+});

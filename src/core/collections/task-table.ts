@@ -2,9 +2,11 @@
  * Tasks by their ids, and what belongs to them.
  *
  * The ids that Drover gives out, `tsk_` and the number of the event that submitted the task, are numbers in disguise:
- * tasks that stand next to each other in the log lie next to each other here (number-table.ts). The ids that callers
- * choose are kept in a Map. What is put in in the order of submission comes out in that order; of what is put in
- * otherwise, such as tombstones, the order says nothing. Nothing may be put in or taken out while it is walked over.
+ * tasks that stand next to each other in the log lie next to each other here (number-table.ts). For the ids that
+ * callers choose, a Map says that number. Tables may share it, as those of tasks and of tombstones do: what is handed
+ * over from one to the other keeps its name, and a name that is new is looked for in one Map. What is put in in the
+ * order of submission comes out in that order; of what is put in otherwise, such as tombstones, the order says nothing.
+ * Nothing may be put in or taken out while it is walked over.
  */
 import type { TaskId } from "../base/brand.ts";
 import { NumberTable } from "./number-table.ts";
@@ -25,10 +27,17 @@ export type ReadonlyTaskTable<Value extends { readonly seq: number }> = Pick<
 
 export class TaskTable<Value extends { readonly seq: number }> {
   private readonly own = new NumberTable<Value>();
-  private readonly named = new Map<string, Value>();
+  /** What has an id that a caller chose, by the number of its event. */
+  private readonly named = new NumberTable<Value>();
+  private readonly numbers: Map<string, number>;
   /** What was found last, and by which id: a task is looked up to decide, and again to apply that. */
   private lastId: TaskId | null = null;
   private last: Value | undefined = undefined;
+
+  /** `numbers`: what tables share of which no two have the same id at once. */
+  constructor(numbers: Map<string, number> = new Map()) {
+    this.numbers = numbers;
+  }
 
   get size(): number {
     return this.own.size + this.named.size;
@@ -37,7 +46,7 @@ export class TaskTable<Value extends { readonly seq: number }> {
   get(id: TaskId): Value | undefined {
     if (id !== this.lastId) {
       const number = numberIn(id);
-      this.last = number < 0 ? this.named.get(id) : this.own.get(number);
+      this.last = number < 0 ? this.findNamed(id) : this.own.get(number);
       this.lastId = id;
     }
     return this.last;
@@ -49,7 +58,7 @@ export class TaskTable<Value extends { readonly seq: number }> {
 
   set(id: TaskId, value: Value): void {
     const number = numberIn(id);
-    if (number < 0) this.named.set(id, value);
+    if (number < 0) this.setNamed(id, value);
     else this.own.set(number, value);
     this.lastId = id;
     this.last = value;
@@ -59,7 +68,21 @@ export class TaskTable<Value extends { readonly seq: number }> {
     const number = numberIn(id);
     this.lastId = null;
     this.last = undefined;
-    return number < 0 ? this.named.delete(id) : this.own.take(number) !== undefined;
+    return (number < 0 ? this.takeNamed(id) : this.own.take(number)) !== undefined;
+  }
+
+  /** What lies here goes, and another value of the same event takes its id, in a table that shares its numbers. */
+  handOver<Other extends { readonly seq: number }>(id: TaskId, to: TaskTable<Other>, value: Other): void {
+    const number = numberIn(id);
+    if (number < 0) {
+      this.named.take(value.seq);
+      to.named.set(value.seq, value);
+    } else {
+      this.own.take(number);
+      to.own.set(number, value);
+    }
+    this.lastId = to.lastId = null;
+    this.last = to.last = undefined;
   }
 
   *values(): Generator<Value> {
@@ -81,6 +104,29 @@ export class TaskTable<Value extends { readonly seq: number }> {
       visit(value);
     });
     for (; next.done !== true; next = named.next()) visit(next.value);
+  }
+
+  private findNamed(id: TaskId): Value | undefined {
+    const number = this.numbers.get(id);
+    return number === undefined ? undefined : this.named.get(number);
+  }
+
+  private setNamed(id: TaskId, value: Value): void {
+    // To decide on a new task it was looked for, and is known not to be there.
+    const before = this.get(id)?.seq;
+    if (before !== value.seq) {
+      if (before !== undefined) this.named.take(before);
+      this.numbers.set(id, value.seq);
+    }
+    this.named.set(value.seq, value);
+  }
+
+  private takeNamed(id: TaskId): Value | undefined {
+    const number = this.numbers.get(id);
+    const value = number === undefined ? undefined : this.named.take(number);
+    // It may be the name of what lies in another table.
+    if (value !== undefined) this.numbers.delete(id);
+    return value;
   }
 }
 

@@ -471,7 +471,7 @@ function bury(state: State, task: Task): void {
     children: task.links?.children ?? 0,
     due: false,
   };
-  state.tasks.delete(task.id);
+  state.tasks.handOver(task.id, state.tombstones, stone);
   if (task.links !== null) {
     unlistChild(state, task);
     nameAll(state, task, -1, keptBy(task.links));
@@ -482,7 +482,6 @@ function bury(state: State, task: Task): void {
     dropFiles(state, task);
   }
   if (state.callbacks.wanted.size > 0) state.callbacks.wanted.delete(task.id);
-  state.tombstones.set(stone.id, stone);
   push(state.remembered, stone);
   if (--task.requirements.users === 0) state.requirements.delete(task.requirements.key);
   const { agent, project } = task;
