@@ -53,7 +53,10 @@ export class ScheduledBody {
 }
 const SCHEDULED_ID = /^sch_.+_\d{8}T\d{6}Z$/;
 
-/** `plain` is what parsing the text would give, where that is known without it: in a body without lists and objects. */
+/**
+ * `plain` is what parsing the text would give, where that is known without it: in a body of a program without lists and
+ * objects. What comes over the wire goes to workers over the wire, which are given the text.
+ */
 export type ReadTask = {
   readonly submission: Submission;
   readonly text: string;
@@ -206,7 +209,8 @@ function readBody(body: unknown, fields: FieldTable, isScheduled = false): ReadT
   const counted = size > BODY_BYTES_MAX ? size - addedBytes(values) : size;
   if (counted > BODY_BYTES_MAX)
     throw badInput("(body)", `${counted} bytes`, `at most ${BODY_BYTES_MAX} bytes; put more into an artifact`);
-  return { submission: toSubmission(values, text, size), text, plain: plainOf(reading), shown: shownOf(reading) };
+  const plain = fields === FROM_PROGRAM ? plainOf(reading) : null;
+  return { submission: toSubmission(values, text, size), text, plain, shown: shownOf(reading) };
 }
 
 const ADDED = ["id", "agentId", "project"] as const;
@@ -258,7 +262,8 @@ export function itemReader({ agentId, project, callbackUrl }: SharedFields, isFr
     const text = isRead && (id === undefined || !SCHEDULED_ID.test(id)) ? textOf(reading) : null;
     const size = text === null ? 0 : sizeOf(text, since);
     if (text === null || size > BODY_BYTES_MAX) return readBody({ ...said, ...item, agentId }, fields);
-    return { submission: toSubmission(values, text, size), text, plain: plainOf(reading), shown: shownOf(reading) };
+    const plain = isFromWire ? null : plainOf(reading);
+    return { submission: toSubmission(values, text, size), text, plain, shown: shownOf(reading) };
   };
 }
 
