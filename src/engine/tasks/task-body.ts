@@ -182,21 +182,31 @@ class Reading {
 /** The index of the first field in a set that is not empty. */
 const lowestIn = (fields: number): number => 31 - Math.clz32(fields & -fields);
 const NOTHING: readonly unknown[] = IN_ORDER.map(() => undefined);
+const NOTHING_READ = new Reading(null);
+const CHECKED_READING = new Reading(null);
 const at = <Key extends keyof Parsed>(values: readonly unknown[], index: Index<Key>): Parsed[Key] =>
   values[index] as Parsed[Key];
 
 export function readTaskBody(given: unknown): ReadTask {
   try {
-    if (given instanceof Checked) return readBody(given.body, CHECKED);
+    if (given instanceof Checked) return readChecked(given.body);
     return given instanceof ScheduledBody ? readBody(given.body, FROM_PROGRAM, true) : readBody(given, FROM_PROGRAM);
   } catch (thrown) {
     throw faultOfReading(thrown, given, "");
   }
 }
 
-function readBody(body: unknown, fields: FieldTable, isScheduled = false): ReadTask {
+/** What was parsed of JSON runs no code when it is read, so no other can be read meanwhile: one place does for all. */
+function readChecked(body: unknown): ReadTask {
+  try {
+    return readBody(body, CHECKED, false, CHECKED_READING);
+  } finally {
+    CHECKED_READING.beginAnew(NOTHING_READ);
+  }
+}
+
+function readBody(body: unknown, fields: FieldTable, isScheduled = false, reading = new Reading(null)): ReadTask {
   if (!isRecord(body)) throw badInput("(body)", body, sectionInWords(KNOWN));
-  const reading = new Reading(null);
   const fault = readFields(body, reading, fields) ?? missingIn(reading.values);
   if (fault !== null) throw refused(fault);
   const { values } = reading;
