@@ -39,15 +39,13 @@ export function decideAttempt(state: ReadonlyState, command: AttemptCommand, now
       const used: Event = { kind: "attempt-used", at: now, task: id, attempt: number, tokens };
       return ok({ events: [used, ...stopForBudget(state, attempt, Math.max(usedBy(attempt), tokens), now)] });
     }
-    case "finish-attempt":
-      return ok({
-        events: withDetails(
-          attempt,
-          command.report,
-          [...leftFiles(attempt, command.report, now), ...finish(state, attempt, command.report, now)],
-          now,
-        ),
-      });
+    case "finish-attempt": {
+      const { report } = command;
+      const ends = finish(state, attempt, report, now);
+      // Nearly every attempt leaves none: a list put together of two has room to grow, and is garbage at once.
+      const files = leftFiles(attempt, report, now);
+      return ok({ events: withDetails(attempt, report, files === null ? ends : [files, ...ends], now) });
+    }
     case "lose-attempt":
       return ok({ events: [giveUpAttempt(state, attempt, { cause: "worker-lost", reason: command.reason }, now)] });
     case "return-attempt": {
@@ -68,12 +66,12 @@ function withDetails({ permitUsage }: ReadonlyAttempt, report: AttemptReport, en
  * What an attempt that ran to its end has left takes the place of what an earlier one had. One that was stopped, or
  * gave its task back, leaves that as it is.
  */
-function leftFiles({ task, state, number }: ReadonlyAttempt, report: AttemptReport, now: Instant): Event[] {
-  const { files = [], outcome } = report;
-  const isSame = files.length === 0 && (task.extra === null || task.extra.files === null);
-  if (isSame || (outcome !== "done" && outcome !== "failed")) return [];
-  if (state === "stopping" && outcome !== "done") return [];
-  return [{ kind: "attempt-files", at: now, task: task.id, attempt: number, files }];
+function leftFiles({ task, state, number }: ReadonlyAttempt, report: AttemptReport, now: Instant): Event | null {
+  const { files, outcome } = report;
+  const isSame = (files === undefined || files.length === 0) && (task.extra === null || task.extra.files === null);
+  if (isSame || (outcome !== "done" && outcome !== "failed")) return null;
+  if (state === "stopping" && outcome !== "done") return null;
+  return { kind: "attempt-files", at: now, task: task.id, attempt: number, files: files ?? [] };
 }
 
 function finish(state: ReadonlyState, attempt: ReadonlyAttempt, report: AttemptReport, now: Instant): Event[] {

@@ -34,7 +34,7 @@ export function detach(state: State, attempt: Attempt): void {
     if (use.holder === attempt) setLockHolder(state.shapes, use, null);
   }
   carry(state.fleet, state.shapes, attempt, -1);
-  for (const permit of attempt.permits ?? []) insert(state.strayPermits, permit);
+  if (attempt.permits !== null) for (const permit of attempt.permits) insert(state.strayPermits, permit);
 }
 
 function book(state: State, attempt: Attempt, by: 1 | -1, served: number | null): void {

@@ -49,12 +49,16 @@ export function due(state: ReadonlyState, now: Instant): readonly Event[] {
 
 const EXPIRING = ["results", "failures"] as const;
 
-/** Ended tasks of a kind, and how long and how many of them are kept at hand. */
+/** Ended tasks of a kind, and how long and how many of them are kept at hand. One literal: so none is ever made. */
 function endsAtHand({ ended, endedBadly, results, failures, config }: ReadonlyState, of: (typeof EXPIRING)[number]) {
   const { resultTtl, resultMax, failedTtl, failedMax } = config.scheduler;
-  return of === "results"
-    ? { ends: ended, total: results, ttl: resultTtl, max: resultMax }
-    : { ends: endedBadly, total: failures, ttl: failedTtl, max: failedMax };
+  const isGood = of === "results";
+  return {
+    ends: isGood ? ended : endedBadly,
+    total: isGood ? results : failures,
+    ttl: isGood ? resultTtl : failedTtl,
+    max: isGood ? resultMax : failedMax,
+  };
 }
 
 function dueTimer(state: ReadonlyState, timer: ReadonlyTimer, now: Instant): Event[] {
