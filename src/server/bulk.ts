@@ -56,7 +56,8 @@ async function beginAll(parts: BulkParts, calls: readonly unknown[], given: Exch
   /** What is being made or ended, by its id. */
   const underWay = new Map<string, Promise<BulkItem>>();
   let until = parts.elapsed() + SLICE_MS;
-  for (const [index, call] of calls.entries()) {
+  for (let index = 0; index < calls.length; index++) {
+    const call = calls[index];
     if (underWay.size > 0) await Promise.all(namedBy(call).map((id) => underWay.get(id)));
     const answer = answerOne(parts, call, `calls[${index}]`, exchange);
     answers.push(answer);

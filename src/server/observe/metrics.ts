@@ -256,6 +256,7 @@ function taskHistograms(register: Registry): (state: State, event: Applied["even
     count(ms);
   }
   return (state, event) => {
+    if (event.kind === "task-submitted") return;
     if (event.kind === "task-assigned") {
       const since = state.tasks.get(event.task)?.runnableAt ?? -1;
       if (since >= 0 && since <= event.at) wait(event.at - since);
