@@ -124,10 +124,11 @@ export async function startLife(options: LifeOptions): Promise<Life> {
       if (event.kind === "task-done" && payload !== undefined) bodies.keepResult(state.seq, payload);
     },
     isAwaited: (event) => {
-      // Only listeners want a submit; callers that wait want a good end too. Later callers find both in the state.
-      if (event.kind !== "task-submitted" && event.kind !== "task-done") return true;
       if (commits.isHeard()) return true;
-      return event.kind === "task-done" && !(ends.isIdle() && remote.isIdle() && state.callbacks.due.size === 0);
+      // Only listeners want a submit; callers that wait want a good end too. Later callers find both in the state.
+      const { kind } = event;
+      if (kind === "task-submitted") return false;
+      return kind !== "task-done" || !(ends.isIdle() && remote.isIdle() && state.callbacks.due.size === 0);
     },
     onCommitted: (batch, commit) => {
       ends.onCommitted(batch);

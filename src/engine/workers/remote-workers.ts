@@ -210,7 +210,8 @@ export function createRemoteWorkers(deps: {
     isIdle,
     onCommitted(batch) {
       if (isIdle()) return;
-      for (const { event } of batch) noteEvent(parts, event, clock.elapsed());
+      const now = clock.elapsed();
+      for (const { event } of batch) noteEvent(parts, event, now);
     },
     stop(error) {
       leases.stop();
