@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { DroverError } from "../engine/base/index.ts";
 import { type Caller, ServerRefusal } from "../http/index.ts";
 import type { BulkAnswer, BulkBody, BulkItem } from "../protocol/index.ts";
@@ -33,6 +34,8 @@ async function answersOf(
     problemOf,
     onBug: () => assert.fail("a bug"),
     elapsed: () => 0,
+    load: () => ({ queued: 0, inFlight: 0 }),
+    rest: () => nextTurn(),
     order: { turn: async () => () => {} },
     ...parts,
   });
@@ -158,7 +161,7 @@ test("calls are begun in their order, and others get a turn between them when th
 
 test("between its slices a bulk lets others go first while there are any, though not for ever", async () => {
   /** After how many turns the second call is begun, if in so many of them another request was begun or answered. */
-  async function turnsUntilNext(busyTurns: number): Promise<number> {
+  async function turnsUntilNext(busyTurns: number, queued = 0): Promise<number> {
     let [now, turns, isOver] = [0, 0, false];
     const count = (): void => {
       turns++;
@@ -171,6 +174,7 @@ test("between its slices a bulk lets others go first while there are any, though
       {
         elapsed: () => now,
         phase: { check: () => {}, turnover: () => Math.min(turns, busyTurns) },
+        load: () => ({ queued, inFlight: 500 }),
       },
       {
         submit: () => {
@@ -187,6 +191,9 @@ test("between its slices a bulk lets others go first while there are any, though
   assert.equal(await turnsUntilNext(0), 1, "nobody else is there");
   assert.equal(await turnsUntilNext(4), 5, "one turn behind the last in which there was somebody");
   assert.equal(await turnsUntilNext(1000), 10, "somebody is there all the time: it has waited long enough");
+  assert.equal(await turnsUntilNext(4, 2000), 5, "so much is begun in a moment");
+  assert.equal(await turnsUntilNext(4, 2001), 10, "the workers have enough to do, and all of the time is theirs");
+  assert.equal(await turnsUntilNext(0, 2001), 1, "unless they do not ask for any of it");
 });
 
 test("a bulk that names another is begun behind all calls of that one, whichever comes first", async () => {
@@ -198,6 +205,8 @@ test("a bulk that names another is begun behind all calls of that one, whichever
     ...{ phase: { check: () => {}, turnover: () => 0 }, problemOf, onBug: () => assert.fail("a bug"), order },
     // Others have a turn after each call.
     elapsed: () => (elapsed += 10),
+    load: () => ({ queued: 0, inFlight: 0 }),
+    rest: () => assert.fail("nobody has enough to do"),
   });
   const send = (place: string, ...ids: string[]): unknown =>
     bulk(

@@ -5,7 +5,8 @@
  * answered, if it could not be decided at once. What else a call waits for, such as the disk, all wait for together;
  * so none of them may wait for a grant. Between them other requests get their turn: a thousand submits take longer
  * than anybody else should wait. They even go first for a while: workers that wait behind submits stand idle, while
- * tasks that are queued a moment later wait no longer for it. The next bulk of the same client is begun behind them
+ * tasks that are queued a moment later wait no longer for it. The more so where much is queued already: then whoever
+ * submits goes at the pace of the workers, instead of filling the memory faster than they can empty it. The next bulk of the same client is begun behind them
  * (bulk-order.ts).
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -26,14 +27,21 @@ export type BulkParts = {
   readonly problemOf: (error: unknown) => Problem;
   readonly onBug: (error: unknown, route: string) => void;
   readonly order: BulkOrder;
+  /** How many tasks are queued, and how many run. */
+  readonly load: () => Load;
   /** Milliseconds, of any beginning. */
   readonly elapsed: () => number;
+  readonly rest: (ms: number) => Promise<unknown>;
 };
 
 /** How long calls are begun one after the other without a turn for others. */
 const SLICE_MS = 1.5;
 /** For so long others may go first between two slices. */
 const PATIENCE_MS = 10;
+const REST_MS = 2;
+type Load = { readonly queued: number; readonly inFlight: number };
+/** So much is queued that the workers have enough to do for as long, even with tasks that take no time. */
+const isEnough = ({ queued, inFlight }: Load): boolean => queued > 1000 + 2 * inFlight;
 const STATUS = Object.fromEntries(
   BULK_CALLS.map((name) => [name, Number(Object.keys(CALLS[name].answers)[0])]),
 ) as Readonly<Record<BulkName, number>>;
@@ -56,6 +64,7 @@ async function beginAll(parts: BulkParts, calls: readonly unknown[], given: Exch
   /** What is being made or ended, by its id. */
   const underWay = new Map<string, Promise<BulkItem>>();
   let until = parts.elapsed() + SLICE_MS;
+  let turnover = parts.phase.turnover();
   for (let index = 0; index < calls.length; index++) {
     const call = calls[index];
     if (underWay.size > 0) await Promise.all(namedBy(call).map((id) => underWay.get(id)));
@@ -63,18 +72,27 @@ async function beginAll(parts: BulkParts, calls: readonly unknown[], given: Exch
     answers.push(answer);
     if (answer instanceof Promise) for (const id of idsOf(call)) underWay.set(id, answer);
     if (parts.elapsed() < until) continue;
-    await untilQuiet(parts);
+    await untilQuiet(parts, turnover);
+    turnover = parts.phase.turnover();
     until = parts.elapsed() + SLICE_MS;
   }
   return answers;
 }
 
-/** Until a turn has passed in which no other request was begun or answered, or there was no such turn for long. */
-async function untilQuiet({ phase, elapsed }: BulkParts): Promise<void> {
+/**
+ * Until a turn has passed in which no other request was begun or answered, or there was no such turn for long. Where
+ * more waits than the workers can begin meanwhile, all of that time is theirs, if they are there: `before` is what the
+ * turnover was a slice ago.
+ */
+async function untilQuiet({ phase, elapsed, load, rest }: BulkParts, before: number): Promise<void> {
   const until = elapsed() + PATIENCE_MS;
-  for (let seen = Number.NaN; seen !== phase.turnover() && elapsed() < until; ) {
-    seen = phase.turnover();
-    await nextTurn();
+  for (let seen = Number.NaN; elapsed() < until; ) {
+    const now = phase.turnover();
+    const isTheirs = isEnough(load()) && now !== before;
+    if (now === seen && !isTheirs) return;
+    seen = now;
+    // A loop that only waits would take a core from the very workers it waits for.
+    await (isTheirs ? rest(REST_MS) : nextTurn());
   }
 }
 

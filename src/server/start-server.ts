@@ -311,6 +311,8 @@ function handlersOf(
       onBug,
       elapsed: clock.stopwatch ?? clock.elapsed,
       order: createBulkOrder(clock),
+      load: () => deps.drover.state,
+      rest,
       handlers,
       phase: deps.phase,
       problemOf,
