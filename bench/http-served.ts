@@ -53,6 +53,9 @@ async function serveDrover(config: object): Promise<() => Promise<void>> {
   const { openDrover } = await import("../src/engine/index.ts");
   const { startServer } = await import("../src/server/index.ts");
   const { readSettings } = await import("../src/protocol/settings/settings.ts");
+  const { collectYoung } = await import("../src/std/index.ts");
+  // As `drover serve` does.
+  collectYoung();
   const data = mkdtempSync(join(tmpdir(), "drover-bench-http-"));
   const settings = readSettings({ ...config, server: { port: 0, shutdownGrace: "1s" } });
   if (!settings.ok) throw new Error(JSON.stringify(settings.failure));

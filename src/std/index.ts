@@ -38,3 +38,4 @@ export { atOnce, inSlices } from "./slices.ts";
 export { unitAdvice } from "./span-text.ts";
 export { type OwnFault, readThrown } from "./thrown.ts";
 export { versionText } from "./version.ts";
+export { collectYoung } from "./young-objects.ts";

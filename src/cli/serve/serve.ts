@@ -13,7 +13,7 @@ import { replicaSource } from "../../engine/node/index.ts";
 import type { Settings } from "../../protocol/index.ts";
 import { shownPath } from "../../protocol/schema/index.ts";
 import { hostRefusal, type Server, StartRefusal, startServer } from "../../server/index.ts";
-import { isLoopback, keptBy, realClock, restFor } from "../../std/index.ts";
+import { collectYoung, isLoopback, keptBy, realClock, restFor } from "../../std/index.ts";
 import { asInForce } from "../config/differences.ts";
 import type { Setting } from "../config/file.ts";
 import { dataSetting, loadSettings, type ServerConfig } from "../config/load.ts";
@@ -51,6 +51,7 @@ export type ServeFlags = ConfigFlags &
 
 export async function serve(call: Call<ServeFlags>): Promise<ExitCode> {
   const { flags, terminal, output } = call;
+  collectYoung();
   const first = load(call);
   const serverConsole = consoleFor(call);
   for (const warning of first.warnings) serverConsole.complain(warning);
