@@ -62,8 +62,10 @@ function ofTasks(tasks: readonly (Task | null | undefined)[]): CallIds {
   const named: unknown[] = [];
   for (const task of tasks) {
     const { id, parent, needs } = task ?? {};
-    if (id !== undefined) own.push(id);
-    if (id !== undefined) named.push(id);
+    if (id !== undefined) {
+      own.push(id);
+      named.push(id);
+    }
     if (parent !== undefined) named.push(parent);
     if (needs !== undefined && needs !== null) named.push(...Object.values(needs));
   }

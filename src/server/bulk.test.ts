@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { test } from "node:test";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { DroverError } from "../engine/base/index.ts";
 import { type Caller, ServerRefusal } from "../http/index.ts";
 import type { BulkAnswer, BulkBody, BulkItem } from "../protocol/index.ts";
-import { createHandClock } from "../std/index.ts";
+import { createHandClock, nextTurn } from "../std/index.ts";
 import { type BulkParts, bulkHandler } from "./bulk.ts";
 import { createBulkOrder } from "./bulk-order.ts";
 import { Decided } from "./handlers/handler.ts";

@@ -6,8 +6,8 @@
  * so none of them may wait for a grant. Between them other requests get their turn: a thousand submits take longer
  * than anybody else should wait. They even go first for a while: workers that wait behind submits stand idle, while
  * tasks that are queued a moment later wait no longer for it. The more so where much is queued already: then whoever
- * submits goes at the pace of the workers, instead of filling the memory faster than they can empty it. The next bulk of the same client is begun behind them
- * (bulk-order.ts).
+ * submits goes at the pace of the workers, instead of filling the memory faster than they can empty it. The next bulk
+ * of the same client is begun behind them (bulk-order.ts).
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { badField, isRecord } from "../core/base/index.ts";

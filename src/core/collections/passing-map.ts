@@ -5,7 +5,7 @@
  * new one, with all that lay in it. Once one of them has grown old the next grows old through it, and so on: whatever
  * passes through such a map stays in memory until everything old is collected, and collecting what is young, which
  * should cost nothing, has to carry all of it along. Here a whole new Map takes the place of one through which enough
- * has passed, and to that nothing old points. What is there is carried over, as often as twice for each that has gone.
+ * has passed, and to that nothing old points. What is there is carried over, at most once for each that has gone.
  *
  * Nothing may be put in while it is walked over.
  */

@@ -49,7 +49,7 @@ export function due(state: ReadonlyState, now: Instant): readonly Event[] {
 
 const EXPIRING = ["results", "failures"] as const;
 
-/** Ended tasks of a kind, and how long and how many of them are kept at hand. One literal: so none is ever made. */
+/** Ended tasks of a kind, and how long and how many of them are kept. Of one literal the compiler makes no object. */
 function endsAtHand({ ended, endedBadly, results, failures, config }: ReadonlyState, of: (typeof EXPIRING)[number]) {
   const { resultTtl, resultMax, failedTtl, failedMax } = config.scheduler;
   const isGood = of === "results";

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ATTEMPT_TOKEN, ATTEMPT_TOKEN_FORM } from "../../protocol/index.ts";
 import { attemptToken } from "../../std/index.ts";
 import { createTestDrover } from "../../testing/index.ts";
 
@@ -38,6 +39,15 @@ test("a token that a worker made ends with its attempt, and with its session", a
   assert.equal(read(annKey), null);
   const again = await kit.drover.remote.join({ id: "ann" });
   assert.notEqual(again.tokenKey, annKey);
+  await kit.drover.close();
+});
+
+test("every lean answer says the key, so a worker whose server was moved makes tokens that are good", async () => {
+  const { kit, lean, annKey } = await heldTask();
+  assert.equal((await lean()).tokenKey, annKey);
+  assert.equal((await lean({ lean: false })).tokenKey, undefined);
+  assert.match(attemptToken("k", { taskId: "\u4e2d".repeat(256), attempt: 1, taskSeq: 1 }), ATTEMPT_TOKEN_FORM);
+  assert.ok(attemptToken("k", { taskId: "t", attempt: 1, taskSeq: 1 }).startsWith(ATTEMPT_TOKEN));
   await kit.drover.close();
 });
 

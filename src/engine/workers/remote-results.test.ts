@@ -13,10 +13,10 @@ async function holding(...tasks: string[]) {
   return holdingWith({}, tasks);
 }
 
-async function holdingWith(options: TestDroverOptions, tasks: readonly string[]) {
+async function holdingWith(options: TestDroverOptions, tasks: readonly string[], more: object = {}) {
   const kit = await createTestDrover(options);
   const { session } = await kit.drover.remote.join({ id: "ann", slots: 4 });
-  for (const id of tasks) await kit.drover.submit({ agentId: "a", action: "go", id });
+  for (const id of tasks) await kit.drover.submit({ agentId: "a", action: "go", id, ...more });
   await kit.drover.remote.sync("ann", { session });
   await kit.drover.remote.sync("ann", { session, running: tasks.map(of) });
   const report = async (...results: ResultReport[]) =>
@@ -73,6 +73,17 @@ test("a report that says no more than done is the same as one that says so in fu
   const again = await report(...plain, ...plain.map((one) => ({ ...one, ...full })));
   assert.ok(again.every(({ accepted, code }) => accepted && code === "duplicate"));
   assert.deepEqual((await drover.task("b")).result, { n: 1 });
+  await drover.close();
+});
+
+test("what a task answered that waits for its children is known again, however it ends then", async () => {
+  const { drover, report } = await holdingWith({}, ["p"], { wait: "children" });
+  const answer: ResultReport = { ...of("p"), outcome: "done", result: 1 };
+  await drover.submitChild("p", 1, { agentId: "a", action: "go", id: "c", notBefore: "2100-01-01T00:00:00Z" });
+  assert.deepEqual(await report(answer), [{ ...of("p"), accepted: true }]);
+  assert.equal((await drover.task("p")).state, "parked");
+  await drover.cancel("p");
+  assert.deepEqual(await report(answer), [{ ...of("p"), accepted: true, code: "duplicate" }]);
   await drover.close();
 });
 

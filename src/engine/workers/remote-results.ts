@@ -40,7 +40,7 @@ export function createRemoteResults(
   /** What was missing where an end was not taken. */
   missing: WeakMap<Attempt, string>,
 ): RemoteResults {
-  /** Digests of the last reports that counted and were not done, by the number of the task's own event, and attempt. */
+  /** Digests of the last reports that counted and made no task done, by the number of its own event, and attempt. */
   const counted = new LastOnes<number | string, string>(REMEMBERED_MAX);
 
   function take(worker: WorkerId, given: ResultReport): ResultAnswer {
@@ -71,8 +71,8 @@ export function createRemoteResults(
     // One that waits for its children is parked by it.
     const isDone = read.report.outcome === "done";
     if (isDone && task?.phase !== "done" && task?.phase !== "parked") return answerTo(given, false, "conflict");
-    // What is done is known again by its end.
-    if (!isDone) counted.set(keyOf(live.task.seq, number), read.digest);
+    // What is done is known again by its end; one that waits for its children may end otherwise.
+    if (!isDone || task?.phase === "parked") counted.set(keyOf(live.task.seq, number), read.digest);
     return answerTo(given, true, read.bad);
   }
 

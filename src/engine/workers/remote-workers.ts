@@ -273,7 +273,9 @@ function createSync(parts: Syncing): Pick<RemoteWorkers, "sync" | "syncText"> {
     checkSession(parts, worker, { ...(said.session === undefined ? {} : { session: said.session }) });
     const { maxWorktrees } = state.config.workers;
     const news = await answerUnlessOvertaken(parts, worker, said, stray, leaseUntil, writing);
-    return { ...news, said: { ...news.said, results: untold, leaseUntil, leaseMs, maxWorktrees } };
+    // A session outlives the key of a server whose log is served from another directory.
+    const key = isLean(said) ? { tokenKey: parts.tokens.keyFor(worker) } : {};
+    return { ...news, said: { ...news.said, results: untold, leaseUntil, ...key, leaseMs, maxWorktrees } };
   }
 
   return {

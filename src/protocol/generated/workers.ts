@@ -260,6 +260,11 @@ export type SyncAnswer = {
   readonly results: readonly ResultAnswer[];
   /** When the lease ends, unless it is renewed. */
   readonly leaseUntil: string;
+  /**
+   * In a lean answer: what the worker makes the tokens of its attempts with from now on. It is another
+   * one behind a server that was moved to another directory.
+   */
+  readonly tokenKey?: string;
   /** How long a lease is now; it may have changed since the worker joined. */
   readonly leaseMs: number;
   /** How many worktrees it may keep now; that may have changed too. */

@@ -259,6 +259,11 @@ export const syncAnswer: s.Schema<wire.SyncAnswer> = s.namedAnswer("SyncAnswer",
     "What became of each result that was reported; in a brief answer, of those that were not simply taken.",
   ),
   leaseUntil: s.instant(),
+  tokenKey: s.optional(
+    s.text(1, 256),
+    "In a lean answer: what the worker makes the tokens of its attempts with from now on. It is another one behind a " +
+      "server that was moved to another directory.",
+  ),
   leaseMs: s.described(s.whole(1), "How long a lease is now; it may have changed since the worker joined."),
   maxWorktrees: s.optional(s.whole(1), "How many worktrees it may keep now; that may have changed too."),
   logs: s.optional(

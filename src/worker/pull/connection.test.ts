@@ -37,13 +37,15 @@ test("a lease that was changed sets the pace from the next poll on", async () =>
 test("limits that the server changes are told once; one that does not say them has not changed them", async () => {
   const { last, toldOf, advance } = await joinedKit();
   const longer = { maxWorktrees: 60, leaseMs: 2 * LEASE_MS };
-  for (const said of [{}, { maxWorktrees: 50 }, { maxWorktrees: 60 }, {}, longer]) {
+  const moved = { ...longer, tokenKey: "moved" };
+  for (const said of [{}, { maxWorktrees: 50 }, { maxWorktrees: 60 }, {}, longer, moved, moved]) {
     await last("sync").answer(answer(said));
     await advance(500);
   }
   assert.deepEqual(toldOf("terms"), [
-    { type: "terms", leaseMs: LEASE_MS, maxWorktrees: 60 },
-    { type: "terms", leaseMs: 2 * LEASE_MS, maxWorktrees: 60 },
+    { type: "terms", leaseMs: LEASE_MS, maxWorktrees: 60, tokenKey: null },
+    { type: "terms", leaseMs: 2 * LEASE_MS, maxWorktrees: 60, tokenKey: null },
+    { type: "terms", leaseMs: 2 * LEASE_MS, maxWorktrees: 60, tokenKey: "moved" },
   ]);
 });
 

@@ -105,6 +105,7 @@ const begin = ({ join: { slots }, limit, logPlace, cell }: ConnectionDeps) => ({
   leaveBy: NEVER,
   leaseMs: 0,
   maxWorktrees: null as number | null,
+  tokenKey: null as string | null,
   isStepDue: false,
   alarmAt: NEVER,
   cancelAlarm: () => {},
@@ -216,7 +217,7 @@ function onJoined(state: State, joined: Joined, sentAt: number): void {
   onAnswer(state);
   state.dueAt = AT_ONCE;
   const { workerId, session: name, leaseMs, maxWorktrees = null, tokenKey = null } = joined;
-  Object.assign(state, { leaseMs, maxWorktrees });
+  Object.assign(state, { leaseMs, maxWorktrees, tokenKey });
   state.tell({ type: "joined", workerId, session: name, leaseMs, maxWorktrees, tokenKey });
   stepSoon(state);
 }
@@ -386,11 +387,12 @@ function tellStops(state: State, stops: readonly Stop[]): void {
 }
 
 /** Limits that the server may change while this worker is here; one that does not say has not changed them. */
-function tellTerms(state: State, { maxWorktrees = state.maxWorktrees }: { maxWorktrees?: number | null }): void {
+function tellTerms(state: State, answer: HeardSync): void {
+  const { maxWorktrees = state.maxWorktrees, tokenKey = state.tokenKey } = answer;
   const { leaseMs } = state.session;
-  if (leaseMs === state.leaseMs && maxWorktrees === state.maxWorktrees) return;
-  Object.assign(state, { leaseMs, maxWorktrees });
-  state.tell({ type: "terms", leaseMs, maxWorktrees });
+  if (leaseMs === state.leaseMs && maxWorktrees === state.maxWorktrees && tokenKey === state.tokenKey) return;
+  Object.assign(state, { leaseMs, maxWorktrees, tokenKey });
+  state.tell({ type: "terms", leaseMs, maxWorktrees, tokenKey });
 }
 
 function warn(state: State, message: string): void {

@@ -89,7 +89,12 @@ export type ToHandlers =
       readonly tokenKey: string | null;
     }
   /** The server has changed one of them. */
-  | { readonly type: "terms"; readonly leaseMs: number; readonly maxWorktrees: number | null }
+  | {
+      readonly type: "terms";
+      readonly leaseMs: number;
+      readonly maxWorktrees: number | null;
+      readonly tokenKey: string | null;
+    }
   | { readonly type: "start"; readonly assignments: readonly Handed[] }
   /** The same, of a lean answer: the task of each stands in its place. */
   | { readonly type: "start-lean"; readonly named: readonly AttemptRef[]; readonly tasks: readonly LeanTask[] }

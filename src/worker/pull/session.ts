@@ -36,7 +36,7 @@ import {
   type Update,
   type WantedLogs,
 } from "./messages.ts";
-import { type Ended, packBody } from "./sync-body.ts";
+import { type Ended, packBody, type SyncCall } from "./sync-body.ts";
 import { type HeardSync, mayBeginAtOnce, readInPlace } from "./unread-tasks.ts";
 
 /** Of a lease, as much as counts here: the rest is for clocks that run unevenly and for telling the handlers. */
@@ -91,15 +91,6 @@ type Flight = {
   /** Those whose end it reports. */
   readonly results: readonly Held[];
   told: readonly { readonly one: Held; readonly update: Update | null }[];
-};
-type SyncCall = {
-  readonly n: number;
-  readonly workerId: string;
-  readonly waitMs: number;
-  /** The server may hold it. */
-  readonly isQuiet: boolean;
-  /** The body, as JSON. */
-  readonly text: string;
 };
 type HeardAnswer = {
   /** What the handlers are to begin; if it was not read, only the names, and `unread` is all of it. */
@@ -413,7 +404,10 @@ function takeAll(
   const onRecord = awaiting.filter(({ awaits }) => awaits !== null);
   const taken = assignments.map((named) => takeOn(state, named)).filter((one) => one !== null);
   const isPlain = taken.length === assignments.length && onRecord.length === 0 && taken.every(mayBeginAtOnce);
-  if (unread !== undefined && !isPlain) readInPlace(taken, unread);
+  if (unread !== undefined && !isPlain && !readInPlace(taken, unread)) {
+    for (const one of taken) drop(state, one);
+    return NOTHING_GIVEN;
+  }
   const start = [...taken.filter(mayBeginAtOnce), ...onRecord].map((one) => handOver(state, one, now));
   return { start, unread: isPlain ? (unread ?? null) : null, taken: taken.length };
 }

@@ -15,6 +15,15 @@ const UPDATE_BYTES_MAX = 128 * 1024;
 /** What a report costs beside its result and its error. */
 const FRAME_BYTES = 256;
 
+export type SyncCall = {
+  readonly n: number;
+  readonly workerId: string;
+  readonly waitMs: number;
+  /** The server may hold it. */
+  readonly isQuiet: boolean;
+  /** The body, as JSON. */
+  readonly text: string;
+};
 export type Ended = AttemptRef & { readonly report: Report };
 export type Running = AttemptRef & { readonly update: Update | null };
 type Packed<One, Over> = {

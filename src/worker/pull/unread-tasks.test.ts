@@ -73,7 +73,7 @@ const rows: { name: string; text: string; read: unknown }[] = [
   },
   {
     name: "the marks in a text",
-    text: `{"named":[",\\"cancel\\":[,\\"tasks\\":"],${CANCEL},"tasks":[]}`,
+    text: `{"named":[",\\"cancel\\":[,\\"tasks\\":"],${CANCEL},"assignments":[],"tasks":[]}`,
     read: {
       ...{ named: [',"cancel":[,"tasks":'], cancel: [], assignments: [',"cancel":[,"tasks":'] },
       unread: { named: '[",\\"cancel\\":[,\\"tasks\\":"]', tasks: "[]" },
@@ -81,8 +81,16 @@ const rows: { name: string; text: string; read: unknown }[] = [
   },
   {
     name: "the mark in a task",
-    text: `{"named":[],${CANCEL},"tasks":[{"x":1,"tasks":[]}]}`,
-    read: { named: [], cancel: [], assignments: [], unread: { named: "[]", tasks: '[{"x":1,"tasks":[]}]' } },
+    text: `{"named":[],${CANCEL},"assignments":[],"tasks":[{"x":1,"assignments":[],"tasks":[]}]}`,
+    read: {
+      ...{ named: [], cancel: [], assignments: [] },
+      unread: { named: "[]", tasks: '[{"x":1,"assignments":[],"tasks":[]}]' },
+    },
+  },
+  {
+    name: "the mark in a task of an answer that is not lean: all of it is read",
+    text: `{"named":[],${CANCEL},"assignments":[{"x":1,"assignments":[],"tasks":[]}]}`,
+    read: { named: [], cancel: [], assignments: [{ x: 1, assignments: [], tasks: [] }] },
   },
   {
     name: "a line end behind it: all of it is read",
@@ -98,7 +106,18 @@ const rows: { name: string; text: string; read: unknown }[] = [
 for (const { name, text, read } of rows)
   test(`of an answer only names are read: ${name}`, () => assert.deepEqual(parseNames(text), read));
 
+test("an answer in which a name has no task gives nothing, and is none where it is read whole", () => {
+  for (const tasks of ["[]", "[null]", "[{},{}]", "[{]"]) {
+    const text = JSON.stringify({ named: [{ ...named("a"), onLoss: "fail" }], ...SAID, tasks: 0 });
+    const short = text.replace('"tasks":0', `"tasks":${tasks}`);
+    const session = joined(2);
+    assert.deepEqual(exchange(session, parseNames(short) as HeardSync).heard.start, []);
+    assert.deepEqual(exchange(session).running, [], "it is not held");
+    assert.throws(() => parseNames(`${short} `), SyntaxError);
+  }
+});
+
 test("what is no JSON is none", () => {
-  for (const text of ["", "<html>", `{"named":[,${CANCEL},"tasks":[]}`])
+  for (const text of ["", "<html>", `{"named":[,${CANCEL},"assignments":[],"tasks":[]}`])
     assert.throws(() => parseNames(text), SyntaxError);
 });

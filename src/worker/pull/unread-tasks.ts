@@ -5,6 +5,7 @@
  * task. So a lean answer begins with the names of its assignments, and ends with their tasks: the names are read here,
  * and the rest by the handlers. Only where some are not to be begun at once are the tasks read after all.
  */
+import { isRecord } from "../../core/base/index.ts";
 import type { Assignment, AttemptRef, LeanTask, NamedAssignment, SyncAnswer } from "../../protocol/index.ts";
 import { type Handed, keyOf, type Unread } from "./messages.ts";
 
@@ -16,7 +17,7 @@ export type HeardSync = Omit<SyncAnswer, "assignments" | "named" | "tasks"> & {
 
 const NAMED = '{"named":';
 const BEHIND_NAMES = ',"cancel":[';
-const TASKS = ',"tasks":';
+const TASKS = ',"assignments":[],"tasks":';
 
 /**
  * Reads an answer as JSON but for tasks behind their names. In a text of JSON these marks would have backslashes,
@@ -26,23 +27,35 @@ export function parseNames(text: string): unknown {
   // Who stands between may write it anew, with blanks or in another sequence: then all of it is read.
   const behind = text.startsWith(NAMED) && text.endsWith("]}") ? text.indexOf(BEHIND_NAMES) : -1;
   const at = behind < 0 ? -1 : text.indexOf(TASKS, behind);
-  if (at < 0) return inFull(JSON.parse(text));
-  const answer = JSON.parse(`${text.slice(0, at)}}`) as { named: unknown; assignments: unknown; unread?: Unread };
+  const answer = at < 0 ? null : parseHead(text.slice(0, at));
+  if (answer === null) return inFull(JSON.parse(text));
   answer.assignments = answer.named;
   answer.unread = { named: text.slice(NAMED.length, behind), tasks: text.slice(at + TASKS.length, -1) };
   return answer;
+}
+
+/** Null if it was cut somewhere else: the marks may be fields of a task in an answer that is not lean. */
+function parseHead(head: string): { named: unknown; assignments: unknown; unread?: Unread } | null {
+  try {
+    return JSON.parse(`${head}}`);
+  } catch {
+    return null;
+  }
 }
 
 /** A lean answer that was read whole is one like any other. */
 function inFull(answer: unknown): unknown {
   const { named, tasks } = (answer ?? {}) as Partial<SyncAnswer>;
   if (!Array.isArray(named) || !Array.isArray(tasks)) return answer;
-  return { ...(answer as object), assignments: together(named, tasks) };
+  const assignments = together(named, tasks);
+  return { ...(answer as object), assignments };
 }
 
-/** Each name with its task. */
-export const together = (named: readonly AttemptRef[], tasks: readonly LeanTask[]): Handed[] =>
-  named.map(({ taskId, attempt, taskSeq }, index) => handedOf(taskId, attempt, taskSeq, tasks[index] ?? {}));
+/** Each name with its task; throws if there is not one for each. */
+export function together(named: readonly AttemptRef[], tasks: readonly LeanTask[]): Handed[] {
+  if (named.length !== tasks.length || !tasks.every(isRecord)) throw new SyntaxError("not every name has its task");
+  return named.map(({ taskId, attempt, taskSeq }, index) => handedOf(taskId, attempt, taskSeq, tasks[index] ?? {}));
+}
 
 const handedOf = (taskId: string, attempt: number, taskSeq: number | undefined, task: LeanTask): Handed =>
   taskSeq === undefined ? { taskId, attempt, task } : { taskId, attempt, taskSeq, task };
@@ -50,10 +63,16 @@ const handedOf = (taskId: string, attempt: number, taskSeq: number | undefined, 
 /** What was passed on, read. */
 export const readUnread = ({ named, tasks }: Unread): Handed[] => together(JSON.parse(named), JSON.parse(tasks));
 
-/** They are read after all, each in the place of its name. */
-export function readInPlace(taken: Iterable<{ readonly key: string; awaits: Handed | null }>, unread: Unread): void {
-  const byKey = new Map(readUnread(unread).map((handed) => [keyOf(handed), handed]));
-  for (const one of taken) one.awaits = byKey.get(one.key) ?? one.awaits;
+/** They are read after all, each in the place of its name; false if they cannot be. */
+export function readInPlace(taken: Iterable<{ readonly key: string; awaits: Handed | null }>, unread: Unread): boolean {
+  try {
+    const byKey = new Map(readUnread(unread).map((handed) => [keyOf(handed), handed]));
+    for (const one of taken) one.awaits = byKey.get(one.key) ?? one.awaits;
+    return true;
+  } catch (error) {
+    if (error instanceof SyntaxError) return false;
+    throw error;
+  }
 }
 
 /** Whether an assignment, read or not, needs not to be named first. */

@@ -11,13 +11,14 @@
  * when it is told to, or when the server will not have it.
  */
 import { type Client, createClient } from "../../client/index.ts";
+import { errorText } from "../../core/base/index.ts";
 import type { AnyParams, Inputs, LogBody, LogStatus } from "../../protocol/index.ts";
 import { type Again, present, realClock } from "../../std/index.ts";
 import { startConnection } from "./connection.ts";
 import { type AssignedTask, createHandlers, type Identity, type Perform, type TaskContext } from "./handlers.ts";
 import { type Link, openThreadLink } from "./lease-thread-client.ts";
 import { createLogService } from "./logs.ts";
-import { createLeaseCell, type Outcome, type ToHandlers } from "./messages.ts";
+import { createLeaseCell, type Handed, type Outcome, type ToHandlers } from "./messages.ts";
 import { checkCount, type PullWorkerOptions, type ReadOptions, readOptions } from "./options.ts";
 import { reportOfOutcome, reportOfValue } from "./outcome.ts";
 import { createWorkerPermits } from "./permits.ts";
@@ -137,9 +138,9 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
       case "start":
         return handlers.start(message.assignments);
       case "start-lean":
-        return handlers.start(together(message.named, message.tasks));
+        return startRead(() => together(message.named, message.tasks));
       case "start-unread":
-        return handlers.start(readUnread(message));
+        return startRead(() => readUnread(message));
       case "stop":
         return handlers.stop(message.stops);
       case "logs":
@@ -159,6 +160,17 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
       default:
         message satisfies never;
     }
+  }
+
+  /** What cannot be read is not begun, and so given back in time. */
+  function startRead(read: () => readonly Handed[]): void {
+    let given: readonly Handed[] = [];
+    try {
+      given = read();
+    } catch (error) {
+      warn(`an answer of the server cannot be read: ${errorText(error)}`);
+    }
+    handlers.start(given);
   }
 
   async function fail(error: Error): Promise<void> {
