@@ -67,9 +67,14 @@ export function createTail({ thread, clock, head: start }: TailInput): Tail {
     waiting.push({ ...batch, sign });
     waitingBytes += sizeOf(batch);
     keepRecent(batch);
-    if (waitingBytes > WAITING_BYTES_MAX) void store().catch(() => {});
-    else cancelStore ??= ringAfter(clock, STORE_AFTER_MS, () => void store().catch(() => {}), { keepAlive: false });
+    if (waitingBytes > WAITING_BYTES_MAX) storeUnasked();
+    else cancelStore ??= ringAfter(clock, STORE_AFTER_MS, storeUnasked, { keepAlive: false });
     ring();
+  }
+
+  /** Nobody waits for it: who asks next hears of a failure, this one or one that was before. */
+  function storeUnasked(): void {
+    if (failure === null) void store().catch(() => {});
   }
 
   function keepRecent(batch: HashedBatch): void {
