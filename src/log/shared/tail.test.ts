@@ -14,7 +14,7 @@ const batch = (number: number): HashedBatch =>
     ...{ bytes: NO_BYTES, payloads: NO_BYTES, hashes: NO_BYTES },
   }) as unknown as HashedBatch;
 
-test("what comes behind a batch that the replica could not store ends no program, and who asks is told why", async () => {
+test("what comes behind a batch that a replica could not store ends no program; who asks is told why", async () => {
   const clock = createHandClock({ at: 0 });
   const full = new LogFailure("disk-full", "the disk is full");
   const ask = (() => Promise.reject(full)) as unknown as StoreThread["ask"];
