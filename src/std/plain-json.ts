@@ -46,15 +46,16 @@ export function jsonFault(value: unknown, path: string, depth: number = 0): Json
 
 /** Whether it has no fault, without a thought for where one would be: nearly nothing has. A cycle is too deep. */
 function isSound(value: unknown, depth: number): boolean {
+  if (depth > DEPTH_MAX) return false;
   switch (typeof value) {
     case "string":
-      return depth <= DEPTH_MAX && value.isWellFormed();
+      return value.isWellFormed();
     case "number":
-      return depth <= DEPTH_MAX && Number.isFinite(value);
+      return Number.isFinite(value);
     case "boolean":
-      return depth <= DEPTH_MAX;
+      return true;
     case "object":
-      return depth <= DEPTH_MAX && (value === null || isSoundObject(value, depth + 1));
+      return value === null || isSoundObject(value, depth + 1);
     default:
       return false;
   }

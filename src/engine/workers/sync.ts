@@ -31,7 +31,7 @@ import { canonical, quoted } from "../base/canonical-json.ts";
 import { countTokens } from "../base/charged-tokens.ts";
 import { accepted, badInput } from "../base/drover-error.ts";
 import type { AttemptTokens } from "../tasks/attempt-tokens.ts";
-import { type BodyStore, DamagedBody, damagedReason } from "../tasks/body-store.ts";
+import { type BodyStore, DamagedBody, damagedReason, type KeptBody } from "../tasks/body-store.ts";
 import { failed, reportOf } from "../tasks/handler-outcome.ts";
 import { called, hasInputs, type ReadInputs } from "../tasks/inputs.ts";
 import { parseStored } from "../tasks/task-body.ts";
@@ -131,20 +131,20 @@ export const AS_OBJECTS: Writing<Assignment> = { atOnce: assignmentAtHand, of: (
 export const AS_TEXTS: Writing<string> = { atOnce: assignmentText, of: JSON.stringify };
 /** Their tasks alone, for a worker that knows the rest. */
 export const AS_LEAN_TASKS: Writing<LeanTask> = {
-  atOnce(parts, attempt) {
-    const assignment = assignmentAtHand(parts, attempt, null);
-    return assignment === null ? null : leanTaskOf(assignment);
+  atOnce(parts, { task }) {
+    const view = viewAtHand(parts, task);
+    return view === null ? null : leanTaskOf(view);
   },
-  of: leanTaskOf,
+  of: ({ task }) => leanTaskOf(task),
 };
 export const AS_LEAN_TEXTS: Writing<string> = {
   atOnce: (parts, attempt) => leanText(parts, attempt) ?? textOf(AS_LEAN_TASKS.atOnce(parts, attempt, null)),
-  of: (assignment) => JSON.stringify(leanTaskOf(assignment)),
+  of: ({ task }) => JSON.stringify(leanTaskOf(task)),
 };
 const textOf = (task: LeanTask | null): string | null => (task === null ? null : JSON.stringify(task));
 
-function leanTaskOf({ task }: Assignment): LeanTask {
-  const { taskId: _id, state: _state, attempt: _attempt, worker: _worker, ...lean } = task;
+function leanTaskOf(view: Assignment["task"]): LeanTask {
+  const { taskId: _id, state: _state, attempt: _attempt, worker: _worker, ...lean } = view;
   return lean;
 }
 
@@ -159,8 +159,11 @@ export const namedAs = ({ number, task }: Attempt): NamedAssignment => ({
 /** The same as text. */
 export function nameText({ number, task }: Attempt): string {
   const onLoss = task.requirements.onLoss === "fail" ? ',"onLoss":"fail"' : "";
-  return `{"taskId":${quoted(task.id)},"attempt":${number},"taskSeq":${task.seq}${onLoss}}`;
+  return `{${nameFields(task, number)}${onLoss}}`;
 }
+
+const nameFields = ({ id, seq }: Task, attempt: number): string =>
+  `"taskId":${quoted(id)},"attempt":${attempt},"taskSeq":${seq}`;
 
 export type Answer<Written> = {
   /** Which attempts are given, each in the place of what is written of it. */
@@ -212,18 +215,25 @@ const isDue = ({ state, task }: Attempt, committed: number): boolean =>
 
 /** Null if its body or what it needs has to be read first, or something in it is to be filled in. */
 function assignmentAtHand(parts: SyncParts, attempt: Attempt, leaseUntil: string | null): Assignment | null {
-  const { task } = attempt;
-  const text = hasInputs(task) ? undefined : parts.bodies.peek(task.seq as Seq)?.text;
-  const body = text === undefined ? null : parseStored(text);
-  if (body === null || bringsCall(body.params)) return null;
-  const token = parts.tokens.ofLive(task, attempt.number);
-  return assignment(attempt, assignedView(parts.writer, task, body), leaseUntil, token);
+  const { task, number } = attempt;
+  const view = viewAtHand(parts, task);
+  return view === null ? null : assignment(attempt, view, leaseUntil, parts.tokens.ofLive(task, number));
 }
+
+function viewAtHand(parts: SyncParts, task: Task): Assignment["task"] | null {
+  const text = bodyAtHand(parts, task)?.text;
+  const body = text === undefined ? null : parseStored(text);
+  return body === null || bringsCall(body.params) ? null : assignedView(parts.writer, task, body);
+}
+
+/** What its worker sees of it beside its body would have to be read first, if it needs anything. */
+const bodyAtHand = ({ bodies }: SyncParts, task: Task): KeptBody | undefined =>
+  hasInputs(task) ? undefined : bodies.peek(task.seq as Seq);
 
 /** The same as text. The body of a plain task is put in as it is stored, and neither read nor written again. */
 function assignmentText(parts: SyncParts, attempt: Attempt, leaseUntil: string | null): string | null {
   const { task, number } = attempt;
-  const kept = hasInputs(task) ? undefined : parts.bodies.peek(task.seq as Seq);
+  const kept = bodyAtHand(parts, task);
   const { state, now } = parts.writer;
   const view = kept === undefined ? null : assignedText(state, task, kept, now());
   if (view === null) {
@@ -232,12 +242,11 @@ function assignmentText(parts: SyncParts, attempt: Attempt, leaseUntil: string |
   }
   const lease = leaseUntil === null ? "" : `,"leaseUntil":"${leaseUntil}"`;
   const token = parts.tokens.ofLive(task, number);
-  const name = `"taskId":${quoted(task.id)},"attempt":${number},"taskSeq":${task.seq}`;
-  return `{${name},"task":${view}${lease},"token":"${token}"}`;
+  return `{${nameFields(task, number)},"task":${view}${lease},"token":"${token}"}`;
 }
 
 function leanText(parts: SyncParts, { task }: Attempt): string | null {
-  const kept = hasInputs(task) ? undefined : parts.bodies.peek(task.seq as Seq);
+  const kept = bodyAtHand(parts, task);
   return kept === undefined ? null : leanlyAssigned(parts.writer.state, task, kept, parts.writer.now());
 }
 

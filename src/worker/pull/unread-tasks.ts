@@ -47,8 +47,7 @@ function parseHead(head: string): { named: unknown; assignments: unknown; unread
 function inFull(answer: unknown): unknown {
   const { named, tasks } = (answer ?? {}) as Partial<SyncAnswer>;
   if (!Array.isArray(named) || !Array.isArray(tasks)) return answer;
-  const assignments = together(named, tasks);
-  return { ...(answer as object), assignments };
+  return { ...(answer as object), assignments: together(named, tasks) };
 }
 
 /** Each name with its task; throws if there is not one for each. */
