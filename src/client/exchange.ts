@@ -229,7 +229,7 @@ export async function fetchOnce(
   const { text: body } = asked;
   const headers = body === undefined ? NO_HEADERS : { "content-type": "application/json", ...more };
   const deadline = createDeadline(limitOf(wiring, call, asked, options));
-  const sent: Sent = { late: deadline.signal, body, headers };
+  const sent: Sent = { late: deadline.signal, body, headers, isWhole: true };
   try {
     return await fetchAtEach(wiring, call, asked, options, sent);
   } finally {
@@ -340,6 +340,8 @@ type Sent = {
   readonly late: AbortSignal;
   readonly body?: string | AsyncIterable<Uint8Array> | undefined;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Of the answer nothing is read but its whole text. */
+  readonly isWhole?: true;
 };
 const NO_HEADERS: Readonly<Record<string, string>> = {};
 
@@ -349,7 +351,7 @@ export async function send<Value>(
   call: Endpoint,
   asked: Parts,
   options: CallOptions,
-  { late, body, headers: more = NO_HEADERS }: Sent,
+  { late, body, headers: more = NO_HEADERS, isWhole }: Sent,
   read: (response: Fetched) => Promise<Value>,
 ): Promise<Value> {
   const { addresses } = wiring;
@@ -368,6 +370,7 @@ export async function send<Value>(
       signal: anyOf(late, signal, doubt?.signal),
       ...(body === undefined ? {} : { body }),
       ...(typeof body === "object" ? { duplex: "half" } : {}),
+      ...(isWhole === undefined ? {} : { isWhole }),
     });
     addresses.answered(base, response, !isRead(call));
     return await read(response);

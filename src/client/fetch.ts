@@ -18,6 +18,8 @@ export type FetchRequest = {
   readonly body?: string | AsyncIterable<Uint8Array>;
   /** The body is sent before the answer is read. */
   readonly duplex?: "half";
+  /** Of the answer nothing is read but its whole text. */
+  readonly isWhole?: true;
 };
 /** What `fetch` answers, as far as the client uses it. */
 export type Fetched = {

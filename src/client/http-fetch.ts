@@ -1,16 +1,15 @@
 /**
- * `fetch` as far as a client needs it, by node:http: its connections are kept and shared, and a request takes less than
- * half of the time that the global `fetch` spends on it. Redirects are never followed: the client asks for them as they
- * are. A program that has put a `fetch` of its own in the place of the global one, or has told it to go through a
- * proxy, is served by that one.
+ * `fetch` as far as a client needs it: connections are kept and shared, and a request takes less than half of the time
+ * that the global `fetch` spends on it. What is read whole goes as plain text (lean-http.ts), all else by node:http.
+ * Redirects are never followed: the client asks for them as they are. A program that has put a `fetch` of its own in
+ * the place of the global one, or has told it to go through a proxy, is served by that one; one that has told node:http
+ * so, by node:http.
  */
 import type http from "node:http";
-import type { ClientRequest, IncomingMessage } from "node:http";
-import type { Socket } from "node:net";
+import type { IncomingMessage } from "node:http";
 import type { Fetch, Fetched } from "./fetch.ts";
+import { createLeanHttp, type LeanHttp, leanText, limitConnecting } from "./lean-http.ts";
 
-/** As long as the global `fetch` waits. */
-const CONNECT_MS = 10_000;
 const nodesOwn = globalThis.fetch;
 /** Under which the global `fetch` finds what carries its requests; absent until it has been used. */
 const DISPATCHER = Symbol.for("undici.globalDispatcher.1");
@@ -23,22 +22,40 @@ function isUsual(): boolean {
   return globalThis.fetch === nodesOwn && (carrier === undefined || carrier.constructor.name === "Agent");
 }
 
-const httpFetch: Fetch = (url, { method = "GET", headers, signal, body }) => {
+const httpFetch: Fetch = (url, { method = "GET", headers, signal, body, isWhole }) => {
   if (signal.aborted) return Promise.reject(signal.reason);
-  const { promise, resolve, reject } = Promise.withResolvers<Fetched>();
   const { origin, path } = placeOf(url);
-  const { module, protocol, hostname, port } = serverAt(origin);
+  const server = serverAt(origin);
+  const { module, protocol, hostname, port } = server;
+  if (isWhole === true && typeof body !== "object" && isPlain(server)) {
+    const text = leanText(server, { method, path, headers, body });
+    if (text !== null) return leanHttp()(server, text, signal);
+  }
+  const { promise, resolve, reject } = Promise.withResolvers<Fetched>();
   const request = module.request({ protocol, hostname, port, path, method, headers });
   request.on("response", (answer) => resolve(fetchedFrom(answer)));
   // What node:http does with a signal of its own takes a tenth of the time of a request.
   const giveUp = (): void => void request.destroy(signal.reason);
   signal.addEventListener("abort", giveUp, { once: true });
   request.on("error", reject).on("close", () => signal.removeEventListener("abort", giveUp));
-  request.on("socket", limitConnecting);
+  request.on("socket", (socket) => limitConnecting(socket, (error) => void request.destroy(error)));
   if (typeof body !== "object") request.end(body);
   else process.getBuiltinModule("node:stream").pipeline(body, request, () => {});
   return promise;
 };
+
+let lean: LeanHttp | undefined;
+function leanHttp(): LeanHttp {
+  lean ??= createLeanHttp(process.getBuiltinModule("node:net").connect);
+  return lean;
+}
+
+/** Neither TLS nor a proxy, nor an agent that the program has put in the place of the usual one. */
+function isPlain({ protocol, module }: Server): boolean {
+  if (protocol !== "http:" || module.globalAgent.constructor !== module.Agent) return false;
+  const { options } = module.globalAgent as unknown as { readonly options: { readonly proxyEnv?: unknown } };
+  return options.proxyEnv === undefined;
+}
 
 type Server = {
   readonly module: typeof http;
@@ -63,16 +80,6 @@ let last: { readonly origin: string; readonly server: Server } | undefined;
 function placeOf(url: string): { readonly origin: string; readonly path: string } {
   const at = url.indexOf("/", "https://".length);
   return at < 0 ? { origin: url, path: "/" } : { origin: url.slice(0, at), path: url.slice(at) };
-}
-
-function limitConnecting(this: ClientRequest, socket: Socket): void {
-  if (!socket.connecting) return;
-  const late = setTimeout(() => {
-    const error = new Error(`no connection within ${CONNECT_MS} ms`);
-    this.destroy(Object.assign(error, { code: "CONNECT_TIMEOUT" }));
-  }, CONNECT_MS);
-  const isOver = (): void => clearTimeout(late);
-  socket.once("connect", isOver).once("close", isOver);
 }
 
 const fetchedFrom = (answer: IncomingMessage): Fetched => ({

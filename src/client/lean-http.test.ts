@@ -1,0 +1,232 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import http from "node:http";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { test } from "node:test";
+import { within } from "../../test/kits/waits.ts";
+import { usualFetch } from "./http-fetch.ts";
+import { LeanAnswer } from "./lean-answer.ts";
+import { createLeanHttp, type LeanHttp, leanText } from "./lean-http.ts";
+
+const head = (...lines: string[]): string => `${lines.join("\r\n")}\r\n\r\n`;
+const OK = "HTTP/1.1 200 OK";
+
+const WHOLE: readonly { name: string; text: string; status: number; body: string; isKept?: boolean; end?: true }[] = [
+  { name: "a length", text: `${head(OK, "Content-Length: 5")}hello`, status: 200, body: "hello" },
+  { name: "no body", text: head(OK, "content-length: 0"), status: 200, body: "" },
+  { name: "letters of several bytes", text: `${head(OK, "content-length: 6")}ä€x`, status: 200, body: "ä€x" },
+  {
+    name: "chunks, with more behind their sizes and at the end",
+    text: `${head(OK, "Transfer-Encoding: chunked")}5\r\nhello\r\nA;more=1\r\n, 世界 x\r\n0\r\nmore: 1\r\n\r\n`,
+    status: 200,
+    body: "hello, 世界 x",
+  },
+  {
+    name: "what comes before the answer",
+    text: `${head("HTTP/1.1 103 Early Hints", "link: </x>")}${head("HTTP/1.1 100")}${head(OK, "content-length: 1")}x`,
+    status: 200,
+    body: "x",
+  },
+  { name: "204", text: head("HTTP/1.1 204 No Content"), status: 204, body: "" },
+  { name: "no reason", text: `${head("HTTP/1.1 503", "content-length: 2")}no`, status: 503, body: "no" },
+  {
+    name: "a server that closes",
+    text: `${head(OK, "connection: close", "content-length: 2")}ok`,
+    status: 200,
+    body: "ok",
+    isKept: false,
+  },
+  {
+    name: "HTTP/1.0",
+    text: `${head("HTTP/1.0 200 OK", "content-length: 2")}ok`,
+    status: 200,
+    body: "ok",
+    isKept: false,
+  },
+  { name: "until the end", text: `${head(OK)}all of it`, status: 200, body: "all of it", isKept: false, end: true },
+];
+
+for (const { name, text, status, body, isKept = true, end = false } of WHOLE)
+  test(`an answer is read however it is cut: ${name}`, async () => {
+    const bytes = Buffer.from(text);
+    for (let first = 1; first <= bytes.length; first++)
+      for (const second of [bytes.length, Math.min(bytes.length, first + 1), Math.min(bytes.length, first + 7)]) {
+        const answer = new LeanAnswer();
+        let isWhole = false;
+        for (const part of [bytes.subarray(0, first), bytes.subarray(first, second), bytes.subarray(second)])
+          if (part.length > 0) isWhole = answer.add(part);
+        assert.equal(end ? answer.isWholeAtEnd() : isWhole, true, `cut at ${first} and ${second}`);
+        const fetched = answer.fetched();
+        assert.deepEqual([fetched.status, await fetched.text(), answer.isKept], [status, body, isKept]);
+      }
+  });
+
+test("an answer is not whole before its last byte", () => {
+  for (const { name, text, end } of WHOLE) {
+    const bytes = Buffer.from(text);
+    const answer = new LeanAnswer();
+    for (const byte of bytes.subarray(0, -1)) assert.equal(answer.add(Buffer.of(byte)), false, name);
+    assert.equal(answer.isWholeAtEnd(), end === true, name);
+  }
+});
+
+test("headers are found by any spelling, and several of a name are one", () => {
+  const answer = new LeanAnswer();
+  answer.add(Buffer.from(head(OK, "Retry-After:  3 ", "X-A: 1", "x-a: 2", "content-length: 0")));
+  const { headers } = answer.fetched();
+  assert.deepEqual([headers.get("retry-after"), headers.get("X-a"), headers.get("y")], ["3", "1, 2", null]);
+});
+
+const BROKEN: readonly [name: string, text: string, says: RegExp][] = [
+  ["no HTTP", head("SSH-2.0-OpenSSH_9"), /does not begin as one/],
+  ["another version", head("HTTP/2 200"), /does not begin as one/],
+  ["bytes behind its end", `${head(OK, "content-length: 2")}ok!`, /goes on behind its end/],
+  ["an answer behind a 204", `${head("HTTP/1.1 204 No Content")}HTTP/1.1 200 OK`, /goes on behind its end/],
+  ["two lengths", `${head(OK, "content-length: 2", "content-length: 3")}ok`, /its length is 2, 3/],
+  ["a length below zero", head(OK, "content-length: -1"), /its length is -1/],
+  ["a length and chunks", head(OK, "content-length: 1", "transfer-encoding: chunked"), /comes as chunked/],
+  ["packed", head(OK, "transfer-encoding: gzip, chunked"), /comes as gzip, chunked/],
+  ["a chunk without a size", `${head(OK, "transfer-encoding: chunked")}xyz\r\n`, /no size/],
+  ["a chunk that is longer", `${head(OK, "transfer-encoding: chunked")}1\r\nab\r\n`, /longer than it says/],
+  ["a header that is none", head(OK, "what is this"), /head is none/],
+  ["a header on two lines", head(OK, "a: 1", " 2"), /head is none/],
+  ["another protocol", head("HTTP/1.1 101 Switching Protocols"), /another protocol/],
+  ["an endless head", `${OK}\r\n${"a: b\r\n".repeat(20_000)}`, /too long/],
+  ["an endless size", `${head(OK, "transfer-encoding: chunked")}${"0".repeat(9000)}`, /too long/],
+];
+for (const [name, text, says] of BROKEN)
+  test(`an answer that breaks the rules is refused: ${name}`, () => {
+    assert.throws(() => new LeanAnswer().add(Buffer.from(text)), { code: "BAD_ANSWER", message: says });
+  });
+
+const SERVER = { hostname: "127.0.0.1", port: "4747" };
+
+test("a request is one text: its length in bytes, and nothing that could end a line of its head", () => {
+  const request = { method: "POST", path: "/bulk", headers: { accept: "x" }, body: "ä" };
+  assert.equal(
+    leanText(SERVER, request),
+    "POST /bulk HTTP/1.1\r\nhost: 127.0.0.1:4747\r\nconnection: keep-alive\r\naccept: x\r\ncontent-length: 2\r\n\r\nä",
+  );
+  assert.match(leanText({ hostname: "::1", port: "" }, { ...request, body: undefined }) ?? "", /host: \[::1\]\r\n/);
+  assert.match(leanText(SERVER, { ...request, body: undefined }) ?? "", /content-length: 0\r\n/);
+  for (const value of ["a\r\nb: c", "a\nb", "ä", "\0"]) {
+    assert.equal(leanText(SERVER, { ...request, headers: { accept: value } }), null, JSON.stringify(value));
+    assert.equal(leanText(SERVER, { ...request, path: value }), null, JSON.stringify(value));
+  }
+});
+
+/** A server whose answers the test writes, byte by byte. */
+async function rawServer(onData: (socket: Socket, text: string, count: number) => void) {
+  const sockets: Socket[] = [];
+  let count = 0;
+  const server: Server = createServer((socket) => {
+    sockets.push(socket);
+    socket.on("error", () => {}).on("data", (bytes) => onData(socket, String(bytes), ++count));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    sockets,
+    server: { hostname: "127.0.0.1", port: String(port) },
+    url: `http://127.0.0.1:${port}/x`,
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+/** One that answers or fails in time. */
+function leanHttp(): LeanHttp {
+  const ask = createLeanHttp(connect);
+  return (server, text, signal) => within(`an answer to ${text}`, ask(server, text, signal), 5000);
+}
+const never = (): AbortSignal => new AbortController().signal;
+const answerOf = (body: string, ...lines: string[]): string =>
+  `${head(OK, `content-length: ${body.length}`, ...lines)}${body}`;
+
+test("a connection carries one call after the other, and another one what comes meanwhile", async () => {
+  await using raw = await rawServer((socket, text) => void socket.write(answerOf(text)));
+  const ask = leanHttp();
+  const texts = await Promise.all(["a", "b"].map(async (text) => (await ask(raw.server, text, never())).text()));
+  assert.deepEqual(texts, ["a", "b"]);
+  for (const text of ["c", "d", "e"]) assert.equal(await (await ask(raw.server, text, never())).text(), text);
+  assert.equal(raw.sockets.length, 2);
+});
+
+test("a connection that the server closed, or wants closed, is not used again", async () => {
+  await using raw = await rawServer((socket, text) => {
+    socket.write(answerOf(text, ...(text === "a" ? ["connection: close"] : [])));
+    if (text === "b") socket.end();
+  });
+  const ask = leanHttp();
+  for (const [index, text] of ["a", "b", "c"].entries()) {
+    assert.equal(await (await ask(raw.server, text, never())).text(), text);
+    if (text === "b") await once(raw.sockets[index] as Socket, "close");
+  }
+  assert.equal(raw.sockets.length, 3);
+});
+
+test("what comes unasked ends a connection, and no call", async () => {
+  await using raw = await rawServer((socket, text) => void socket.write(answerOf(text)));
+  const ask = leanHttp();
+  await ask(raw.server, "a", never());
+  const [socket] = raw.sockets as [Socket];
+  socket.write(answerOf("for nobody"));
+  await within("the end of the connection, before it has been idle for long", once(socket, "close"), 2000);
+  assert.equal(await (await ask(raw.server, "b", never())).text(), "b");
+});
+
+test("a connection that breaks fails its call: before the answer, in its midst, and by its bytes", async () => {
+  await using raw = await rawServer((socket, text) => {
+    if (text === "before") socket.end();
+    if (text === "amidst") socket.end(answerOf("whole").slice(0, -1));
+    if (text === "reset") socket.resetAndDestroy();
+    if (text === "not HTTP") socket.write(head("what?"));
+  });
+  const ask = leanHttp();
+  for (const text of ["before", "amidst", "reset"])
+    await assert.rejects(ask(raw.server, text, never()), { code: "ECONNRESET" }, text);
+  await assert.rejects(ask(raw.server, "not HTTP", never()), { code: "BAD_ANSWER" });
+});
+
+test("a server that is not there is told by its code, and a call that is given up by its reason", async () => {
+  const refused = await rawServer(() => {});
+  await refused[Symbol.asyncDispose]();
+  const ask = leanHttp();
+  await assert.rejects(ask(refused.server, "x", never()), { code: "ECONNREFUSED" });
+  const given = new AbortController();
+  const reason = new Error("enough");
+  await using raw = await rawServer(() => given.abort(reason));
+  await assert.rejects(ask(raw.server, "x", given.signal), reason);
+  const [socket] = raw.sockets as [Socket];
+  await once(socket, "close");
+});
+
+test("what is read whole goes as text; a stream, a strange header and an agent of the program's own by node:http", async () => {
+  const asked: string[] = [];
+  await using raw = await rawServer((socket, text) => {
+    asked.push(/^connection: keep-alive$/m.test(text) ? "lean" : "node:http");
+    socket.write(answerOf("{}"));
+  });
+  const request = { method: "POST", headers: {}, redirect: "manual", signal: never(), body: "{}" } as const;
+  const usual = http.globalAgent;
+  await (await usualFetch(raw.url, { ...request, isWhole: true })).text();
+  await (await usualFetch(raw.url, request)).text();
+  await (await usualFetch(raw.url, { ...request, isWhole: true, headers: { accept: "ä" } })).text();
+  await assert.rejects(
+    async () => usualFetch(raw.url, { ...request, isWhole: true, headers: { accept: "a\r\nb: c" } }),
+    {
+      code: "ERR_INVALID_CHAR",
+    },
+  );
+  try {
+    http.globalAgent = new (class extends http.Agent {})({ keepAlive: true });
+    await (await usualFetch(raw.url, { ...request, isWhole: true })).text();
+  } finally {
+    http.globalAgent.destroy();
+    http.globalAgent = usual;
+  }
+  assert.deepEqual(asked, ["lean", "node:http", "node:http", "node:http"]);
+});

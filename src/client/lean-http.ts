@@ -1,0 +1,158 @@
+/**
+ * Calls over plain connections that are kept, where a request is a text and its answer is read whole.
+ *
+ * `node:http` makes a stream of each, with an agent, some twenty listeners and as many objects in between. Where a call
+ * carries a hundred others, that is a tenth of what they cost. Here a request is written as one text, and of an answer
+ * only what a server may send is known (lean-answer.ts). Whatever else comes breaks the connection, and the call with
+ * it. As with `node:http`, a connection that is idle is closed after some seconds, and keeps no process alive. Streams,
+ * TLS and proxies stay with `node:http` (http-fetch.ts).
+ */
+import type { Socket } from "node:net";
+import type { Fetched } from "./fetch.ts";
+import { LeanAnswer } from "./lean-answer.ts";
+
+/** Sooner than a server closes what is idle, and as soon as node:http. */
+const IDLE_MS = 4000;
+/** Connections that are kept for a server; more are closed when they have nothing to do. */
+const IDLE_MAX = 256;
+/** As long as the global `fetch` waits. */
+const CONNECT_MS = 10_000;
+/** What may stand in a head; node:http knows how to refuse or to write the rest. */
+const IN_HEAD = /^[\t\x20-\x7e]*$/;
+
+export type LeanServer = { readonly hostname: string; readonly port: string };
+export type LeanRequest = {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | undefined;
+};
+
+/** The request as it is sent; null if something in its head is not to be sent as it is. */
+export function leanText({ hostname, port }: LeanServer, request: LeanRequest): string | null {
+  const { method, path, headers, body = "" } = request;
+  const name = hostname.includes(":") ? `[${hostname}]` : hostname;
+  const host = port === "" ? name : `${name}:${port}`;
+  if (!IN_HEAD.test(path)) return null;
+  let text = `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\n`;
+  for (const field in headers) {
+    const value = headers[field] as string;
+    if (!IN_HEAD.test(value)) return null;
+    text += `${field}: ${value}\r\n`;
+  }
+  if (body !== "" || method !== "GET") text += `content-length: ${Buffer.byteLength(body)}\r\n`;
+  return `${text}\r\n${body}`;
+}
+
+type Connect = (to: { readonly host: string; readonly port: number; readonly noDelay: true }) => Socket;
+export type LeanHttp = (server: LeanServer, text: string, signal: AbortSignal) => Promise<Fetched>;
+
+export function createLeanHttp(connect: Connect): LeanHttp {
+  /** Those that are idle, by their server. */
+  const kept = new Map<string, LeanConnection[]>();
+  return ({ hostname, port }, text, signal) => {
+    const name = `${hostname} ${port}`;
+    const idle = kept.get(name) ?? [];
+    kept.set(name, idle);
+    for (let found = idle.pop(); found !== undefined; found = idle.pop())
+      if (found.isOpen()) return found.ask(text, signal);
+    const socket = connect({ host: hostname, port: port === "" ? 80 : Number(port), noDelay: true });
+    return new LeanConnection(socket, idle).ask(text, signal);
+  };
+}
+
+type UnderWay = {
+  readonly signal: AbortSignal;
+  readonly resolve: (answer: Fetched) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+class LeanConnection {
+  private readonly socket: Socket;
+  /** Where it is found while it is idle. */
+  private readonly idle: LeanConnection[];
+  private answer = new LeanAnswer();
+  private underWay: UnderWay | null = null;
+  private readonly giveUp = (): void => void this.fail(this.underWay?.signal.reason);
+
+  constructor(socket: Socket, idle: LeanConnection[]) {
+    this.socket = socket;
+    this.idle = idle;
+    limitConnecting(socket, (error) => void socket.destroy(error));
+    socket.on("data", (bytes: Buffer) => this.read(bytes));
+    socket.on("error", (error) => this.fail(error));
+    socket.on("timeout", () => void socket.destroy());
+    socket.on("end", () => this.leave());
+    socket.on("close", () => this.onClosed());
+  }
+
+  isOpen(): boolean {
+    return this.socket.writable;
+  }
+
+  ask(text: string, signal: AbortSignal): Promise<Fetched> {
+    const { promise, resolve, reject } = Promise.withResolvers<Fetched>();
+    this.underWay = { signal, resolve, reject };
+    signal.addEventListener("abort", this.giveUp, { once: true });
+    this.socket.setTimeout(0);
+    this.socket.ref();
+    this.socket.write(text);
+    return promise;
+  }
+
+  private read(bytes: Buffer): void {
+    // What nobody has asked for.
+    if (this.underWay === null) return void this.socket.destroy();
+    try {
+      if (this.answer.add(bytes)) this.finish();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  private finish(): void {
+    const { answer, socket, idle } = this;
+    this.over()?.resolve(answer.fetched());
+    this.answer = new LeanAnswer();
+    if (!answer.isKept || idle.length >= IDLE_MAX || !socket.writable) return void socket.destroy();
+    socket.setTimeout(IDLE_MS);
+    socket.unref();
+    idle.push(this);
+  }
+
+  private fail(error: unknown): void {
+    this.over()?.reject(error);
+    this.socket.destroy();
+  }
+
+  private over(): UnderWay | null {
+    const { underWay } = this;
+    underWay?.signal.removeEventListener("abort", this.giveUp);
+    this.underWay = null;
+    return underWay;
+  }
+
+  /** Nobody is to take it from now on. */
+  private leave(): void {
+    const at = this.idle.indexOf(this);
+    if (at >= 0) this.idle.splice(at, 1);
+  }
+
+  private onClosed(): void {
+    this.leave();
+    if (this.underWay === null) return;
+    if (this.answer.isWholeAtEnd()) this.over()?.resolve(this.answer.fetched());
+    else this.fail(Object.assign(new Error("the connection was closed before the answer"), { code: "ECONNRESET" }));
+  }
+}
+
+/** A connection that is not there in time is given up. */
+export function limitConnecting(socket: Socket, giveUp: (error: Error) => void): void {
+  if (!socket.connecting) return;
+  const late = setTimeout(() => {
+    const error = new Error(`no connection within ${CONNECT_MS} ms`);
+    giveUp(Object.assign(error, { code: "CONNECT_TIMEOUT" }));
+  }, CONNECT_MS);
+  const isOver = (): void => clearTimeout(late);
+  socket.once("connect", isOver).once("close", isOver);
+}
