@@ -23,7 +23,12 @@ const WHOLE: readonly { name: string; text: string; status: number; body: string
   },
   {
     name: "what comes before the answer",
-    text: `${head("HTTP/1.1 103 Early Hints", "link: </x>")}${head("HTTP/1.1 100")}${head(OK, "content-length: 1")}x`,
+    text: [
+      head("HTTP/1.1 103 Early Hints", "link: </x>"),
+      head("HTTP/1.1 100"),
+      head(OK, "content-length: 1"),
+      "x",
+    ].join(""),
     status: 200,
     body: "x",
   },
