@@ -209,7 +209,7 @@ test("a server that is not there is told by its code, and a call that is given u
   await once(socket, "close");
 });
 
-test("what is read whole goes as text; a stream, a strange header and an agent of the program's own by node:http", async () => {
+test("what is read whole goes as text; a stream, a strange header and a foreign agent go by node:http", async () => {
   const asked: string[] = [];
   await using raw = await rawServer((socket, text) => {
     asked.push(/^connection: keep-alive$/m.test(text) ? "lean" : "node:http");
