@@ -64,11 +64,12 @@ export type LogTables = {
 
 export function createTables(database: DatabaseSync, path: string, bytesMax: number | null): LogTables {
   const statements = prepareAll(database, SQL);
+  const { begin, beginStoring, commit } = prepareAll(database, TRANSACTION);
   const inside = <Answer>(isStoring: boolean, doing: string, work: () => Answer): Answer => {
     try {
-      database.exec(isStoring ? "BEGIN IMMEDIATE" : "BEGIN");
+      (isStoring ? beginStoring : begin).run();
       const answer = work();
-      database.exec("COMMIT");
+      commit.run();
       return answer;
     } catch (error) {
       if (database.isTransaction) database.exec("ROLLBACK");
@@ -83,6 +84,9 @@ export function createTables(database: DatabaseSync, path: string, bytesMax: num
     ...createSignedTables(database),
   };
 }
+
+/** Every append is a transaction: these are read once, not each time. */
+const TRANSACTION = { begin: "BEGIN", beginStoring: "BEGIN IMMEDIATE", commit: "COMMIT" } as const;
 
 type Statements = Readonly<Record<keyof typeof SQL, StatementSync>>;
 
