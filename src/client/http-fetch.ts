@@ -53,8 +53,8 @@ function leanHttp(): LeanHttp {
 /** Neither TLS nor a proxy, nor an agent that the program has put in the place of the usual one. */
 function isPlain({ protocol, module }: Server): boolean {
   if (protocol !== "http:" || module.globalAgent.constructor !== module.Agent) return false;
-  const { options } = module.globalAgent as unknown as { readonly options: { readonly proxyEnv?: unknown } };
-  return options.proxyEnv === undefined;
+  const { options } = module.globalAgent as unknown as { readonly options?: { readonly proxyEnv?: unknown } };
+  return options?.proxyEnv === undefined;
 }
 
 type Server = {

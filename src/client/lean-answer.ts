@@ -9,6 +9,9 @@ import type { Fetched, FetchedHeaders } from "./fetch.ts";
 const HEAD_BYTES_MAX = 64 * 1024;
 /** The size of a chunk with what may stand behind it, or a line of what follows the last. */
 const LINE_BYTES_MAX = 8 * 1024;
+/** Sooner than most servers close what is idle, and as soon as node:http. */
+const IDLE_MS = 4000;
+const KEPT_SECONDS = /\btimeout\s*=\s*(\d{1,9})/i;
 const HEAD_END = Buffer.from("\r\n\r\n");
 const LINE_END = Buffer.from("\r\n");
 const NOTHING = Buffer.alloc(0);
@@ -20,8 +23,8 @@ const CHUNK = /^([0-9a-f]{1,12})\s*(?:;|$)/i;
 type Reading = "head" | "sized" | "chunk-size" | "chunk" | "chunk-end" | "trailers" | "until-end" | "nothing";
 
 export class LeanAnswer {
-  /** Whether its connection can carry another. */
-  isKept = true;
+  /** For so long its connection can carry another, while that has nothing to do. */
+  keptMs = 0;
   private status = 0;
   private headers: LeanHeaders = NO_HEADERS;
   private reading: Reading = "head";
@@ -98,8 +101,7 @@ export class LeanAnswer {
     if (status < 200 && status !== 101) return;
     this.status = status;
     this.headers = new LeanHeaders(text);
-    const connection = this.headers.get("connection")?.toLowerCase() ?? "";
-    this.isKept = minor === "1" ? !connection.includes("close") : connection.includes("keep-alive");
+    this.keptMs = keptMsBy(this.headers, minor === "1");
     this.reading = this.beginBody();
   }
 
@@ -113,7 +115,7 @@ export class LeanAnswer {
       return "chunk-size";
     }
     if (length === null) {
-      this.isKept = false;
+      this.keptMs = 0;
       return "until-end";
     }
     if (!LENGTH.test(length)) throw broken(`its length is ${length}`);
@@ -132,6 +134,14 @@ export class LeanAnswer {
       this.reading = this.left === 0 ? "trailers" : "chunk";
     } else if (line === "") this.reading = "nothing";
   }
+}
+
+/** Some seconds, or a second less than the server says that it will keep the connection. */
+function keptMsBy(headers: FetchedHeaders, isByDefault: boolean): number {
+  const connection = headers.get("connection")?.toLowerCase() ?? "";
+  if (isByDefault ? connection.includes("close") : !connection.includes("keep-alive")) return 0;
+  const [, seconds] = KEPT_SECONDS.exec(headers.get("keep-alive") ?? "") ?? [];
+  return seconds === undefined ? IDLE_MS : Math.max(0, Math.min(IDLE_MS, (Number(seconds) - 1) * 1000));
 }
 
 /** Read when the first of them is asked for. */

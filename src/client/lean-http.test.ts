@@ -62,7 +62,7 @@ for (const { name, text, status, body, isKept = true, end = false } of WHOLE)
           if (part.length > 0) isWhole = answer.add(part);
         assert.equal(end ? answer.isWholeAtEnd() : isWhole, true, `cut at ${first} and ${second}`);
         const fetched = answer.fetched();
-        assert.deepEqual([fetched.status, await fetched.text(), answer.isKept], [status, body, isKept]);
+        assert.deepEqual([fetched.status, await fetched.text(), answer.keptMs > 0], [status, body, isKept]);
       }
   });
 
@@ -80,6 +80,23 @@ test("headers are found by any spelling, and several of a name are one", () => {
   answer.add(Buffer.from(head(OK, "Retry-After:  3 ", "X-A: 1", "x-a: 2", "content-length: 0")));
   const { headers } = answer.fetched();
   assert.deepEqual([headers.get("retry-after"), headers.get("X-a"), headers.get("y")], ["3", "1, 2", null]);
+});
+
+test("a connection is kept for some seconds, and less long than the server keeps it", () => {
+  const keptMs = (...lines: string[]): number => {
+    const answer = new LeanAnswer();
+    answer.add(Buffer.from(head(OK, "content-length: 0", ...lines)));
+    return answer.keptMs;
+  };
+  assert.deepEqual(
+    [
+      keptMs(),
+      keptMs("keep-alive: timeout=65"),
+      keptMs("Keep-Alive: max=5, timeout=3"),
+      keptMs("keep-alive: timeout=1"),
+    ],
+    [4000, 4000, 2000, 0],
+  );
 });
 
 const BROKEN: readonly [name: string, text: string, says: RegExp][] = [

@@ -11,8 +11,6 @@ import type { Socket } from "node:net";
 import type { Fetched } from "./fetch.ts";
 import { LeanAnswer } from "./lean-answer.ts";
 
-/** Sooner than a server closes what is idle, and as soon as node:http. */
-const IDLE_MS = 4000;
 /** Connections that are kept for a server; more are closed when they have nothing to do. */
 const IDLE_MAX = 256;
 /** As long as the global `fetch` waits. */
@@ -114,8 +112,8 @@ class LeanConnection {
     const { answer, socket, idle } = this;
     this.over()?.resolve(answer.fetched());
     this.answer = new LeanAnswer();
-    if (!answer.isKept || idle.length >= IDLE_MAX || !socket.writable) return void socket.destroy();
-    socket.setTimeout(IDLE_MS);
+    if (answer.keptMs === 0 || idle.length >= IDLE_MAX || !socket.writable) return void socket.destroy();
+    socket.setTimeout(answer.keptMs);
     socket.unref();
     idle.push(this);
   }
