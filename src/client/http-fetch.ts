@@ -50,11 +50,16 @@ function leanHttp(): LeanHttp {
   return lean;
 }
 
-/** Neither TLS nor a proxy, nor an agent that the program has put in the place of the usual one. */
+/** As node:http was when this was loaded: with the first call. */
+const { request: ownRequest, globalAgent: ownAgent } = process.getBuiltinModule("node:http");
+const onRequest = process.getBuiltinModule("node:diagnostics_channel").channel("http.client.request.start");
+
+/** Neither TLS nor a proxy, and the program has neither changed node:http since nor listens to it. */
 function isPlain({ protocol, module }: Server): boolean {
-  if (protocol !== "http:" || module.globalAgent.constructor !== module.Agent) return false;
-  const { options } = module.globalAgent as unknown as { readonly options?: { readonly proxyEnv?: unknown } };
-  return options?.proxyEnv === undefined;
+  if (protocol !== "http:" || module.request !== ownRequest || onRequest.hasSubscribers) return false;
+  const { globalAgent: agent } = module;
+  const { options } = agent as unknown as { readonly options?: { readonly proxyEnv?: unknown } };
+  return agent === ownAgent && agent.maxSockets === Number.POSITIVE_INFINITY && options?.proxyEnv === undefined;
 }
 
 type Server = {

@@ -1,7 +1,7 @@
 /**
  * An answer of HTTP/1.1 as its bytes come in: a head, and a body that has a length, comes in chunks, or lasts until the
  * connection ends. What a client reads whole is kept as it came and made a text once. An answer that breaks the rules
- * is refused, and so is one that goes on behind its end: its connection is of no use any more.
+ * is refused. One that goes on behind its end counts, and its connection is of no use any more.
  */
 import type { Fetched, FetchedHeaders } from "./fetch.ts";
 
@@ -47,13 +47,18 @@ export class LeanAnswer {
       more = next;
     }
     if (this.reading !== "nothing") return false;
-    if (more.length > 0) throw broken("it goes on behind its end");
+    if (more.length > 0) this.keptMs = 0;
     return true;
   }
 
   /** Whether the end of its connection is its end. */
   isWholeAtEnd(): boolean {
     return this.reading === "until-end";
+  }
+
+  /** Whether it refuses, and the end of its connection is its end. */
+  isRefusalSoFar(): boolean {
+    return this.isWholeAtEnd() && this.status >= 400;
   }
 
   fetched(): Fetched {

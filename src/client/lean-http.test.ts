@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import http from "node:http";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
@@ -48,6 +49,7 @@ const WHOLE: readonly { name: string; text: string; status: number; body: string
     body: "ok",
     isKept: false,
   },
+  { name: "bytes behind it", text: `${head(OK, "content-length: 2")}ok!`, status: 200, body: "ok", isKept: false },
   { name: "until the end", text: `${head(OK)}all of it`, status: 200, body: "all of it", isKept: false, end: true },
 ];
 
@@ -70,6 +72,7 @@ test("an answer is not whole before its last byte", () => {
   for (const { name, text, end } of WHOLE) {
     const bytes = Buffer.from(text);
     const answer = new LeanAnswer();
+    if (text.endsWith("!")) continue;
     for (const byte of bytes.subarray(0, -1)) assert.equal(answer.add(Buffer.of(byte)), false, name);
     assert.equal(answer.isWholeAtEnd(), end === true, name);
   }
@@ -102,8 +105,6 @@ test("a connection is kept for some seconds, and less long than the server keeps
 const BROKEN: readonly [name: string, text: string, says: RegExp][] = [
   ["no HTTP", head("SSH-2.0-OpenSSH_9"), /does not begin as one/],
   ["another version", head("HTTP/2 200"), /does not begin as one/],
-  ["bytes behind its end", `${head(OK, "content-length: 2")}ok!`, /goes on behind its end/],
-  ["an answer behind a 204", `${head("HTTP/1.1 204 No Content")}HTTP/1.1 200 OK`, /goes on behind its end/],
   ["two lengths", `${head(OK, "content-length: 2", "content-length: 3")}ok`, /its length is 2, 3/],
   ["a length below zero", head(OK, "content-length: -1"), /its length is -1/],
   ["a length and chunks", head(OK, "content-length: 1", "transfer-encoding: chunked"), /comes as chunked/],
@@ -213,6 +214,54 @@ test("a connection that breaks fails its call: before the answer, in its midst, 
   await assert.rejects(ask(raw.server, "not HTTP", never()), { code: "BAD_ANSWER" });
 });
 
+/** More than both sides of a connection take while nobody reads. */
+const HUGE = "x".repeat(20_000_000);
+
+test("a server that has said its last word is not waited for, whatever it has not read", async () => {
+  const answers = ["", answerOf("whole").slice(0, -1), `${head("HTTP/1.1 413 Too Large")}no`];
+  for (const [index, answer] of answers.entries()) {
+    await using raw = await rawServer((socket) => void socket.pause().end(answer));
+    const asked = leanHttp()(raw.server, HUGE, never());
+    if (index < 2) await assert.rejects(asked, { code: "ECONNRESET" });
+    else assert.deepEqual([(await asked).status, await (await asked).text()], [413, "no"]);
+  }
+});
+
+test("a refusal that the end of its connection cuts is one all the same, and what is no refusal is lost", async () => {
+  for (const status of [413, 200]) {
+    await using raw = await rawServer((socket) => {
+      socket.pause().write(`${head(`HTTP/1.1 ${status} X`)}said`);
+      socket.resetAndDestroy();
+    });
+    const asked = leanHttp()(raw.server, HUGE, never());
+    if (status === 413) assert.equal((await asked).status, 413);
+    else await assert.rejects(asked, /ECONNRESET|EPIPE/);
+  }
+});
+
+test("a call does not wait behind a request that was answered before it was read", async () => {
+  await using raw = await rawServer((socket, text) => {
+    socket.write(answerOf("early"));
+    if (text.startsWith("x")) socket.pause();
+  });
+  const ask = leanHttp();
+  assert.equal(await (await ask(raw.server, HUGE, never())).text(), "early");
+  assert.equal(await (await ask(raw.server, "next", never())).text(), "early");
+  assert.equal(raw.sockets.length, 2);
+});
+
+test("a peer that is gone is looked for by the system", async () => {
+  const asked: unknown[] = [];
+  await using raw = await rawServer((socket) => void socket.write(answerOf("")));
+  const ask = createLeanHttp((to) => {
+    asked.push({ ...to, port: 0 });
+    return connect(to);
+  });
+  await within("an answer", ask(raw.server, "x", never()));
+  const options = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 1000 };
+  assert.deepEqual(asked, [{ ...options, host: "127.0.0.1", port: 0 }]);
+});
+
 test("a server that is not there is told by its code, and a call that is given up by its reason", async () => {
   const refused = await rawServer(() => {});
   await refused[Symbol.asyncDispose]();
@@ -226,29 +275,35 @@ test("a server that is not there is told by its code, and a call that is given u
   await once(socket, "close");
 });
 
-test("what is read whole goes as text; a stream, a strange header and a foreign agent go by node:http", async () => {
+const STARTED = "http.client.request.start";
+
+test("what is read whole goes as text, but for a strange header and where node:http is not as usual", async () => {
   const asked: string[] = [];
   await using raw = await rawServer((socket, text) => {
     asked.push(/^connection: keep-alive$/m.test(text) ? "lean" : "node:http");
-    socket.write(answerOf("{}"));
+    socket.write(answerOf("{}", "connection: close"));
   });
   const request = { method: "POST", headers: {}, redirect: "manual", signal: never(), body: "{}" } as const;
-  const usual = http.globalAgent;
-  await (await usualFetch(raw.url, { ...request, isWhole: true })).text();
-  await (await usualFetch(raw.url, request)).text();
-  await (await usualFetch(raw.url, { ...request, isWhole: true, headers: { accept: "ä" } })).text();
-  await assert.rejects(
-    async () => usualFetch(raw.url, { ...request, isWhole: true, headers: { accept: "a\r\nb: c" } }),
-    {
-      code: "ERR_INVALID_CHAR",
-    },
-  );
-  try {
-    http.globalAgent = new (class extends http.Agent {})({ keepAlive: true });
-    await (await usualFetch(raw.url, { ...request, isWhole: true })).text();
-  } finally {
-    http.globalAgent.destroy();
-    http.globalAgent = usual;
+  const ask = async (more: object = { isWhole: true }): Promise<void> =>
+    void (await (await usualFetch(raw.url, { ...request, ...more })).text());
+  const strange = { isWhole: true, headers: { accept: "a\r\nb: c" } };
+  await ask();
+  await ask({});
+  await ask({ isWhole: true, headers: { accept: "ä" } });
+  await assert.rejects(ask(strange), { code: "ERR_INVALID_CHAR" });
+  const { request: ownRequest, globalAgent } = http;
+  const onStart = (): void => {};
+  const wrapped = (...given: Parameters<typeof ownRequest>) => ownRequest(...given);
+  const changes: readonly [change: () => void, back: () => void][] = [
+    [() => Object.assign(http, { globalAgent: new http.Agent() }), () => Object.assign(http, { globalAgent })],
+    [() => Object.assign(globalAgent, { maxSockets: 2 }), () => Object.assign(globalAgent, { maxSockets: Infinity })],
+    [() => Object.assign(http, { request: wrapped }), () => Object.assign(http, { request: ownRequest })],
+    [() => subscribe(STARTED, onStart), () => unsubscribe(STARTED, onStart)],
+  ];
+  for (const [change, back] of changes) {
+    change();
+    await ask().finally(back);
   }
-  assert.deepEqual(asked, ["lean", "node:http", "node:http", "node:http"]);
+  await ask();
+  assert.deepEqual(asked, ["lean", ...new Array(6).fill("node:http"), "lean"]);
 });

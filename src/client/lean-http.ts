@@ -15,7 +15,10 @@ import { LeanAnswer } from "./lean-answer.ts";
 const IDLE_MAX = 256;
 /** As long as the global `fetch` waits. */
 const CONNECT_MS = 10_000;
+/** A peer that is gone without a word is noticed, as by node:http: calls may be held for a minute. */
+const SOCKET_OPTIONS = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 1000 } as const;
 /** What may stand in a head; node:http knows how to refuse or to write the rest. */
+const IN_PATH = /^[\x21-\x7e]+$/;
 const IN_HEAD = /^[\t\x20-\x7e]*$/;
 
 export type LeanServer = { readonly hostname: string; readonly port: string };
@@ -31,7 +34,7 @@ export function leanText({ hostname, port }: LeanServer, request: LeanRequest): 
   const { method, path, headers, body = "" } = request;
   const name = hostname.includes(":") ? `[${hostname}]` : hostname;
   const host = port === "" ? name : `${name}:${port}`;
-  if (!IN_HEAD.test(path)) return null;
+  if (!IN_PATH.test(path)) return null;
   let text = `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\n`;
   for (const field in headers) {
     const value = headers[field] as string;
@@ -42,7 +45,7 @@ export function leanText({ hostname, port }: LeanServer, request: LeanRequest): 
   return `${text}\r\n${body}`;
 }
 
-type Connect = (to: { readonly host: string; readonly port: number; readonly noDelay: true }) => Socket;
+type Connect = (to: typeof SOCKET_OPTIONS & { readonly host: string; readonly port: number }) => Socket;
 export type LeanHttp = (server: LeanServer, text: string, signal: AbortSignal) => Promise<Fetched>;
 
 export function createLeanHttp(connect: Connect): LeanHttp {
@@ -54,7 +57,7 @@ export function createLeanHttp(connect: Connect): LeanHttp {
     kept.set(name, idle);
     for (let found = idle.pop(); found !== undefined; found = idle.pop())
       if (found.isOpen()) return found.ask(text, signal);
-    const socket = connect({ host: hostname, port: port === "" ? 80 : Number(port), noDelay: true });
+    const socket = connect({ ...SOCKET_OPTIONS, host: hostname, port: port === "" ? 80 : Number(port) });
     return new LeanConnection(socket, idle).ask(text, signal);
   };
 }
@@ -78,10 +81,12 @@ class LeanConnection {
     this.idle = idle;
     limitConnecting(socket, (error) => void socket.destroy(error));
     socket.on("data", (bytes: Buffer) => this.read(bytes));
-    socket.on("error", (error) => this.fail(error));
+    // A refusal that is cut is one all the same.
+    socket.on("error", (error) => (this.answer.isRefusalSoFar() ? this.finish() : this.fail(error)));
     socket.on("timeout", () => void socket.destroy());
-    socket.on("end", () => this.leave());
-    socket.on("close", () => this.onClosed());
+    // What is still to be sent may keep the connection from closing for as long as nobody reads it.
+    socket.on("end", () => this.onEnded());
+    socket.on("close", () => this.onEnded());
   }
 
   isOpen(): boolean {
@@ -102,17 +107,26 @@ class LeanConnection {
     // What nobody has asked for.
     if (this.underWay === null) return void this.socket.destroy();
     try {
-      if (this.answer.add(bytes)) this.finish();
+      if (!this.answer.add(bytes)) return;
     } catch (error) {
-      this.fail(error);
+      return this.fail(error);
     }
+    this.finish();
   }
 
+  /** It carries another only if all of this request has left. */
   private finish(): void {
     const { answer, socket, idle } = this;
-    this.over()?.resolve(answer.fetched());
     this.answer = new LeanAnswer();
-    if (answer.keptMs === 0 || idle.length >= IDLE_MAX || !socket.writable) return void socket.destroy();
+    try {
+      const fetched = answer.fetched();
+      this.over()?.resolve(fetched);
+    } catch (error) {
+      // More than a text can hold.
+      return this.fail(error);
+    }
+    const isFree = socket.writable && socket.writableLength === 0;
+    if (answer.keptMs === 0 || !isFree || idle.length >= IDLE_MAX) return void socket.destroy();
     socket.setTimeout(answer.keptMs);
     socket.unref();
     idle.push(this);
@@ -130,16 +144,12 @@ class LeanConnection {
     return underWay;
   }
 
-  /** Nobody is to take it from now on. */
-  private leave(): void {
+  /** Nobody is to take it from now on, and nothing more comes. */
+  private onEnded(): void {
     const at = this.idle.indexOf(this);
     if (at >= 0) this.idle.splice(at, 1);
-  }
-
-  private onClosed(): void {
-    this.leave();
     if (this.underWay === null) return;
-    if (this.answer.isWholeAtEnd()) this.over()?.resolve(this.answer.fetched());
+    if (this.answer.isWholeAtEnd()) this.finish();
     else this.fail(Object.assign(new Error("the connection was closed before the answer"), { code: "ECONNRESET" }));
   }
 }
