@@ -340,7 +340,7 @@ type Sent = {
   readonly late: AbortSignal;
   readonly body?: string | AsyncIterable<Uint8Array> | undefined;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Of the answer nothing is read but its whole text. */
+  /** The answer is read by `text()`, never as a stream. */
   readonly isWhole?: true;
 };
 const NO_HEADERS: Readonly<Record<string, string>> = {};

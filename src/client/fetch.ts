@@ -18,7 +18,7 @@ export type FetchRequest = {
   readonly body?: string | AsyncIterable<Uint8Array>;
   /** The body is sent before the answer is read. */
   readonly duplex?: "half";
-  /** Of the answer nothing is read but its whole text. */
+  /** The answer is read by `text()`, never as a stream. A `fetch` may ignore it. */
   readonly isWhole?: true;
 };
 /** What `fetch` answers, as far as the client uses it. */

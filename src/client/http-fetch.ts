@@ -8,7 +8,7 @@
 import type http from "node:http";
 import type { IncomingMessage } from "node:http";
 import type { Fetch, Fetched } from "./fetch.ts";
-import { createLeanHttp, type LeanHttp, leanText, limitConnecting } from "./lean-http.ts";
+import { createLeanHttp, leanText, limitConnecting } from "./lean-http.ts";
 
 const nodesOwn = globalThis.fetch;
 /** Under which the global `fetch` finds what carries its requests; absent until it has been used. */
@@ -29,7 +29,7 @@ const httpFetch: Fetch = (url, { method = "GET", headers, signal, body, isWhole 
   const { module, protocol, hostname, port } = server;
   if (isWhole === true && typeof body !== "object" && isPlain(server)) {
     const text = leanText(server, { method, path, headers, body });
-    if (text !== null) return leanHttp()(server, text, signal);
+    if (text !== null) return leanHttp(server, text, signal);
   }
   const { promise, resolve, reject } = Promise.withResolvers<Fetched>();
   const request = module.request({ protocol, hostname, port, path, method, headers });
@@ -44,22 +44,32 @@ const httpFetch: Fetch = (url, { method = "GET", headers, signal, body, isWhole 
   return promise;
 };
 
-let lean: LeanHttp | undefined;
-function leanHttp(): LeanHttp {
-  lean ??= createLeanHttp(process.getBuiltinModule("node:net").connect);
-  return lean;
-}
-
-/** As node:http was when this was loaded: with the first call. */
+const leanHttp = createLeanHttp(process.getBuiltinModule("node:net").connect);
+/** As node:http was when this was loaded, with the first call; a program may have changed it before. */
 const { request: ownRequest, globalAgent: ownAgent } = process.getBuiltinModule("node:http");
 const onRequest = process.getBuiltinModule("node:diagnostics_channel").channel("http.client.request.start");
 
-/** Neither TLS nor a proxy, and the program has neither changed node:http since nor listens to it. */
+/** No TLS, and the program has neither changed node:http nor listens to it, as far as that can be seen. */
 function isPlain({ protocol, module }: Server): boolean {
   if (protocol !== "http:" || module.request !== ownRequest || onRequest.hasSubscribers) return false;
-  const { globalAgent: agent } = module;
-  const { options } = agent as unknown as { readonly options?: { readonly proxyEnv?: unknown } };
-  return agent === ownAgent && agent.maxSockets === Number.POSITIVE_INFINITY && options?.proxyEnv === undefined;
+  return module.globalAgent === ownAgent && isUsualAgent(module);
+}
+
+/** What the agent of Node itself is given. */
+const AGENT_OPTIONS: ReadonlySet<string> = new Set([
+  "keepAlive",
+  "scheduling",
+  "timeout",
+  "noDelay",
+  "path",
+  "proxyEnv",
+]);
+
+function isUsualAgent({ globalAgent: agent, Agent }: typeof http): boolean {
+  if (Object.getPrototypeOf(agent) !== Agent.prototype || agent.maxSockets !== Number.POSITIVE_INFINITY) return false;
+  if (Object.hasOwn(agent, "createConnection")) return false;
+  const { options = {} } = agent as unknown as { readonly options?: Readonly<Record<string, unknown>> };
+  return (options.proxyEnv ?? null) === null && Object.keys(options).every((name) => AGENT_OPTIONS.has(name));
 }
 
 type Server = {

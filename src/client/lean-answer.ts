@@ -1,22 +1,26 @@
 /**
  * An answer of HTTP/1.1 as its bytes come in: a head, and a body that has a length, comes in chunks, or lasts until the
- * connection ends. What a client reads whole is kept as it came and made a text once. An answer that breaks the rules
- * is refused. One that goes on behind its end counts, and its connection is of no use any more.
+ * connection ends. The body is kept as it came and made a text once. An answer that breaks the rules is refused. If
+ * bytes follow its end, it still counts, but its connection is closed. A body may be as long as its server likes, as
+ * with node:http: the program chose the server, and the time of the call ends it.
  */
 import type { Fetched, FetchedHeaders } from "./fetch.ts";
 
-/** Four times as much as node:http reads. */
+/** Of all that is neither the body nor the size of a chunk; node:http reads a quarter of it. */
 const HEAD_BYTES_MAX = 64 * 1024;
-/** The size of a chunk with what may stand behind it, or a line of what follows the last. */
+/** The size of a chunk, with what may stand behind it. */
 const LINE_BYTES_MAX = 8 * 1024;
-/** Sooner than most servers close what is idle, and as soon as node:http. */
+/** Sooner than most servers close what is idle. */
 const IDLE_MS = 4000;
 const KEPT_SECONDS = /\btimeout\s*=\s*(\d{1,9})/i;
+/** Of what a server says, in an error. */
+const SHOWN_MAX = 40;
 const HEAD_END = Buffer.from("\r\n\r\n");
 const LINE_END = Buffer.from("\r\n");
 const NOTHING = Buffer.alloc(0);
 const STATUS_LINE = /^HTTP\/1\.([01]) (\d{3})(?:[ \r]|$)/;
 const LENGTH = /^\d{1,15}$/;
+const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):(.*)$/;
 const CHUNK = /^([0-9a-f]{1,12})\s*(?:;|$)/i;
 
 /** What is read next. */
@@ -26,10 +30,12 @@ export class LeanAnswer {
   /** For so long its connection can carry another, while that has nothing to do. */
   keptMs = 0;
   private status = 0;
-  private headers: LeanHeaders = NO_HEADERS;
+  private headers: FetchedHeaders = NO_HEADERS;
   private reading: Reading = "head";
   /** What has come and is not read yet: less than a head, or a line. */
   private rest: Buffer = NOTHING;
+  /** What was read of heads, and of the lines behind the last chunk. */
+  private headBytes = 0;
   /** So much is missing of the body, or of a chunk. */
   private left = 0;
   private readonly parts: Buffer[] = [];
@@ -74,7 +80,8 @@ export class LeanAnswer {
 
   /** What is behind it. */
   private readBody(bytes: Buffer): Buffer {
-    if (this.reading === "until-end" || bytes.length < this.left) {
+    if (this.reading === "until-end") this.left = bytes.length + 1;
+    if (bytes.length < this.left) {
       this.parts.push(bytes);
       this.left -= bytes.length;
       return NOTHING;
@@ -90,8 +97,12 @@ export class LeanAnswer {
     const isHead = this.reading === "head";
     const end = isHead ? HEAD_END : LINE_END;
     const at = bytes.indexOf(end);
-    if ((at < 0 ? bytes.length : at) > (isHead ? HEAD_BYTES_MAX : LINE_BYTES_MAX)) throw broken("a line is too long");
+    const size = at < 0 ? bytes.length : at + end.length;
+    const isCounted = isHead || this.reading === "trailers";
+    if (isCounted && this.headBytes + size > HEAD_BYTES_MAX) throw broken(`its head is over ${HEAD_BYTES_MAX} bytes`);
+    if (!isCounted && size > LINE_BYTES_MAX) throw broken(`the size of a chunk is over ${LINE_BYTES_MAX} bytes long`);
     if (at < 0) return null;
+    if (isCounted) this.headBytes += size;
     const text = bytes.toString("latin1", 0, at);
     if (isHead) this.readHead(text);
     else this.readLine(text);
@@ -105,7 +116,7 @@ export class LeanAnswer {
     // There is more to come, and this says nothing that is of use here.
     if (status < 200 && status !== 101) return;
     this.status = status;
-    this.headers = new LeanHeaders(text);
+    this.headers = headersIn(text);
     this.keptMs = keptMsBy(this.headers, minor === "1");
     this.reading = this.beginBody();
   }
@@ -116,14 +127,15 @@ export class LeanAnswer {
     if (this.status === 101) throw broken("it is of another protocol");
     if (this.status === 204 || this.status === 304) return "nothing";
     if (coding !== null) {
-      if (coding.toLowerCase() !== "chunked" || length !== null) throw broken(`it comes as ${coding}`);
+      if (length !== null) throw broken("it has a length and comes in chunks");
+      if (coding.toLowerCase() !== "chunked") throw broken(`its transfer-encoding is ${coding.slice(0, SHOWN_MAX)}`);
       return "chunk-size";
     }
     if (length === null) {
       this.keptMs = 0;
       return "until-end";
     }
-    if (!LENGTH.test(length)) throw broken(`its length is ${length}`);
+    if (!LENGTH.test(length)) throw broken(`its length is ${length.slice(0, SHOWN_MAX)}`);
     this.left = Number(length);
     return this.left === 0 ? "nothing" : "sized";
   }
@@ -149,34 +161,18 @@ function keptMsBy(headers: FetchedHeaders, isByDefault: boolean): number {
   return seconds === undefined ? IDLE_MS : Math.max(0, Math.min(IDLE_MS, (Number(seconds) - 1) * 1000));
 }
 
-/** Read when the first of them is asked for. */
-class LeanHeaders implements FetchedHeaders {
-  private readonly text: string;
-  private values: Map<string, string> | null = null;
+const NO_HEADERS: FetchedHeaders = { get: () => null };
 
-  constructor(text: string) {
-    this.text = text;
-  }
-
-  get(name: string): string | null {
-    this.values ??= valuesIn(this.text);
-    return this.values.get(name.toLowerCase()) ?? null;
-  }
-}
-const NO_HEADERS = new LeanHeaders("");
-
-function valuesIn(text: string): Map<string, string> {
+function headersIn(head: string): FetchedHeaders {
   const values = new Map<string, string>();
-  for (const line of text.split("\r\n").slice(1)) {
-    const colon = line.indexOf(":");
-    if (colon <= 0 || line[0] === " " || line[0] === "\t") throw broken("a line of its head is none");
-    const name = line.slice(0, colon).toLowerCase();
-    const value = line.slice(colon + 1).trim();
-    const before = values.get(name);
-    values.set(name, before === undefined ? value : `${before}, ${value}`);
+  for (const line of head.split("\r\n").slice(1)) {
+    const [, name, value = ""] = FIELD.exec(line) ?? [];
+    if (name === undefined) throw broken("a line of its head is no header");
+    const key = name.toLowerCase();
+    const before = values.get(key);
+    values.set(key, before === undefined ? value.trim() : `${before}, ${value.trim()}`);
   }
-  return values;
+  return { get: (name) => values.get(name.toLowerCase()) ?? null };
 }
 
-const broken = (how: string): Error =>
-  Object.assign(new Error(`the answer is no HTTP: ${how}`), { code: "BAD_ANSWER" });
+const broken = (how: string): Error => new Error(`the answer is not HTTP: ${how}`);

@@ -1,11 +1,11 @@
 /**
  * Calls over plain connections that are kept, where a request is a text and its answer is read whole.
  *
- * `node:http` makes a stream of each, with an agent, some twenty listeners and as many objects in between. Where a call
- * carries a hundred others, that is a tenth of what they cost. Here a request is written as one text, and of an answer
- * only what a server may send is known (lean-answer.ts). Whatever else comes breaks the connection, and the call with
- * it. As with `node:http`, a connection that is idle is closed after some seconds, and keeps no process alive. Streams,
- * TLS and proxies stay with `node:http` (http-fetch.ts).
+ * `node:http` makes a stream of each, with an agent, some twenty listeners and as many objects in between: a fifth of
+ * the time that a worker takes for its syncs. Here a request is written as one text, and an answer is read as far as
+ * HTTP/1.1 needs (lean-answer.ts). Anything else breaks the connection and fails the call. As with `node:http`, a
+ * connection that is idle is closed after some seconds, and keeps no process alive. Streams, TLS and proxies stay with
+ * `node:http` (http-fetch.ts).
  */
 import type { Socket } from "node:net";
 import type { Fetched } from "./fetch.ts";
@@ -21,15 +21,18 @@ const SOCKET_OPTIONS = { noDelay: true, keepAlive: true, keepAliveInitialDelay: 
 const IN_PATH = /^[\x21-\x7e]+$/;
 const IN_HEAD = /^[\t\x20-\x7e]*$/;
 
-export type LeanServer = { readonly hostname: string; readonly port: string };
-export type LeanRequest = {
+type LeanServer = { readonly hostname: string; readonly port: string };
+type LeanRequest = {
   readonly method: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | undefined;
 };
 
-/** The request as it is sent; null if something in its head is not to be sent as it is. */
+/**
+ * The request as it is sent, of any method but HEAD; the names of its headers are the client's own. Null if something
+ * in its head is not to be sent as it is.
+ */
 export function leanText({ hostname, port }: LeanServer, request: LeanRequest): string | null {
   const { method, path, headers, body = "" } = request;
   const name = hostname.includes(":") ? `[${hostname}]` : hostname;
@@ -49,14 +52,14 @@ type Connect = (to: typeof SOCKET_OPTIONS & { readonly host: string; readonly po
 export type LeanHttp = (server: LeanServer, text: string, signal: AbortSignal) => Promise<Fetched>;
 
 export function createLeanHttp(connect: Connect): LeanHttp {
-  /** Those that are idle, by their server. */
+  /** Those that are idle, by their server: of these a program knows a few. */
   const kept = new Map<string, LeanConnection[]>();
   return ({ hostname, port }, text, signal) => {
     const name = `${hostname} ${port}`;
     const idle = kept.get(name) ?? [];
     kept.set(name, idle);
     for (let found = idle.pop(); found !== undefined; found = idle.pop())
-      if (found.isOpen()) return found.ask(text, signal);
+      if (found.isKept()) return found.ask(text, signal);
     const socket = connect({ ...SOCKET_OPTIONS, host: hostname, port: port === "" ? 80 : Number(port) });
     return new LeanConnection(socket, idle).ask(text, signal);
   };
@@ -74,6 +77,7 @@ class LeanConnection {
   private readonly idle: LeanConnection[];
   private answer = new LeanAnswer();
   private underWay: UnderWay | null = null;
+  private keptUntil = 0;
   private readonly giveUp = (): void => void this.fail(this.underWay?.signal.reason);
 
   constructor(socket: Socket, idle: LeanConnection[]) {
@@ -89,8 +93,11 @@ class LeanConnection {
     socket.on("close", () => this.onEnded());
   }
 
-  isOpen(): boolean {
-    return this.socket.writable;
+  /** Whether it can carry a call. A busy thread may be late to close what has been idle for too long. */
+  isKept(): boolean {
+    if (this.socket.writable && performance.now() < this.keptUntil) return true;
+    this.socket.destroy();
+    return false;
   }
 
   ask(text: string, signal: AbortSignal): Promise<Fetched> {
@@ -127,6 +134,7 @@ class LeanConnection {
     }
     const isFree = socket.writable && socket.writableLength === 0;
     if (answer.keptMs === 0 || !isFree || idle.length >= IDLE_MAX) return void socket.destroy();
+    this.keptUntil = performance.now() + answer.keptMs;
     socket.setTimeout(answer.keptMs);
     socket.unref();
     idle.push(this);

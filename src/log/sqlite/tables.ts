@@ -85,7 +85,7 @@ export function createTables(database: DatabaseSync, path: string, bytesMax: num
   };
 }
 
-/** Every append is a transaction: these are read once, not each time. */
+/** Every append is a transaction: these are parsed once, not each time. */
 const TRANSACTION = { begin: "BEGIN", beginStoring: "BEGIN IMMEDIATE", commit: "COMMIT" } as const;
 
 type Statements = Readonly<Record<keyof typeof SQL, StatementSync>>;
