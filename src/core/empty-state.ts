@@ -4,6 +4,7 @@
 
 import type { Instant, PermitId } from "./base/brand.ts";
 import { fifo } from "./collections/fifo.ts";
+import { Names } from "./collections/names.ts";
 import { sortedList } from "./collections/sorted-list.ts";
 import { TaskTable } from "./collections/task-table.ts";
 import { DEFAULT_CONFIG } from "./config/config.ts";
@@ -29,7 +30,7 @@ const NO_TASKS = { waiting: 0, queued: 0, parked: 0, awaiting: 0, results: 0, fa
 
 /** A world in which nothing has happened. */
 export function emptyState(): State {
-  const numbers = new Map<string, number>();
+  const names = new Names();
   return {
     seq: 0,
     at: 0 as Instant,
@@ -40,8 +41,8 @@ export function emptyState(): State {
     projects: new Map(),
     registrations: 0,
     loads: new Map(),
-    tasks: new TaskTable(numbers),
-    tombstones: new TaskTable(numbers),
+    tasks: new TaskTable(names),
+    tombstones: new TaskTable(names),
     fleet: newFleet(),
     gates: new Map(),
     permits: new Map(),

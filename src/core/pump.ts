@@ -113,6 +113,8 @@ function startEvent(state: ReadonlyState, pick: Pick, level: number, express: bo
   const { demand } = group.shape;
   const placement = place(state, task, demand);
   invariant(placement !== null, "a task that was chosen has a worker with room");
+  // To apply this it is asked for by its id.
+  state.tasks.expect(task.id, task);
   const { priority: rules } = state.config.scheduler;
   const waited = Math.max(0, now - task.runnableAt);
   const rank: Rank = {

@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { type TaskId, taskId } from "../base/brand.ts";
+import { Names } from "./names.ts";
 import { NumberTable } from "./number-table.ts";
 import { numberIn, TaskTable } from "./task-table.ts";
 
@@ -108,10 +109,10 @@ test("a table of tasks is a Map in the order of submission, whoever chose the id
   );
 });
 
-test("what is handed over to a table of the same numbers is found there, and its id is free once it goes", () => {
+test("what is handed over to a table of the same names is found there, and its id is free once it goes", () => {
   type Item = { readonly seq: number; readonly isOver: boolean };
-  const numbers = new Map<string, number>();
-  const [tasks, stones] = [new TaskTable<Item>(numbers), new TaskTable<Item>(numbers)];
+  const names = new Names();
+  const [tasks, stones] = [new TaskTable<Item>(names), new TaskTable<Item>(names)];
   for (const id of ["job", "tsk_7"].map(taskId)) {
     for (const seq of [7, 8]) {
       tasks.set(id, { seq, isOver: false });
@@ -119,10 +120,26 @@ test("what is handed over to a table of the same numbers is found there, and its
       tasks.handOver(id, stones, { seq, isOver: true });
       assert.deepEqual([tasks.get(id), stones.get(id)], [undefined, { seq, isOver: true }]);
       assert.deepEqual([tasks.size, stones.size, tasks.delete(id)], [0, 1, false]);
-      assert.deepEqual([stones.delete(id), stones.get(id), stones.size], [true, undefined, 0]);
+      if (seq === 7) assert.ok(stones.delete(id));
+      else stones.drop(id, { seq, isOver: true });
+      assert.deepEqual([stones.get(id), stones.size, names.get(id)], [undefined, 0, undefined]);
     }
   }
-  assert.equal(numbers.size, 0);
+});
+
+test("what a table is told to expect it answers once it is asked, and nothing else changes", () => {
+  const table = new TaskTable<{ readonly seq: number }>();
+  const [job, other] = [{ seq: 1 }, { seq: 2 }];
+  table.set(taskId("job"), job);
+  table.set(taskId("other"), other);
+  table.expect(taskId("job"), job);
+  assert.deepEqual(
+    [table.get(taskId("job")), table.get(taskId("other")), table.get(taskId("none"))],
+    [job, other, undefined],
+  );
+  table.expect(taskId("job"), job);
+  table.drop(taskId("job"), job);
+  assert.deepEqual([table.get(taskId("job")), [...table.values()]], [undefined, [other]]);
 });
 
 test("who takes the id of another, of another event, takes its place", () => {

@@ -3,12 +3,13 @@
  *
  * The ids that Drover gives out, `tsk_` and the number of the event that submitted the task, are numbers in disguise:
  * tasks that stand next to each other in the log lie next to each other here (number-table.ts). For the ids that
- * callers choose, a Map says that number. Tables may share it, as those of tasks and of tombstones do: what is handed
- * over from one to the other keeps its name, and a name that is new is looked for in one Map. What is put in in the
+ * callers choose, names.ts says that number. Tables may share it, as those of tasks and of tombstones do: what is
+ * handed over from one to the other keeps its name, and a name that is new is looked for once. What is put in in the
  * order of submission comes out in that order; of what is put in otherwise, such as tombstones, the order says nothing.
  * Nothing may be put in or taken out while it is walked over.
  */
 import type { TaskId } from "../base/brand.ts";
+import { Names } from "./names.ts";
 import { NumberTable } from "./number-table.ts";
 
 const PREFIX = "tsk_";
@@ -22,21 +23,21 @@ const NINE = 57;
 
 export type ReadonlyTaskTable<Value extends { readonly seq: number }> = Pick<
   TaskTable<Value>,
-  "size" | "get" | "has" | "values" | "each"
+  "size" | "get" | "has" | "values" | "each" | "expect"
 >;
 
 export class TaskTable<Value extends { readonly seq: number }> {
   private readonly own = new NumberTable<Value>();
   /** What has an id that a caller chose, by the number of its event. */
   private readonly named = new NumberTable<Value>();
-  private readonly numbers: Map<string, number>;
+  private readonly names: Names;
   /** What was found last, and by which id: a task is looked up to decide, and again to apply that. */
   private lastId: TaskId | null = null;
   private last: Value | undefined = undefined;
 
-  /** `numbers`: what tables share of which no two have the same id at once. */
-  constructor(numbers: Map<string, number> = new Map()) {
-    this.numbers = numbers;
+  /** `names`: what tables share of which no two have the same id at once. */
+  constructor(names: Names = new Names()) {
+    this.names = names;
   }
 
   get size(): number {
@@ -56,6 +57,12 @@ export class TaskTable<Value extends { readonly seq: number }> {
     return this.get(id) !== undefined;
   }
 
+  /** What lies here under this id is looked for next, and the caller has it at hand. It changes nothing. */
+  expect(id: TaskId, value: Value): void {
+    this.lastId = id;
+    this.last = value;
+  }
+
   set(id: TaskId, value: Value): void {
     const number = numberIn(id);
     if (number < 0) this.setNamed(id, value);
@@ -69,6 +76,18 @@ export class TaskTable<Value extends { readonly seq: number }> {
     this.lastId = null;
     this.last = undefined;
     return (number < 0 ? this.takeNamed(id) : this.own.take(number)) !== undefined;
+  }
+
+  /** The same for what lies here under this id. */
+  drop(id: TaskId, { seq }: Value): void {
+    const number = numberIn(id);
+    if (number >= 0) this.own.take(number);
+    else {
+      this.named.take(seq);
+      this.names.delete(id);
+    }
+    this.lastId = null;
+    this.last = undefined;
   }
 
   /** What lies here goes, and another value of the same event takes its id, in a table that shares its numbers. */
@@ -107,7 +126,7 @@ export class TaskTable<Value extends { readonly seq: number }> {
   }
 
   private findNamed(id: TaskId): Value | undefined {
-    const number = this.numbers.get(id);
+    const number = this.names.get(id);
     return number === undefined ? undefined : this.named.get(number);
   }
 
@@ -116,16 +135,16 @@ export class TaskTable<Value extends { readonly seq: number }> {
     const before = this.get(id)?.seq;
     if (before !== value.seq) {
       if (before !== undefined) this.named.take(before);
-      this.numbers.set(id, value.seq);
+      this.names.set(id, value.seq);
     }
     this.named.set(value.seq, value);
   }
 
   private takeNamed(id: TaskId): Value | undefined {
-    const number = this.numbers.get(id);
+    const number = this.names.get(id);
     const value = number === undefined ? undefined : this.named.take(number);
     // It may be the name of what lies in another table.
-    if (value !== undefined) this.numbers.delete(id);
+    if (value !== undefined) this.names.delete(id);
     return value;
   }
 }

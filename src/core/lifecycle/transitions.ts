@@ -493,7 +493,7 @@ export function forget(state: State, stone: Tombstone): void {
   stone.due = true;
   let next: Tombstone | undefined = stone;
   while (next?.due === true && next.children === 0) {
-    state.tombstones.delete(next.id);
+    state.tombstones.drop(next.id, next);
     next = next.parent === null ? undefined : countChild(state, next.parent, -1);
   }
 }

@@ -5,13 +5,14 @@
  * every object that can be reached is written down once, in the order it is met, then by its number.
  */
 import assert from "node:assert/strict";
+import { Names } from "../../../src/core/collections/names.ts";
 import { NumberTable } from "../../../src/core/collections/number-table.ts";
 import { TaskTable } from "../../../src/core/collections/task-table.ts";
 import type { State } from "../../../src/core/model/state.ts";
 
 /** What a table was asked for last: it finds the same again, only sooner. */
 const MEMOS: ReadonlySet<string> = new Set(["lastId", "lastKey", "last"]);
-const hasMemo = (value: object): boolean => value instanceof TaskTable || value instanceof NumberTable;
+const hasMemo = (value: object): boolean => [Names, NumberTable, TaskTable].some((kind) => value instanceof kind);
 
 export function linesOfState(state: State): string[] {
   const numbers = new Map<object, number>();
