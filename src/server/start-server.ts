@@ -137,7 +137,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const version = versionText();
   const onWarning = (message: string): void => logger.warn(message);
   const isWanted = settings.server.telemetry;
-  const spans = await createSpans({ isWanted, state: drover.state, version, onWarning });
+  const spans = await createSpans({ isWanted, version, onWarning });
   const parts = partsOf({ ...options, logger, clock }, spans, version, live);
   const { id, listener, acting, cluster, observers, listening, phase, polls, streams } = parts;
   try {

@@ -12,7 +12,7 @@ import { decodeEvent, toHex } from "../../log/format/index.ts";
 import type { Head, LogRecord, ReadBatch } from "../../log/index.ts";
 import { type Clock, inSlices } from "../../std/index.ts";
 import { DroverError } from "../base/drover-error.ts";
-import { type Applied, stopOf } from "./group-commit.ts";
+import { type Applied, appliedOf, stopOf } from "./group-commit.ts";
 import { type LogClock, logClockOver } from "./log-clock.ts";
 import { broken, closed, type Writer, type WriterHooks } from "./writer.ts";
 
@@ -42,7 +42,7 @@ export function startFollower(options: FollowerOptions): Writer {
       } catch (error) {
         throw broken(error);
       }
-      applied.push({ event, seq: seq(at) });
+      applied.push(appliedOf(state, event));
       yield;
     }
     if (stopped === null) hooks.onCommitted(applied, { head: headOf(batch), appendMs: 0 });

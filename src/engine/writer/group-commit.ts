@@ -7,7 +7,7 @@
  * that is: a crash between two batches leaves all of it or nothing.
  */
 import { errorText, type Seq, seq } from "../../core/base/index.ts";
-import type { Event, State } from "../../core/model/index.ts";
+import { type Event, type State, type Task, taskOf } from "../../core/model/index.ts";
 import type { Gathering } from "../../log/format/index.ts";
 import { createGathering, emptied, gather, gatheredBatch, gatheredBytes } from "../../log/format/index.ts";
 import { type AppendResult, type Head, type Log, LogFailure, type SignRule } from "../../log/index.ts";
@@ -27,6 +27,8 @@ export type Applied = {
   readonly event: Event;
   /** Its number in the log. */
   readonly seq: Seq;
+  /** The task it tells of, as it is now; null if it tells of none that is still kept. */
+  readonly task: Task | null;
 };
 /** Where the log ends after a batch, and how long it took to store it. */
 export type Commit = {
@@ -50,6 +52,12 @@ type GroupCommit = {
   /** Nothing more is appended, and every caller that waits is rejected. */
   stop(error: DroverError): void;
 };
+
+/** Of an event that was just applied to this state. */
+export function appliedOf(state: State, event: Event): Applied {
+  const id = taskOf(event);
+  return { event, seq: seq(state.seq), task: id === null ? null : (state.tasks.get(id) ?? null) };
+}
 
 /** A batch that gathers: its awaited events, its bytes, number and time of its last event, and who waits for it. */
 type Batch = {
@@ -100,7 +108,7 @@ export function createGroupCommit(deps: {
     gather(batch.bytes, state.seq, event, cause, payload);
     batch.last = state.seq;
     batch.at = event.at;
-    if (isAwaited) batch.awaited.push({ event, seq: seq(state.seq) });
+    if (isAwaited) batch.awaited.push(appliedOf(state, event));
   }
 
   const newBatch = (): Batch => ({

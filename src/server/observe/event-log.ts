@@ -7,7 +7,7 @@
  * `debug`, and costs nothing while that level is off.
  */
 import type { Logger } from "pino";
-import type { Event, State } from "../../core/model/index.ts";
+import type { Event } from "../../core/model/index.ts";
 import type { DroverError } from "../../engine/base/index.ts";
 import type { DroverNode, NodeLife } from "../../engine/node/index.ts";
 import type { Applied } from "../../engine/writer/index.ts";
@@ -26,14 +26,14 @@ type LifecycleLog = {
   onFailed(error: DroverError): void;
 };
 
-export function createLifecycleLog(logger: Logger, state: State): LifecycleLog {
+export function createLifecycleLog(logger: Logger): LifecycleLog {
   return {
     onCommitted(batch) {
       if (!logger.isLevelEnabled("info")) return;
       const isDetailed = logger.isLevelEnabled("debug");
-      for (const { event, seq } of batch) {
+      for (const { event, seq, task } of batch) {
         if (!isDetailed && DETAILS.has(event.kind)) continue;
-        const line = (LINES[event.kind] as LineOf<Event> | undefined)?.(event, state);
+        const line = (LINES[event.kind] as LineOf<Event> | undefined)?.(event, task);
         if (line !== undefined) logger[line.level]({ seq, ...line.facts }, line.message);
       }
     },
@@ -65,7 +65,7 @@ export function roleLines(
   };
 }
 
-type LineOf<One extends Event> = (event: One, state: State) => Line;
+type LineOf<One extends Event> = (event: One, task: Applied["task"]) => Line;
 const line = (level: Line["level"], message: string, facts: Facts): Line => ({ level, message, facts });
 
 type EndKind =
@@ -73,12 +73,11 @@ type EndKind =
   | ("attempt-failed" | "attempt-lost" | "attempt-done" | "round-ended");
 const ofEnd =
   (level: Line["level"], message: string): LineOf<Extract<Event, { kind: EndKind }>> =>
-  (event, { tasks }) => {
-    const task = tasks.get(event.task);
-    const runMs = task === undefined || task.startedAt < 0 ? undefined : Math.max(0, event.at - task.startedAt);
+  (event, task) => {
+    const runMs = task === null || task.startedAt < 0 ? undefined : Math.max(0, event.at - task.startedAt);
     return line(level, message, {
       taskId: event.task,
-      ...(task === undefined ? {} : { project: task.project.id, agentId: task.agent.id }),
+      ...(task === null ? {} : { project: task.project.id, agentId: task.agent.id }),
       ...("attempt" in event ? { attempt: event.attempt } : {}),
       ...("tokens" in event && event.tokens !== null ? { tokens: event.tokens } : {}),
       ...("expired" in event && event.expired ? { expired: true } : {}),
@@ -91,8 +90,8 @@ const ofEnd =
 const LINES: { readonly [Kind in Event["kind"]]?: LineOf<Extract<Event, { kind: Kind }>> } = {
   "task-submitted": ({ task: taskId, project, agent: agentId, type }) =>
     line("debug", "task submitted", { taskId, project, agentId, type }),
-  "task-assigned": ({ task: taskId, attempt, worker, at }, { tasks }) => {
-    const since = tasks.get(taskId)?.runnableAt ?? -1;
+  "task-assigned": ({ task: taskId, attempt, worker, at }, task) => {
+    const since = task?.runnableAt ?? -1;
     const waitMs = since < 0 || since > at ? undefined : at - since;
     return line("debug", "task dispatched", { taskId, attempt, worker, waitMs });
   },

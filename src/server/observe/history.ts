@@ -95,9 +95,9 @@ export function createHistory({ drover, clock, file, onWarning }: Parts): Histor
   const stopTaking = ringEvery(clock, SAMPLE_EVERY_MS, take, { keepAlive: false });
   return {
     onCommitted(batch) {
-      for (const { event } of batch) {
-        if (event.kind !== "task-assigned") continue;
-        const since = drover.state.tasks.get(event.task)?.runnableAt ?? -1;
+      for (const { event, task } of batch) {
+        if (event.kind !== "task-assigned" || task === null) continue;
+        const since = task.runnableAt;
         if (since >= 0 && since <= event.at) waits[bucketOf(event.at - since)]!++;
       }
     },

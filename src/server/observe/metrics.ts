@@ -72,7 +72,7 @@ export function createMetrics(parts: MetricsParts): Metrics {
     text: () => register.metrics(),
     onCommitted(batch, commit) {
       log(batch.length, commit);
-      for (const { event } of batch) tasks(parts.drover.state, event);
+      for (const { event, task } of batch) tasks(event, task);
     },
     onWebhook: ({ kind }) => webhooks.inc({ outcome: kind }),
     answers,
@@ -227,7 +227,7 @@ const OUTCOME: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** How long tasks waited and ran. A task that has moved on since is not counted rather than counted wrong. */
-function taskHistograms(register: Registry): (state: State, event: Applied["event"]) => void {
+function taskHistograms(register: Registry): (event: Applied["event"], task: Applied["task"]) => void {
   const wait = add(
     register,
     createHistogram({
@@ -255,18 +255,18 @@ function taskHistograms(register: Registry): (state: State, event: Applied["even
     }
     count(ms);
   }
-  return (state, event) => {
-    if (event.kind === "task-submitted") return;
+  return (event, task) => {
+    if (task === null || event.kind === "task-submitted") return;
     if (event.kind === "task-assigned") {
-      const since = state.tasks.get(event.task)?.runnableAt ?? -1;
+      const since = task.runnableAt;
       if (since >= 0 && since <= event.at) wait(event.at - since);
       return;
     }
     // Of one that waited for its children, the attempt was counted when it was done.
     if (event.kind === "task-done" && event.resultSeq !== null) return;
     const outcome = OUTCOME.get(event.kind);
-    if (outcome === undefined || !("task" in event) || event.task === null) return;
-    const since = state.tasks.get(event.task)?.startedAt ?? -1;
+    if (outcome === undefined) return;
+    const since = task.startedAt;
     if (since >= 0 && since <= event.at) ran(outcome, event.at - since);
   };
 }

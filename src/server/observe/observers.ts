@@ -36,7 +36,7 @@ export function createObservers(
   const onWarning = (message: string): void => logger.warn(message);
   const history = createHistory({ drover, clock, file: parts.historyFile, onWarning });
   const metrics = createMetrics(parts);
-  const lines = createLifecycleLog(logger, drover.state);
+  const lines = createLifecycleLog(logger);
   const stopHearing = drover.watch((batch, commit) => {
     metrics.onCommitted(batch, commit);
     history.onCommitted(batch);

@@ -1,13 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { emptyState } from "../../core/empty-state.ts";
 import { createSpans, type SpanOptions } from "./spans.ts";
 
 const missing = async (): Promise<never> => {
   throw Object.assign(new Error("Cannot find package"), { code: "ERR_MODULE_NOT_FOUND" });
 };
 const options = (given: Partial<SpanOptions>, warnings: string[] = []): SpanOptions => ({
-  ...{ isWanted: false, state: emptyState(), version: "1", env: {}, load: missing },
+  ...{ isWanted: false, version: "1", env: {}, load: missing },
   onWarning: (message) => warnings.push(message),
   ...given,
 });

@@ -17,7 +17,7 @@ import {
   type Tracer,
   trace,
 } from "@opentelemetry/api";
-import type { State, Task } from "../../core/model/index.ts";
+import type { Task } from "../../core/model/index.ts";
 import { isEnd } from "../../engine/tasks/index.ts";
 import type { Applied } from "../../engine/writer/index.ts";
 
@@ -60,7 +60,6 @@ const loadSdk = (): Promise<Sdk> =>
 export type SpanOptions = {
   /** The config asks for spans; then it is an error if they cannot be sent. */
   readonly isWanted: boolean;
-  readonly state: State;
   readonly version: string;
   readonly onWarning: (message: string) => void;
   readonly env?: NodeJS.ProcessEnv;
@@ -69,7 +68,7 @@ export type SpanOptions = {
 
 /** Null where no spans are wanted. */
 export async function createSpans(options: SpanOptions): Promise<Spans | null> {
-  const { isWanted, state, version, env = process.env } = options;
+  const { isWanted, version, env = process.env } = options;
   if (!isWanted && ENDPOINTS.every((name) => (env[name] ?? "") === "")) return null;
   const provider = providerOfHost(version) ?? (await ownProvider(options));
   if (provider === null) return null;
@@ -77,9 +76,8 @@ export async function createSpans(options: SpanOptions): Promise<Spans | null> {
   return {
     onAnswered: (answered) => spanOfAnswer(tracer, answered),
     onCommitted(batch) {
-      for (const { event } of batch) {
-        const task = isEnd(event) ? state.tasks.get(event.task) : undefined;
-        if (task !== undefined) spansOfTask(tracer, task, event.kind.slice("task-".length), event.at);
+      for (const { event, task } of batch) {
+        if (isEnd(event) && task !== null) spansOfTask(tracer, task, event.kind.slice("task-".length), event.at);
       }
     },
     stop,
