@@ -31,7 +31,8 @@ import { newestSnapshot } from "./snapshot-files.ts";
 import { SQLITE_CANTOPEN, sqliteCode, storageFailure } from "./storage-failure.ts";
 import { createTables, type LogTables, SCHEMA, SQLITE_PAGE_BYTES } from "./tables.ts";
 
-const WAL_PAGES_BEFORE_CHECKPOINT = 2000;
+/** Whoever waits for the disk waits for a checkpoint too, so it is kept short; a smaller one costs more fsyncs. */
+const WAL_PAGES_BEFORE_CHECKPOINT = 1000;
 const BUSY_TIMEOUT_MS = 5000;
 const ENTRIES_PER_PAGE = 1024;
 
