@@ -2,14 +2,12 @@
  * A worker over the wire, played by hand: each call is one sync, numbered.
  */
 
-import type { SyncAnswer, SyncBody } from "../../src/protocol/index.ts";
+import type { Joined, SyncAnswer, SyncBody } from "../../src/protocol/index.ts";
 import { createTestDrover, type TestDrover } from "../../src/testing/index.ts";
 
 export const kitWith = (config: object = {}): Promise<TestDrover> => createTestDrover({ config });
 
-export type HandWorker = {
-  readonly workerId: string;
-  readonly session: string;
+export type HandWorker = Joined & {
   sync(told?: SyncBody): Promise<SyncAnswer>;
 };
 

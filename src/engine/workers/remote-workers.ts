@@ -138,7 +138,7 @@ export function createRemoteWorkers(deps: {
     await writer.settled();
     const { lease, maxWorktrees } = state.config.workers;
     const tokenKey = tokens.keyFor({ id: workerId, session });
-    return { workerId, session, leaseMs: lease, maxWorktrees, brief: true, tokenKey };
+    return { workerId, session, leaseMs: lease, maxWorktrees, brief: true, ahead: true, tokenKey };
   }
 
   function find(given: string): Worker {
@@ -241,6 +241,8 @@ function createSync(parts: Syncing): Pick<RemoteWorkers, "sync" | "syncText"> {
     if (found.status === "unreachable") comeBack(writer, found, parts.drained);
     const worker = findRemote(writer, given);
     const answers = (said.results ?? []).map((result) => parts.results.take(id, result));
+    // What is given back is not lost because it is not named.
+    returnUnbegun(writer, worker, said.unbegun ?? []);
     const stray = said.running === undefined ? [] : applyRunning(parts, worker, said.running);
     endTimedOut(writer, worker);
     if (said.capabilities !== undefined) parts.lostTabs.delete(id);

@@ -386,8 +386,8 @@ export function endTimedOut(writer: Writer, worker: Worker): void {
 
 /** What it offers now. */
 export function applyOffer(writer: Writer, worker: Worker, sync: SyncBody): void {
-  const { want, capabilities, resources, worktrees, note } = sync;
-  const slots = want === undefined ? worker.offered : Math.min(worker.offered, worker.attempts.size + want);
+  const { want, ahead = 0, capabilities, resources, worktrees, note } = sync;
+  const slots = want === undefined ? worker.offered : Math.min(worker.offered + ahead, worker.attempts.size + want);
   const room = { cpu: resources?.cpuMillicores ?? null, memory: resources?.memoryBytes ?? null };
   const settings: WorkerSettings = {
     ...settingsOf(worker),

@@ -56,6 +56,8 @@ export type Joined = {
   readonly maxWorktrees?: number;
   /** This server takes brief syncs. */
   readonly brief?: true;
+  /** This server gives tasks ahead, and takes back those that were not begun. */
+  readonly ahead?: true;
   /**
    * This server takes lean syncs, and this is what their worker makes the tokens of its attempts with:
    * drover-attempt.{id}.{attempt}.{code}, where the id is in base64url, and the code is the SHA-512/256
@@ -295,6 +297,11 @@ export type SyncBody = {
   readonly n?: number;
   /** How many more it would take; absent: its free slots. */
   readonly want?: number;
+  /**
+   * If joining said so: how many of those it wants are beyond its slots. They are to be begun within
+   * moments. Default: 0.
+   */
+  readonly ahead?: number;
   /** Wait so long if there is nothing to say. Default: 0. */
   readonly waitMs?: number;
   /**
@@ -323,6 +330,21 @@ export type SyncBody = {
   readonly worktrees?: number | null;
   /** All attempts that run. One that ran and is missing is queued again; absent: all are renewed. */
   readonly running?: readonly RunningReport[];
+  /**
+   * If joining said that tasks are given ahead: attempts that it gives back. They never began, and are
+   * queued again at no cost.
+   */
+  readonly unbegun?: readonly {
+    /** The id of the task. */
+    readonly taskId: string;
+    /** The number of the attempt. */
+    readonly attempt: number;
+    /**
+     * The number of the event that submitted the task, as its assignment says it. It tells the task from a
+     * later one of the same id: a worker that says it is never heard of another task than it means.
+     */
+    readonly taskSeq?: number;
+  }[];
   /** Attempts that have ended. Each is said again until an answer names it. */
   readonly results?: readonly ResultReport[];
   /**

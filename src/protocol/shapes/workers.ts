@@ -11,6 +11,7 @@ import { assignedView, CAPABILITY_LENGTH_MAX, leanFields, resources } from "./ta
 
 export const SESSION_MAX = 256;
 export const SLOTS_MAX = 100_000;
+export const AHEAD_MAX = 10_000;
 const CAPABILITIES_MAX = 10_000;
 const PATTERNS_MAX = 100;
 const NOTE_MAX = 1000;
@@ -95,6 +96,7 @@ export const joined: s.Schema<wire.Joined> = s.namedAnswer("Joined", {
   leaseMs: s.described(s.whole(1), "A worker silent for so long is given up."),
   maxWorktrees: s.optional(s.whole(1), "How many worktrees a worker of this fleet may keep."),
   brief: s.optional(s.exactly(true), "This server takes brief syncs."),
+  ahead: s.optional(s.exactly(true), "This server gives tasks ahead, and takes back those that were not begun."),
   tokenKey: s.optional(
     s.text(1, 256),
     "This server takes lean syncs, and this is what their worker makes the tokens of its attempts with: " +
@@ -115,6 +117,11 @@ export const syncBody: s.Schema<wire.SyncBody> = s.namedObject("SyncBody", {
   session: s.optional(s.text(1, SESSION_MAX), "As joining gave it. A worker token must say it."),
   n: s.optional(s.whole(0), "Counts up. A lower one than seen before is refused: stale_sync."),
   want: s.optional(s.whole(0, SLOTS_MAX), "How many more it would take; absent: its free slots."),
+  ahead: s.optional(
+    s.whole(0, AHEAD_MAX),
+    "If joining said so: how many of those it wants are beyond its slots. They are to be begun within moments.",
+    { default: 0 },
+  ),
   waitMs: s.optional(s.whole(0, 60_000), "Wait so long if there is nothing to say.", { default: 0 }),
   brief: s.optional(
     s.flag(),
@@ -147,6 +154,11 @@ export const syncBody: s.Schema<wire.SyncBody> = s.namedObject("SyncBody", {
       { max: REPORTS_MAX },
     ),
     "All attempts that run. One that ran and is missing is queued again; absent: all are renewed.",
+  ),
+  unbegun: s.optional(
+    s.list(s.object<wire.AttemptRef>(attemptRef), { max: REPORTS_MAX }),
+    "If joining said that tasks are given ahead: attempts that it gives back. They never began, and are queued again " +
+      "at no cost.",
   ),
   results: s.optional(
     s.list(

@@ -1,0 +1,75 @@
+/**
+ * What workers of another process fetch ahead, and give back.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { join, kitWith, one, submit } from "../../../test/kits/hand-worker.ts";
+import type { AttemptRef } from "../../protocol/index.ts";
+
+const names = (refs: readonly AttemptRef[]): string[] => refs.map(({ taskId, attempt }) => `${taskId}#${attempt}`);
+
+async function withTasks(count: number, config: object = {}) {
+  const kit = await kitWith(config);
+  const ann = await join(kit, { slots: 2 });
+  const ids = Array.from({ length: count }, (_, index) => `t${index}`);
+  for (const id of ids) await submit(kit, id);
+  return { kit, ann, ids };
+}
+
+test("joining says that tasks are given ahead, and a sync is given as many as it says beyond the slots", async () => {
+  const { kit, ann } = await withTasks(9);
+  assert.equal(ann.ahead, true);
+  const first = await ann.sync({ want: 9, running: [] });
+  assert.deepEqual(names(first.assignments), ["t0#1", "t1#1"], "of itself it is given no more than it has slots");
+  const running = first.assignments.map(({ taskId }) => one(taskId));
+  await ann.sync({ want: 3, ahead: 3, running });
+  const more = await ann.sync({ want: 3, ahead: 3, running });
+  assert.deepEqual(names(more.assignments), ["t2#1", "t3#1", "t4#1"]);
+  await kit.drover.close();
+});
+
+test("what is fetched ahead counts in every limit", async () => {
+  const { kit, ann } = await withTasks(9, { scheduler: { maxInFlight: 3 } });
+  await ann.sync({ want: 9, ahead: 7, running: [] });
+  const { assignments } = await ann.sync({ want: 9, ahead: 7 });
+  assert.deepEqual(names(assignments), ["t0#1", "t1#1", "t2#1"]);
+  await kit.drover.close();
+});
+
+test("what is given back is queued again at no cost, be it named by then or not, and is the next to start", async () => {
+  const { kit, ann } = await withTasks(4);
+  await ann.sync({ want: 4, ahead: 2, running: [] });
+  await ann.sync({ want: 0, running: [one("t0"), one("t1"), one("t2")] });
+  const told = { want: 0, running: [one("t0"), one("t1")], unbegun: [one("t2"), one("t3")] };
+  assert.deepEqual((await ann.sync(told)).assignments, []);
+  for (const id of ["t2", "t3"]) {
+    const { state, attempt } = await kit.drover.task(id);
+    assert.deepEqual([state, attempt], ["queued", 1]);
+    const { losses, ownFailures, requeues } = [...kit.drover.state.tasks.values()].find((task) => task.id === id) ?? {};
+    assert.deepEqual([losses, ownFailures, requeues], [0, 0, 0]);
+  }
+  await ann.sync({ want: 1, running: [one("t0")], results: [{ ...one("t1"), outcome: "done" }] });
+  const { assignments } = await ann.sync({ want: 1, running: [one("t0")] });
+  assert.deepEqual(names(assignments), ["t2#2"]);
+  await kit.drover.close();
+});
+
+test("only what the worker holds can be given back, and saying it twice changes nothing", async () => {
+  const { kit, ann } = await withTasks(2);
+  await ann.sync({ want: 2, running: [] });
+  await ann.sync({ want: 0, running: [one("t0"), one("t1")] });
+  const bob = await kit.drover.remote.join({ id: "bob" });
+  const foreign = { session: bob.session, n: 1, want: 0, unbegun: [one("t0"), one("t1", 2), one("nobody")] };
+  await kit.drover.remote.sync("bob", foreign);
+  assert.equal((await kit.drover.task("t0")).state, "running");
+  const told = { want: 0, running: [one("t0")], unbegun: [one("t1")] };
+  await ann.sync(told);
+  await ann.sync(told);
+  assert.deepEqual([(await kit.drover.task("t0")).state, (await kit.drover.task("t1")).state], ["running", "queued"]);
+  // By now it runs elsewhere, as another attempt: what is said of the first is of no concern to that.
+  await kit.drover.remote.sync("bob", { session: bob.session, n: 2, want: 1, running: [] });
+  await kit.drover.remote.sync("bob", { session: bob.session, n: 3, want: 0, running: [one("t1", 2)] });
+  await ann.sync(told);
+  assert.deepEqual((await kit.drover.task("t1")).worker, "bob");
+  await kit.drover.close();
+});
