@@ -21,8 +21,9 @@ import { type HeardSync, parseNames, readUnread } from "../../src/worker/pull/un
 import type { Wire } from "../../src/worker/pull/wire.ts";
 import { NO_FILES } from "./no-files.ts";
 
-/** Time passes while engine and workers are at it. */
-const MOVES = { perReadingMs: 1, earlyMs: 1 };
+/** Time passes while engine and workers are at it; how fast they are says what is a short task to them. */
+const SLOW: number = 1;
+export const FAST: number = 0.01;
 
 export type Fault =
   | { readonly kind: "none" | "lose-request" | "lose-answer" | "black-hole" | "twice" }
@@ -58,6 +59,8 @@ export type Fleet = Pick<HandClock, "settle"> & {
   done(): Promise<ReadonlyMap<string, number>>;
   readonly warnings: readonly string[];
   readonly syncs: () => number;
+  /** In all syncs: how many were wanted ahead, asked of the handlers again, and given back. */
+  ahead(): { readonly fetched: number; readonly asked: number; readonly given: number };
   addWorker(slots: number): SimWorker;
   /** The worker's process dies: nothing more is heard of it. */
   kill(worker: SimWorker): void;
@@ -100,7 +103,7 @@ function whileThawed(clock: Clock, frozenUntil: () => number): Clock {
   };
 }
 
-export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
+export async function createFleet(faults: readonly Fault[], perReadingMs: number = SLOW): Promise<Fleet> {
   const store = createMemoryStore();
   const world = {
     drover: null as Drover | null,
@@ -112,13 +115,14 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
     clashes: [] as string[],
     warnings: [] as string[],
     syncs: 0,
+    ahead: { fetched: 0, asked: 0, given: 0 },
   };
   const isAtRest = async (): Promise<boolean> => {
     const seq = world.drover?.state.seq;
     await world.drover?.workers().catch(() => {});
     return world.drover?.state.seq === seq;
   };
-  const clock = createHandClock({ at: 1_767_225_600_000, isAtRest, moves: MOVES });
+  const clock = createHandClock({ at: 1_767_225_600_000, isAtRest, moves: { perReadingMs, earlyMs: 1 } });
   const { settle } = clock;
   const clockFor = (isDead: () => boolean): Clock => ({
     now: clock.now,
@@ -174,6 +178,9 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
     sync: (id, text, limitMs) => {
       world.syncs++;
       const sent = JSON.parse(text) as SyncBody;
+      const { ahead = 0, unbegun = [] } = sent;
+      world.ahead.fetched += ahead;
+      world.ahead.given += unbegun.length;
       return call(cutNow, limitMs, async (drover) => parseNames(await drover.remote.syncText(id, sent)) as HeardSync);
     },
     leave: (id, session, limitMs) => call(cutNow, limitMs, (drover) => drover.remote.leave(id, { session })),
@@ -219,14 +226,26 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
         if (message.type === "start") handlers.start(message.assignments);
         else if (message.type === "start-unread") handlers.start(readUnread(message));
         else if (message.type === "stop") handlers.stop(message.stops);
-        else if (message.type === "warning") warn(message.message);
+        else if (message.type === "give-back") {
+          world.ahead.asked += message.attempts.length;
+          handlers.giveBack(message.attempts);
+        } else if (message.type === "warning") warn(message.message);
         else if (message.type === "left" || message.type === "failed") worker.hasLeft = true;
       });
     };
     // Every other is of before there were brief syncs, and does not hear that the server takes them.
     const isOld = world.workers.length % 2 === 1;
     const wire = wireFor(() => (clock.elapsed() < worker.cut.until ? worker.cut.way : null), isOld);
-    const deps = { join: { id, slots }, giveUpMs: null, wire, clock: own, chance: () => 0.5, cell, tell };
+    const deps = {
+      join: { id, slots },
+      aheadMax: slots,
+      giveUpMs: null,
+      wire,
+      clock: own,
+      chance: () => 0.5,
+      cell,
+      tell,
+    };
     const cut: SimWorker["cut"] = { way: "answers", until: 0 };
     const connection = startConnection(deps);
     const worker: SimWorker = { id, connection, isDead: false, hasLeft: false, frozenUntil: 0, cut };
@@ -270,6 +289,7 @@ export async function createFleet(faults: readonly Fault[]): Promise<Fleet> {
     ...{ workers: world.workers, clashes: world.clashes, warnings: world.warnings },
     drover: () => world.drover as Drover,
     syncs: () => world.syncs,
+    ahead: () => world.ahead,
     async done() {
       const counts = new Map<string, number>();
       for await (const { kind, task } of world.drover?.events() ?? [])

@@ -34,6 +34,8 @@ export type ConnectionSettings = {
   readonly giveUpMs: number | null;
   /** How many it runs at once to begin with; as many as it has slots if absent. */
   readonly limit?: number | undefined;
+  /** How many it fetches ahead at most while its tasks are short; none if absent. */
+  readonly aheadMax?: number | undefined;
   /** Where it keeps its logs, if it does. */
   readonly logPlace?: string | undefined;
 };
@@ -82,8 +84,8 @@ const AT_ONCE = Number.NEGATIVE_INFINITY;
 type State = ConnectionDeps & ReturnType<typeof begin>;
 
 /** Nothing is joined yet, nothing is said. */
-const begin = ({ join: { slots }, limit, logPlace, cell }: ConnectionDeps) => ({
-  session: pull.createPullSession({ slots, limit, logPlace, begunSoFar: cell.begun }),
+const begin = ({ join: { slots }, limit, aheadMax, logPlace, cell }: ConnectionDeps) => ({
+  session: pull.createPullSession({ slots, limit, aheadMax, logPlace, begunSoFar: cell.begun }),
   phase: "joining" as "joining" | "joined" | "leaving" | "over",
   isCalling: false,
   hasJoined: false,
@@ -131,6 +133,8 @@ function step(state: State): void {
   if (state.phase === "over") return;
   const now = state.clock.elapsed();
   if (pull.isAtWork(state.session) && now >= state.session.leaseEnd) expire(state);
+  const back = pull.takeBack(state.session, now);
+  if (back.length > 0) state.tell({ type: "give-back", attempts: back });
   if (state.phase === "joining") stepJoining(state, now);
   else if (state.phase === "joined") stepJoined(state, now);
   else if (!state.isCalling && now >= state.retryAt) leave(state, now);
@@ -189,7 +193,7 @@ function lookAgain(state: State): void {
 }
 
 function nextDue(state: State): number {
-  const due = pull.isAtWork(state.session) ? [state.session.leaseEnd] : [];
+  const due = pull.isAtWork(state.session) ? [state.session.leaseEnd, pull.takeBackAt(state.session)] : [];
   if (state.phase === "joined") {
     const { current, retryAt, dueAt, mildAt, gatherUntil } = state;
     if (current === null) due.push(Math.max(retryAt, Math.min(dueAt, mildAt, gatherUntil)));

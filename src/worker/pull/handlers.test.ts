@@ -81,6 +81,34 @@ test("as many run as there are slots, in the order they came; the rest waits", a
   assert.deepEqual(ended(), [["b", "done"]]);
 });
 
+test("what is asked back is never begun if it waits for a slot, and goes on if it runs", async () => {
+  const { handlers, start, runs, names, ended, settle } = kit(1);
+  await start(...["a", "b", "c"].map((id) => handed(id)));
+  handlers.giveBack(["a", "b", "nobody"].map((taskId) => ({ taskId, attempt: 1 })));
+  assert.deepEqual(ended(), [["b", null]]);
+  assert.equal(runs[0]?.context.signal.aborted, false);
+  await runs[0]?.end();
+  await settle();
+  assert.deepEqual(names(), ["a#1", "c#1"]);
+  assert.deepEqual(ended(), [
+    ["b", null],
+    ["a", "done"],
+  ]);
+});
+
+test("what is urgent is begun before what waits for a slot, and after what is urgent too and runs", async () => {
+  const { start, runs, names, begun } = kit(1);
+  const urgent = (id: string, effectivePriority: number): Handed => {
+    const { task, ...rest } = handed(id);
+    return { ...rest, task: { ...task, effectivePriority } };
+  };
+  await start(...["a", "b", "c"].map((id) => handed(id)));
+  await start(urgent("soon", -199), urgent("now", -200), handed("d"));
+  for (let index = 0; index < 6; index++) await runs[index]?.end();
+  assert.deepEqual(names(), ["a#1", "now#1", "b#1", "c#1", "soon#1", "d#1"]);
+  assert.equal(begun.at(-1), 6);
+});
+
 test("an attempt submits all its children by one client, with its own token", async () => {
   const { clients, start, runs } = kit(2);
   await start({ ...handed("a"), token: "of-a" }, { ...handed("b"), token: "of-b" });

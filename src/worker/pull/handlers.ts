@@ -100,11 +100,17 @@ function tokenOf({ taskId, attempt, taskSeq, given }: Entry, { tokenKey }: Ident
 
 type Waiting = Handed & { readonly key: string; readonly place: number };
 
+/** Of the express lane. */
+const URGENT_PRIORITY = -200;
+const isUrgent = ({ task }: Handed): boolean => (task.effectivePriority ?? 0) <= URGENT_PRIORITY;
+
 export type Handlers = {
   /** How many handlers run. */
   readonly running: number;
   start(assignments: readonly Handed[]): void;
   stop(stops: readonly Stop[]): void;
+  /** Those of them that wait for a slot are never begun. */
+  giveBack(attempts: readonly AttemptRef[]): void;
   /** Forgets what waits, and tells all that runs to stop. */
   stopAll(cause: AttemptStopCause | "closing"): void;
   /** Resolves when nothing runs any more. */
@@ -227,14 +233,27 @@ export function createHandlers(deps: HandlerDeps): Handlers {
       return active.size;
     },
     start(assignments) {
-      for (const { taskId, attempt, taskSeq, task, token } of assignments) {
+      const given = assignments.map(({ taskId, attempt, taskSeq, task, token }): Waiting => {
         const key = keyOf({ taskId, attempt });
-        waiting.set(key, { taskId, attempt, taskSeq: taskSeq as number, task, token, key, place: turns.next() });
-      }
+        return { taskId, attempt, taskSeq: taskSeq as number, task, token, key, place: turns.next() };
+      });
+      // What waits is beyond the slots: who is urgent goes before it.
+      const urgent = waiting.size === 0 ? [] : given.filter(isUrgent);
+      const before = urgent.length === 0 ? [] : [...waiting.values()];
+      if (before.length > 0) waiting.clear();
+      for (const handed of [...urgent, ...before, ...given]) waiting.set(handed.key, handed);
       serveSoon();
     },
     stop(stops) {
       for (const { cause, ...attempt } of stops) stopOne(attempt, cause);
+    },
+    giveBack(attempts) {
+      for (const attempt of attempts) {
+        const handed = waiting.get(keyOf(attempt));
+        if (handed === undefined) continue;
+        waiting.delete(handed.key);
+        endUnbegun(handed, null);
+      }
     },
     stopAll(cause) {
       for (const handed of [...waiting.values()]) {

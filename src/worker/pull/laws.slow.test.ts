@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { createFleet, type Fault, type Fleet, type Work } from "../../../test/kits/worker-fleet.ts";
+import { createFleet, FAST, type Fault, type Fleet, type Work } from "../../../test/kits/worker-fleet.ts";
 import { hasEnded } from "../../core/model/state.ts";
 
 const CASES = process.env.DROVER_QUICK === undefined ? 300 : 25;
@@ -28,8 +28,10 @@ const fault: fc.Arbitrary<Fault> = fc.oneof(
 );
 type Step =
   | { readonly do: "submit"; readonly work: Work }
+  /** So many that are over in a moment: more than there are slots, so that some are fetched ahead. */
+  | { readonly do: "burst"; readonly count: number }
   | { readonly do: "wait"; readonly ms: number }
-  | { readonly do: "cancel" | "kill"; readonly which: number }
+  | { readonly do: "cancel" | "kill" | "drain"; readonly which: number }
   | { readonly do: "cut"; readonly which: number; readonly way: "requests" | "answers"; readonly ms: number }
   | { readonly do: "freeze"; readonly which: number; readonly ms: number }
   | { readonly do: "restart"; readonly downMs: number };
@@ -48,7 +50,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     weight: 4,
     arbitrary: fc.record({ do: fc.constant("wait" as const), ms: fc.oneof(fc.nat(300), fc.nat(15_000)) }),
   },
-  fc.record({ do: fc.constantFrom("cancel" as const, "kill" as const), which: fc.nat(9) }),
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("burst" as const), count: fc.integer({ min: 5, max: 40 }) }) },
+  fc.record({ do: fc.constantFrom("cancel" as const, "kill" as const, "drain" as const), which: fc.nat(9) }),
   {
     weight: 3,
     arbitrary: fc.record({
@@ -60,6 +63,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ do: fc.constant("restart" as const), downMs: fc.oneof(fc.nat(2000), fc.nat(20_000)) }),
 );
 const history = fc.record({
+  perReadingMs: fc.constantFrom<number>(1, FAST),
   slots: fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 2, maxLength: 4 }),
   faults: fc.array(fault, { maxLength: 80, size: "max" }),
   steps: fc.array(step, { minLength: 3, maxLength: 30, size: "max" }),
@@ -70,6 +74,7 @@ const history = fc.record({
  * which must not begin there once another worker has it.
  */
 const slotNeverFree = {
+  perReadingMs: 1,
   slots: [1, 1],
   faults: [],
   steps: [
@@ -94,6 +99,12 @@ async function play(fleet: Fleet, steps: readonly Step[]): Promise<{ ids: string
       const id = `t${ids.length}`;
       ids.push(id);
       await fleet.drover().submit({ id, agentId: "ann", action: "go", params: one.work, maxAttempts: 5 });
+    } else if (one.do === "burst") {
+      const tasks = Array.from({ length: one.count }, (_, index) => ({
+        ...{ id: `t${ids.length + index}`, action: "go", params: { ms: 0, kind: "plain" }, maxAttempts: 5 },
+      }));
+      ids.push(...tasks.map(({ id }) => id));
+      await fleet.drover().submitBatch({ agentId: "ann", tasks });
     } else if (one.do === "wait") await fleet.clock.advance(one.ms);
     else if (one.do === "restart") {
       await fleet.takeDown();
@@ -116,9 +127,11 @@ async function play(fleet: Fleet, steps: readonly Step[]): Promise<{ ids: string
       if (worker === undefined) continue;
       if (one.do === "cut") fleet.cut(worker, one.way, one.ms);
       else if (one.do === "freeze") fleet.freeze(worker, one.ms);
-      else fleet.kill(worker);
-      if (one.do !== "kill") continue;
-      fleet.addWorker(1);
+      else {
+        if (one.do === "kill") fleet.kill(worker);
+        else worker.connection.receive({ type: "drain" });
+        fleet.addWorker(1);
+      }
     }
     await fleet.settle();
   }
@@ -133,8 +146,9 @@ async function untilQuiet(fleet: Fleet): Promise<void> {
 }
 
 test("no task is lost, none is run by two at once, every result counts once", async () => {
-  const law = fc.asyncProperty(history, async ({ slots, faults, steps }) => {
-    const fleet = await createFleet(faults);
+  const total = { fetched: 0, given: 0 };
+  const law = fc.asyncProperty(history, async ({ perReadingMs, slots, faults, steps }) => {
+    const fleet = await createFleet(faults, perReadingMs);
     for (const count of slots) fleet.addWorker(count);
     const { ids, cancelled } = await play(fleet, steps);
     fleet.calm();
@@ -153,8 +167,11 @@ test("no task is lost, none is run by two at once, every result counts once", as
       alive.every(({ hasLeft }) => hasLeft),
       "all have left",
     );
+    total.fetched += fleet.ahead().fetched;
+    total.given += fleet.ahead().given;
     await fleet.takeDown();
   });
   const endOnFailure = process.env.DROVER_QUICK !== undefined;
   await fc.assert(law, { seed, numRuns: CASES, endOnFailure, examples: [[slotNeverFree]] });
+  assert.ok(total.fetched > 0 && total.given > 0, `work was fetched ahead, and given back: ${JSON.stringify(total)}`);
 });

@@ -101,6 +101,8 @@ export type ToHandlers =
   /** And as it came: it is only passed on. */
   | ({ readonly type: "start-unread" } & Unread)
   | { readonly type: "stop"; readonly stops: readonly Stop[] }
+  /** These wait for a slot: they are given back, if they have not been begun by now. */
+  | { readonly type: "give-back"; readonly attempts: readonly AttemptRef[] }
   | { readonly type: "logs"; readonly wanted: WantedLogs }
   /** Tasks that were to go on here have ended. */
   | { readonly type: "over"; readonly tasks: readonly string[] }

@@ -12,6 +12,7 @@ import { TIMER_MS_MAX } from "./wire.ts";
 
 /** All slots are named in one body, whose size is limited. Workers of one process share their thread: start more. */
 const SLOTS_MAX = 1000;
+const AHEAD_MAX = 1000;
 const KILL_GRACE_MS = 10_000;
 
 /** How a worker joins, and what it takes. */
@@ -26,6 +27,11 @@ export type PullWorkerOptions = {
   readonly slots?: number;
   /** How many of the slots it uses to begin with, until its `limit` is called; all if absent. */
   readonly limit?: number;
+  /**
+   * How many tasks it may fetch ahead of its slots while its tasks are over within moments, so that its slots are not
+   * empty while it asks for more. What it cannot begin soon it gives back. As many as it has slots if absent; 0: none.
+   */
+  readonly ahead?: number;
   /** What it offers. */
   readonly capabilities?: readonly string[];
   /** What it offers of its machine. */
@@ -66,7 +72,20 @@ export type ReadOptions = PullWorkerOptions &
   };
 
 const OWN = [
-  ...["url", "token", "signal", "killGraceMs", "giveUpMs", "limit", "logs", "onOver", "onWarning", "fetch", "client"],
+  ...[
+    "url",
+    "token",
+    "signal",
+    "killGraceMs",
+    "giveUpMs",
+    "limit",
+    "ahead",
+    "logs",
+    "onOver",
+    "onWarning",
+    "fetch",
+    "client",
+  ],
 ];
 const JOIN = ["id", "slots", "capabilities", "resources", "zone", "actions", "types", "projects", "worktrees"];
 
@@ -78,12 +97,14 @@ export function readOptions(options: PullWorkerOptions): ReadOptions {
   if (unknown !== undefined) throw bad(`${unknown[0]} is not an option; known are ${known.join(", ")}`);
   const join = readJoin(given.filter(([key]) => JOIN.includes(key)));
   const own: PullWorkerOptions = Object.fromEntries(given.filter(([key]) => OWN.includes(key)));
-  const { signal, logs, killGraceMs = KILL_GRACE_MS, giveUpMs = 0, limit, onWarning = warnOnce } = own;
+  const { signal, logs, killGraceMs = KILL_GRACE_MS, giveUpMs = 0, limit, ahead, onWarning = warnOnce } = own;
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw bad("signal must be an AbortSignal");
   if (typeof onWarning !== "function") throw bad("onWarning must be a function");
   if (own.onOver !== undefined && typeof own.onOver !== "function") throw bad("onOver must be a function");
   for (const [field, span] of Object.entries({ killGraceMs, giveUpMs })) checkSpan(field, span);
   if (limit !== undefined) checkCount("limit", limit);
+  if (ahead !== undefined) checkCount("ahead", ahead);
+  if ((ahead ?? 0) > AHEAD_MAX) throw bad(`ahead is ${ahead}, and must be at most ${AHEAD_MAX}`);
   if (logs !== undefined) checkLogs(logs);
   return { ...own, join, killGraceMs, onWarning };
 }

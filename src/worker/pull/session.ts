@@ -22,10 +22,23 @@
  * - An attempt that was disowned, or is stopped because the worker leaves, is never reported as failed or cancelled:
  *   that it was cut short is no fault of the task. A result it has all the same is offered, and the server decides.
  */
-import { PassingMap } from "../../core/collections/index.ts";
 import type { AttemptRef, Joined, ResultAnswer, WantedLog } from "../../protocol/index.ts";
 import { present } from "../../std/index.ts";
 import { shorten } from "../output/lines.ts";
+import { judge, stopFetching } from "./ahead.ts";
+import { aheadOf, giveBack, goesBack, settleUnbegun } from "./give-back.ts";
+import {
+  begun,
+  drop,
+  type Flight,
+  type Held,
+  liveOne,
+  moveTo,
+  type Named,
+  nextUp,
+  type PullSession,
+  type Stage,
+} from "./held.ts";
 import {
   type AttemptStopCause,
   type Handed,
@@ -50,48 +63,6 @@ const FRESH_MS = 5;
 /** With room for the mark of what was cut off. */
 const NOTE_MAX = 900;
 
-type Stage = "handed" | "running" | "ended";
-type Held = Omit<AttemptRef, "taskSeq"> & {
-  /** Which task of its id; absent if an older server does not say. */
-  taskSeq?: number;
-  readonly key: string;
-  stage: Stage;
-  /** The place in which it was handed over; null: it was not yet. */
-  place: number | null;
-  /** The last sync that named it, and the last that reported how it ended. */
-  namedIn: number;
-  reportedIn: number;
-  /** Since when there is a slot in which it could be begun. */
-  slotSince: number | null;
-  /** What is handed over once the server has heard it named; null: it was. */
-  awaits: Handed | null;
-  /** False: it may be given to another, and is not named any more. */
-  isOurs: boolean;
-  stop: AttemptStopCause | null;
-  update: Update | null;
-  report: Report | null;
-  /** The server would not take its report, and this is what is said instead. */
-  isSpoilt: boolean;
-};
-type Named = AttemptRef & { namedIn: number };
-type Flight = {
-  readonly n: number;
-  readonly sentAt: number;
-  readonly want: number;
-  readonly limit: number;
-  readonly worktrees: number | null | undefined;
-  readonly note: string | null;
-  readonly isDraining: boolean;
-  /** Results that its answer does not name were taken. */
-  readonly isBrief: boolean;
-  /** Those that it names, or that the last one named that was heard. */
-  readonly named: readonly Named[];
-  /** Those that it names and that wait for that. */
-  readonly awaiting: readonly Held[];
-  /** Those whose end it reports. */
-  readonly results: readonly Held[];
-  told: readonly { readonly one: Held; readonly update: Update | null }[];
-};
 type HeardAnswer = {
   /** What the handlers are to begin; if it was not read, only the names, and `unread` is all of it. */
   readonly start: readonly Handed[];
@@ -122,83 +93,8 @@ const NOTHING: HeardAnswer = {
   isNew: false,
 };
 
-/** Only the functions of this file change it. */
-export type PullSession = {
-  readonly slots: number;
-  readonly logPlace: string | undefined;
-  /** What it holds, by its stage. */
-  readonly held: Readonly<Record<Stage, PassingMap<string, Held>>>;
-  /** So many of those that were handed over have been begun, in their order. */
-  readonly begunSoFar: () => number;
-  /** How many were handed over, and when the last was. */
-  handedOver: number;
-  handedAt: number;
-  readonly flights: Map<number, Flight>;
-  workerId: string | null;
-  /** As the server knows this run of the worker. */
-  session: string;
-  leaseMs: number;
-  /** Until when the lease surely holds. */
-  leaseEnd: number;
-  /** How many run at once; what runs goes on. The note says why. */
-  limit: number;
-  note: string | null;
-  /** How many may have a worktree; null: any number. Undefined: as it joined. */
-  worktrees: number | null | undefined;
-  n: number;
-  lastHeard: number;
-  /** The last sync before the lease was over. */
-  lastLeased: number;
-  last: Flight | null;
-  isDraining: boolean;
-  isClosing: boolean;
-  isCautious: boolean;
-  /** Whether the server takes brief syncs, and lean ones. */
-  isBrief: boolean;
-  isLean: boolean;
-  /** What the last sync named that was heard. */
-  namesHeard: readonly Named[] | null;
-  wantedIds: ReadonlySet<string>;
-  lost: ReadonlySet<string>;
-};
-type SessionOptions = {
-  readonly slots: number;
-  /** How many it runs at once to begin with; as many as it has slots if absent. */
-  readonly limit?: number | undefined;
-  /** Where it keeps its logs, if it does. */
-  readonly logPlace?: string | undefined;
-  /** So many of those that were handed over have been begun, in their order; none are known to be if absent. */
-  readonly begunSoFar?: (() => number) | undefined;
-};
-
-export const createPullSession = (options: SessionOptions): PullSession => ({
-  slots: options.slots,
-  limit: options.limit ?? options.slots,
-  logPlace: options.logPlace,
-  begunSoFar: options.begunSoFar ?? (() => 0),
-  held: { handed: new PassingMap(), running: new PassingMap(), ended: new PassingMap() },
-  handedOver: 0,
-  handedAt: Number.NEGATIVE_INFINITY,
-  flights: new Map(),
-  workerId: null,
-  session: "",
-  leaseMs: 0,
-  leaseEnd: Number.NEGATIVE_INFINITY,
-  n: 0,
-  lastHeard: 0,
-  lastLeased: 0,
-  last: null,
-  isDraining: false,
-  isClosing: false,
-  isCautious: false,
-  isBrief: false,
-  isLean: false,
-  namesHeard: null,
-  note: null,
-  worktrees: undefined,
-  wantedIds: new Set(),
-  lost: new Set(),
-});
+export { takeBack, takeBackAt } from "./give-back.ts";
+export { createPullSession, type PullSession } from "./held.ts";
 
 /** Whether nothing runs, and everything that has ended was answered. */
 export const isEmpty = (state: PullSession): boolean => isIdle(state) && !hasResults(state);
@@ -265,57 +161,10 @@ export function close(state: PullSession): void {
     if (one.awaits !== null) endUnbegun(state, one, { outcome: "requeue", error });
 }
 
-const liveOne = ({ held }: PullSession, key: string): Held | undefined => held.running.get(key) ?? held.handed.get(key);
-
-function moveTo({ held }: PullSession, one: Held, stage: Stage): void {
-  held[one.stage].delete(one.key);
-  one.stage = stage;
-  held[stage].set(one.key, one);
-}
-
-function drop({ held }: PullSession, one: Held): void {
-  held[one.stage].delete(one.key);
-}
-
 function finish(state: PullSession, one: Held, report: Report): void {
   one.update = null;
   one.report = report;
   moveTo(state, one, "ended");
-}
-
-/** Those whose handlers were called are running, though no message has said so. */
-function catchUp(state: PullSession): void {
-  const begun = state.begunSoFar();
-  for (const one of state.held.handed.values())
-    if (one.place !== null && one.place <= begun) moveTo(state, one, "running");
-}
-
-/**
- * Those that were handed out and for which there is a slot, or will be when what was told to stop has ended. If that
- * does not end, they are given back in time. One that waits for being named has not met the handlers: it waits on.
- */
-function nextUp(state: PullSession, now: number): Held[] {
-  const { handed, running } = state.held;
-  const next: Held[] = [];
-  if (handed.size === 0) return next;
-  catchUp(state);
-  const room = state.slots - running.size;
-  let roomSoon = room;
-  for (const { stop } of running.values()) if (stop !== null) roomSoon++;
-  let index = 0;
-  for (const one of handed.values()) {
-    if (!one.isOurs || one.stop !== null) continue;
-    const hasSlot = index++ < (one.awaits === null ? roomSoon : room);
-    one.slotSince = hasSlot ? (one.slotSince ?? now) : null;
-    if (hasSlot) next.push(one);
-  }
-  return next;
-}
-
-function begun({ held }: PullSession): Held[] {
-  const ours: Held[] = [];
-  for (const one of held.running.values()) if (one.isOurs) ours.push(one);
-  return ours;
 }
 
 /** How many more it could take. */
@@ -323,7 +172,7 @@ export function free(state: PullSession, now: number): number {
   const isStuck = nextUp(state, now).some(({ slotSince }) => now - (slotSince ?? now) >= STUCK_MS);
   if (state.isDraining || isStuck) return 0;
   const { handed, running } = state.held;
-  return Math.max(0, Math.min(state.slots, state.limit) - handed.size - running.size);
+  return Math.max(0, Math.min(state.slots, state.limit) + aheadOf(state) - handed.size - running.size);
 }
 
 export function join(state: PullSession, joined: Joined, sentAt: number): void {
@@ -331,6 +180,9 @@ export function join(state: PullSession, joined: Joined, sentAt: number): void {
   Object.assign(state, { workerId, session, leaseMs, leaseEnd: sentAt + leaseMs * LEASE_SHARE, last: null });
   state.isBrief = brief === true;
   state.isLean = state.isBrief && tokenKey !== undefined;
+  stopFetching(state.ahead);
+  state.ahead.most = joined.ahead === true ? state.aheadMax : 0;
+  state.unbegun = [];
   state.namesHeard = null;
   state.lastHeard = state.n;
 }
@@ -349,16 +201,37 @@ export function compose(state: PullSession, now: number, mayWaitMs: number): Syn
   const n = ++state.n;
   for (const one of packed.named) one.namedIn = n;
   for (const one of packed.reported) one.reportedIn = n;
+  judge(
+    state.ahead,
+    Math.min(state.slots, state.limit),
+    packed.reported.map(({ cameAt }) => cameAt),
+    now,
+  );
   const want = free(state, now);
-  const { isDraining, session, limit, worktrees, note, logPlace } = state;
+  const { isDraining, session, limit, worktrees, note, logPlace, unbegun } = state;
   const awaiting = next.filter(({ awaits }) => awaits !== null);
   const { named, reported: results } = packed;
-  state.last = { n, sentAt: now, want, limit, worktrees, note, isDraining, isBrief, named, told, awaiting, results };
+  state.last = {
+    n,
+    sentAt: now,
+    want,
+    limit,
+    worktrees,
+    note,
+    isDraining,
+    isBrief,
+    named,
+    told,
+    awaiting,
+    results,
+    unbegun,
+  };
   state.flights.set(n, state.last);
   const trees = worktrees === undefined ? {} : { worktrees };
   const status = isDraining ? "draining" : null;
   const manner = { brief: isBrief || null, lean: state.isLean || null };
-  const head = { session, n, want, waitMs, ...trees, ...present({ ...manner, status, note, logPlace }) };
+  const extra = { ahead: aheadOf(state) || null, unbegun: unbegun.length === 0 ? null : unbegun };
+  const head = { session, n, want, waitMs, ...trees, ...present({ ...manner, ...extra, status, note, logPlace }) };
   const fields = [JSON.stringify(head).slice(1, -1), isSame ? "" : packed.running, packed.results].filter(Boolean);
   const isQuiet = results.length === 0 || (isBrief && waitMs > 0);
   return { n, workerId: state.workerId ?? "", waitMs, isQuiet, text: `{${fields.join()}}` };
@@ -377,9 +250,10 @@ export function hear(state: PullSession, n: number, answer: HeardSync, now: numb
   state.leaseMs = answer.leaseMs > 0 ? answer.leaseMs : state.leaseMs;
   state.leaseEnd = Math.max(state.leaseEnd, flight.sentAt + state.leaseMs * LEASE_SHARE);
   state.namesHeard = flight.named;
+  settleUnbegun(state, flight.unbegun);
   const { settled, refused } = hearResults(state, flight, answer.results);
   const stop = answer.cancel.flatMap((attempt) => stopOne(state, meantBy(state, attempt), "cancelled"));
-  stop.push(...giveBack(state, now));
+  stop.push(...disownLate(state, now));
   // An answer that lay somewhere for a whole lease gives nothing any more; nor does one to a sync from before the lease
   // was over, since what it gives may have been disowned then.
   const isTaking = !state.isClosing && now < state.leaseEnd && n > state.lastLeased;
@@ -402,7 +276,7 @@ function takeAll(
   now: number,
 ): Pick<HeardAnswer, "start" | "unread"> & { readonly taken: number } {
   const onRecord = awaiting.filter(({ awaits }) => awaits !== null);
-  const taken = assignments.map((named) => takeOn(state, named)).filter((one) => one !== null);
+  const taken = assignments.map((named) => takeOn(state, named, now)).filter((one) => one !== null);
   const isPlain = taken.length === assignments.length && onRecord.length === 0 && taken.every(mayBeginAtOnce);
   if (unread !== undefined && !isPlain && !readInPlace(taken, unread)) {
     for (const one of taken) drop(state, one);
@@ -444,11 +318,12 @@ function meantBy(state: PullSession, attempt: AttemptRef): Held | undefined {
   return isSameTask(one, attempt) ? one : undefined;
 }
 
-/** Null if it is known already, or an earlier task of its id still runs here: then it is listed again. */
-function takeOn(state: PullSession, given: HeardSync["assignments"][number]): Held | null {
+/** Null if it is known already or goes back, or an earlier task of its id still runs here: then it is listed again. */
+function takeOn(state: PullSession, given: HeardSync["assignments"][number], now: number): Held | null {
   const { taskId, attempt, taskSeq } = given;
   const key = keyOf(given);
   if (liveOne(state, key) !== undefined || isSameTask(state.held.ended.get(key), given)) return null;
+  if (goesBack(state, given)) return null;
   state.held.ended.delete(key);
   const one = {
     taskId,
@@ -459,6 +334,9 @@ function takeOn(state: PullSession, given: HeardSync["assignments"][number]): He
     place: null,
     namedIn: 0,
     reportedIn: 0,
+    cameAt: now,
+    isAhead: state.ahead.count > 0,
+    isAskedBack: false,
     slotSince: null,
     awaits: given as Handed,
     isOurs: true,
@@ -489,9 +367,10 @@ function endUnbegun(state: PullSession, one: Held, report: Report | null): void 
 }
 
 /** What is not begun for so long, though there is a slot, is for somebody else. */
-function giveBack(state: PullSession, now: number): Stop[] {
+function disownLate(state: PullSession, now: number): Stop[] {
   const late = nextUp(state, now).filter(
-    ({ slotSince }) => now - (slotSince ?? now) >= state.leaseMs * NOT_BEGUN_LEASES,
+    ({ slotSince, isAskedBack, cameAt }) =>
+      now - (slotSince ?? (isAskedBack ? cameAt : now)) >= state.leaseMs * NOT_BEGUN_LEASES,
   );
   return late.flatMap((one) => {
     one.isOurs = false;
@@ -528,6 +407,12 @@ export function refuse(state: PullSession, n: number, field: string | null, why:
     state.isBrief = state.isLean = false;
     return;
   }
+  if (field === "ahead" || field?.startsWith("unbegun") === true) {
+    stopFetching(state.ahead);
+    state.ahead.most = 0;
+    state.unbegun = [];
+    return;
+  }
   if (field?.endsWith("].taskSeq") === true) return forgetSeqs(state);
   const [, list, index] = /^(results|running)\[(\d+)\]/.exec(field ?? "") ?? [];
   // News that is not read is not worth another try.
@@ -561,7 +446,7 @@ function disown(state: PullSession, cause: AttemptStopCause): Stop[] {
 export function lose(state: PullSession): readonly Stop[] {
   state.held.ended.clear();
   state.flights.clear();
-  Object.assign(state, { workerId: null, leaseEnd: Number.NEGATIVE_INFINITY, last: null });
+  Object.assign(state, { workerId: null, leaseEnd: Number.NEGATIVE_INFINITY, last: null, unbegun: [] });
   return disown(state, "session-lost");
 }
 
@@ -570,6 +455,7 @@ export function end(state: PullSession, attempt: AttemptRef, given: Report | nul
   if (one === undefined) return;
   const report = given === null ? null : reportAfter(one.stop, state.isClosing, given);
   if (report !== null) finish(state, one, report);
+  else if (one.isAskedBack && one.isOurs && !state.isClosing) giveBack(state, one);
   else if (!state.isClosing || !one.isOurs) drop(state, one);
 }
 
@@ -577,6 +463,7 @@ export function end(state: PullSession, attempt: AttemptRef, given: Report | nul
 export function unsaid(state: PullSession, now: number): "urgent" | "mild" | "nothing" {
   const { last, isDraining } = state;
   if (last === null || (isDraining && !last.isDraining) || free(state, now) > last.want) return "urgent";
+  if (state.unbegun.length > 0 && state.unbegun !== last.unbegun) return "urgent";
   if (state.limit !== last.limit || state.worktrees !== last.worktrees || state.note !== last.note) return "urgent";
   for (const { reportedIn } of state.held.ended.values()) if (reportedIn !== last.n) return "urgent";
   const hasNew = ({ update, namedIn }: Held): boolean => update !== null || namedIn !== last.n;

@@ -56,7 +56,7 @@ test("quick tasks end one after the other beside a handler that does not", async
   assert.equal((await within("slow", served.drover.wait("slow"))).result, "at last");
 });
 
-test("what is urgent is the next to begin, however much waits: a worker takes no more than it can begin", async () => {
+test("what is urgent is the next to begin, however much waits", async () => {
   await using served = await openServer({ settings: { projects: { default: { maxPriority: "critical" } } } });
   const begun = inbox<string>("a task that begins");
   const ends = inbox<void>("leave to end");
@@ -357,6 +357,8 @@ test("what is wrong with the options is said by name", async () => {
     [{ giveUpMs: "soon" }, /giveUpMs is soon/],
     [{ limit: 1.5 }, /limit is 1\.5, and must be a whole number from 0/],
     [{ limit: -1 }, /limit is -1, and/],
+    [{ ahead: -1 }, /ahead is -1, and must be a whole number from 0/],
+    [{ ahead: 1001 }, /ahead is 1001, and must be at most 1000/],
     [{ signal: {} }, /signal must be an AbortSignal/],
     [{ onWarning: 1 }, /onWarning must be a function/],
     [{ logs: null }, /logs\.read must be a function/],

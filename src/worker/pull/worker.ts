@@ -77,11 +77,17 @@ export function startWorker(options: PullWorkerOptions, handler: Handler): Promi
 /** Starts a worker whose handler says itself how an attempt ended. */
 export function startWorkerWithOutcomes(options: PullWorkerOptions, handler: OutcomeHandler): Promise<PullWorker> {
   const perform: Perform = async (task, context, entry) => reportOfOutcome(await handler(task, context), entry.used);
-  return start(options, handler, perform);
+  // What it starts takes longer than a sync.
+  return start(options, handler, perform, { ahead: 0 });
 }
 
-async function start(options: PullWorkerOptions, handler: unknown, perform: Perform): Promise<PullWorker> {
-  const read = readOptions(options);
+async function start(
+  options: PullWorkerOptions,
+  handler: unknown,
+  perform: Perform,
+  usual: Pick<PullWorkerOptions, "ahead"> = {},
+): Promise<PullWorker> {
+  const read = { ...usual, ...readOptions(options) };
   if (typeof handler !== "function") throw new TypeError("handler must be a function that is given tasks");
   const { signal } = read;
   signal?.throwIfAborted();
@@ -143,6 +149,8 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
         return startRead(() => readUnread(message));
       case "stop":
         return handlers.stop(message.stops);
+      case "give-back":
+        return handlers.giveBack(message.attempts);
       case "logs":
         return logs?.want(message.wanted);
       case "over":
@@ -197,8 +205,8 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
   }
 
   function openLink(): Link {
-    const { join, giveUpMs = null, limit } = read;
-    const settings = { join, giveUpMs, limit, logPlace: read.logs?.place };
+    const { join, giveUpMs = null, limit, ahead: aheadMax = join.slots } = read;
+    const settings = { join, giveUpMs, limit, aheadMax, logPlace: read.logs?.place };
     if (!read.fetch && !read.client) return openThreadLink({ server, cell, settings, onMessage: receive });
     const tell = (message: ToHandlers): void => queueMicrotask(() => receive(message));
     const wire = wireOf(client);

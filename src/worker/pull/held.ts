@@ -1,0 +1,195 @@
+/**
+ * What a pull worker holds: attempts that were handed out, run, or have ended and were not answered.
+ *
+ * Who changes it, and by which rules, is `session.ts`.
+ */
+import { PassingMap } from "../../core/collections/index.ts";
+import type { AttemptRef } from "../../protocol/index.ts";
+import { type Ahead, nothingAhead } from "./ahead.ts";
+import type { AttemptStopCause, Handed, Report, Update } from "./messages.ts";
+
+export type Stage = "handed" | "running" | "ended";
+export type Held = Omit<AttemptRef, "taskSeq"> & {
+  /** Which task of its id; absent if an older server does not say. */
+  taskSeq?: number;
+  readonly key: string;
+  stage: Stage;
+  /** The place in which it was handed over; null: it was not yet. */
+  place: number | null;
+  /** The last sync that named it, and the last that reported how it ended. */
+  namedIn: number;
+  reportedIn: number;
+  /** When it came. */
+  readonly cameAt: number;
+  /** It may be beyond the slots: it is named all the same. */
+  readonly isAhead: boolean;
+  /** The handlers were asked for it, if they have not begun it. */
+  isAskedBack: boolean;
+  /** Since when there is a slot in which it could be begun. */
+  slotSince: number | null;
+  /** What is handed over once the server has heard it named; null: it was. */
+  awaits: Handed | null;
+  /** False: it may be given to another, and is not named any more. */
+  isOurs: boolean;
+  stop: AttemptStopCause | null;
+  update: Update | null;
+  report: Report | null;
+  /** The server would not take its report, and this is what is said instead. */
+  isSpoilt: boolean;
+};
+export type Named = AttemptRef & { namedIn: number };
+export type Flight = {
+  readonly n: number;
+  readonly sentAt: number;
+  readonly want: number;
+  readonly limit: number;
+  readonly worktrees: number | null | undefined;
+  readonly note: string | null;
+  readonly isDraining: boolean;
+  /** Results that its answer does not name were taken. */
+  readonly isBrief: boolean;
+  /** Those that it names, or that the last one named that was heard. */
+  readonly named: readonly Named[];
+  /** Those that it names and that wait for that. */
+  readonly awaiting: readonly Held[];
+  /** Those whose end it reports. */
+  readonly results: readonly Held[];
+  /** Those that it gives back. */
+  readonly unbegun: readonly AttemptRef[];
+  told: readonly { readonly one: Held; readonly update: Update | null }[];
+};
+
+/** Only session.ts and ahead.ts change it. */
+export type PullSession = {
+  readonly slots: number;
+  readonly aheadMax: number;
+  readonly logPlace: string | undefined;
+  /** What it holds, by its stage. */
+  readonly held: Readonly<Record<Stage, PassingMap<string, Held>>>;
+  /** So many of those that were handed over have been begun, in their order. */
+  readonly begunSoFar: () => number;
+  /** How many were handed over, and when the last was. */
+  handedOver: number;
+  handedAt: number;
+  readonly flights: Map<number, Flight>;
+  workerId: string | null;
+  /** As the server knows this run of the worker. */
+  session: string;
+  leaseMs: number;
+  /** Until when the lease surely holds. */
+  leaseEnd: number;
+  /** How many run at once; what runs goes on. The note says why. */
+  limit: number;
+  note: string | null;
+  /** How many may have a worktree; null: any number. Undefined: as it joined. */
+  worktrees: number | null | undefined;
+  n: number;
+  lastHeard: number;
+  /** The last sync before the lease was over. */
+  lastLeased: number;
+  last: Flight | null;
+  isDraining: boolean;
+  isClosing: boolean;
+  isCautious: boolean;
+  /** Whether the server takes brief syncs, and lean ones. */
+  isBrief: boolean;
+  isLean: boolean;
+  /** What the last sync named that was heard. */
+  namesHeard: readonly Named[] | null;
+  wantedIds: ReadonlySet<string>;
+  lost: ReadonlySet<string>;
+  readonly ahead: Ahead;
+  /** Given back, and no answer has said that the server knows. */
+  unbegun: readonly AttemptRef[];
+};
+export type SessionOptions = {
+  readonly slots: number;
+  /** How many it runs at once to begin with; as many as it has slots if absent. */
+  readonly limit?: number | undefined;
+  /** How many it fetches ahead at most while its tasks are short; none if absent. */
+  readonly aheadMax?: number | undefined;
+  /** Where it keeps its logs, if it does. */
+  readonly logPlace?: string | undefined;
+  /** So many of those that were handed over have been begun, in their order; none are known to be if absent. */
+  readonly begunSoFar?: (() => number) | undefined;
+};
+
+export const createPullSession = (options: SessionOptions): PullSession => ({
+  slots: options.slots,
+  limit: options.limit ?? options.slots,
+  aheadMax: options.aheadMax ?? 0,
+  logPlace: options.logPlace,
+  begunSoFar: options.begunSoFar ?? (() => 0),
+  held: { handed: new PassingMap(), running: new PassingMap(), ended: new PassingMap() },
+  handedOver: 0,
+  handedAt: Number.NEGATIVE_INFINITY,
+  flights: new Map(),
+  workerId: null,
+  session: "",
+  leaseMs: 0,
+  leaseEnd: Number.NEGATIVE_INFINITY,
+  n: 0,
+  lastHeard: 0,
+  lastLeased: 0,
+  last: null,
+  isDraining: false,
+  isClosing: false,
+  isCautious: false,
+  isBrief: false,
+  isLean: false,
+  namesHeard: null,
+  note: null,
+  worktrees: undefined,
+  wantedIds: new Set(),
+  lost: new Set(),
+  ahead: nothingAhead(),
+  unbegun: [],
+});
+
+export const liveOne = ({ held }: PullSession, key: string): Held | undefined =>
+  held.running.get(key) ?? held.handed.get(key);
+
+export function moveTo({ held }: PullSession, one: Held, stage: Stage): void {
+  held[one.stage].delete(one.key);
+  one.stage = stage;
+  held[stage].set(one.key, one);
+}
+
+export function drop({ held }: PullSession, one: Held): void {
+  held[one.stage].delete(one.key);
+}
+
+/** Those whose handlers were called are running, though no message has said so. */
+export function catchUp(state: PullSession): void {
+  const begun = state.begunSoFar();
+  for (const one of state.held.handed.values())
+    if (one.place !== null && one.place <= begun) moveTo(state, one, "running");
+}
+
+/**
+ * Those that were handed out and for which there is a slot, or will be when what was told to stop has ended. If that
+ * does not end, they are given back in time. One that waits for being named has not met the handlers: it waits on.
+ */
+export function nextUp(state: PullSession, now: number): Held[] {
+  const { handed, running } = state.held;
+  const next: Held[] = [];
+  if (handed.size === 0) return next;
+  catchUp(state);
+  const room = state.slots - running.size;
+  let roomSoon = room;
+  for (const { stop } of running.values()) if (stop !== null) roomSoon++;
+  let index = 0;
+  for (const one of handed.values()) {
+    if (!one.isOurs || one.stop !== null) continue;
+    const hasSlot = index++ < (one.awaits === null ? roomSoon : room);
+    one.slotSince = hasSlot ? (one.slotSince ?? now) : null;
+    if (hasSlot || (one.isAhead && one.awaits === null)) next.push(one);
+  }
+  return next;
+}
+
+export function begun({ held }: PullSession): Held[] {
+  const ours: Held[] = [];
+  for (const one of held.running.values()) if (one.isOurs) ours.push(one);
+  return ours;
+}
