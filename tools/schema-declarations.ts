@@ -29,6 +29,7 @@ import * as taskCalls from "../src/protocol/shapes/task-calls.ts";
 import * as tasks from "../src/protocol/shapes/tasks.ts";
 import * as usage from "../src/protocol/shapes/usage.ts";
 import * as watching from "../src/protocol/shapes/watching.ts";
+import * as workerLogs from "../src/protocol/shapes/worker-logs.ts";
 import * as workers from "../src/protocol/shapes/workers.ts";
 import { TASK_STATES } from "../src/protocol/wire/task-state.ts";
 import type { Shown } from "../test/kits/shown-schema.ts";
@@ -181,6 +182,7 @@ const MODULES = {
   groups,
   plans,
   workers,
+  "worker-logs": workerLogs,
   permits,
   projects,
   schedules,

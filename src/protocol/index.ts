@@ -20,6 +20,7 @@ export * from "./shapes/schedules.ts";
 export * from "./shapes/task-calls.ts";
 export * from "./shapes/tasks.ts";
 export * from "./shapes/watching.ts";
+export * from "./shapes/worker-logs.ts";
 export * from "./shapes/workers.ts";
 export type { AnyParams, SharedCalls, SharedPlans, TasksFilter } from "./shared-calls.ts";
 export type { HeldPermit, PermitOptions, TaskContextOf, WithPermit } from "./task-context.ts";

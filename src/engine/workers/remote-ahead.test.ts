@@ -36,7 +36,7 @@ test("what is fetched ahead counts in every limit", async () => {
   await kit.drover.close();
 });
 
-test("what is given back is queued again at no cost, be it named by then or not, and is the next to start", async () => {
+test("what is given back is queued again at no cost, named by then or not, and is the next to start", async () => {
   const { kit, ann } = await withTasks(4);
   await ann.sync({ want: 4, ahead: 2, running: [] });
   await ann.sync({ want: 0, running: [one("t0"), one("t1"), one("t2")] });
@@ -45,7 +45,8 @@ test("what is given back is queued again at no cost, be it named by then or not,
   for (const id of ["t2", "t3"]) {
     const { state, attempt } = await kit.drover.task(id);
     assert.deepEqual([state, attempt], ["queued", 1]);
-    const { losses, ownFailures, requeues } = [...kit.drover.state.tasks.values()].find((task) => task.id === id) ?? {};
+    const record = [...kit.drover.state.tasks.values()].find((task) => task.id === id);
+    const { losses, ownFailures, requeues } = record ?? {};
     assert.deepEqual([losses, ownFailures, requeues], [0, 0, 0]);
   }
   await ann.sync({ want: 1, running: [one("t0")], results: [{ ...one("t1"), outcome: "done" }] });

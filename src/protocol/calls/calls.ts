@@ -16,6 +16,7 @@ import * as schedule from "../shapes/schedules.ts";
 import * as about from "../shapes/task-calls.ts";
 import * as task from "../shapes/tasks.ts";
 import * as usage from "../shapes/usage.ts";
+import * as workerLogs from "../shapes/worker-logs.ts";
 import * as worker from "../shapes/workers.ts";
 import type { CallName } from "../wire/endpoints.ts";
 import { type AnswerOf, type AskOf, type Call, callsOf, type Id } from "./call.ts";
@@ -368,11 +369,11 @@ const workerCalls = callsOf<WorkerCalls>("workers", {
   handInLog: {
     roles: WORKERS,
     params: workerId,
-    body: worker.logBody,
+    body: workerLogs.logBody,
     needsBody: true,
     summary: "Hand in the end of a log that the answer of a sync asked for",
     description: "A caller waits for it, a few seconds only. The same again after a lost answer changes nothing.",
-    answers: { 200: worker.logStatus },
+    answers: { 200: workerLogs.logStatus },
     errors: ["not_found", "session_lost"],
   },
   drainWorker: {

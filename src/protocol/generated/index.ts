@@ -25,4 +25,5 @@ export type * from "./task-calls.ts";
 export type * from "./tasks.ts";
 export type * from "./usage.ts";
 export type * from "./watching.ts";
+export type * from "./worker-logs.ts";
 export type * from "./workers.ts";

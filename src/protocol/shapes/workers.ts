@@ -22,9 +22,6 @@ const REPORTS_MAX = 10_000;
 const TOKENS_MAX = 1_000_000_000_000;
 /** Of a report on the wire: longer than what a task keeps of it (core/base/error-text.ts). */
 const ERROR_SENT_MAX = 1_048_576;
-/** The end of a log has no more than this, as JSON. */
-export const LOG_BYTES_MAX = 262_144;
-export const LOG_ERROR_MAX = 1024;
 
 const capabilities = (): s.Schema<readonly string[]> =>
   s.noted(s.list(s.name(CAPABILITY_LENGTH_MAX), { max: CAPABILITIES_MAX }), {
@@ -210,17 +207,6 @@ const wantedLog: s.Schema<wire.WantedLog> = s.answer({
     s.whole(0),
     "The task was submitted so long ago: a log last written before is of another task that had this id, and is none.",
   ),
-});
-export const logBody: s.Schema<wire.LogBody> = s.namedObject("LogBody", {
-  session: s.optional(s.text(1, SESSION_MAX), "As joining gave it. A worker token must say it."),
-  id: s.described(s.name(), "As the answer of a sync named it."),
-  text: s.described(s.nullable(s.text(0, LOG_BYTES_MAX)), "The last lines; null: there is no such log."),
-  truncated: s.optional(s.flag(), "Whether there was more before.", { default: false }),
-  error: s.optional(s.text(0, LOG_ERROR_MAX), "Why it could not be read, beside a text of null."),
-});
-export const logStatus: s.Schema<wire.LogStatus> = s.answer({
-  status: s.described(s.oneOf("taken", "late"), "late: no caller waits for it any more."),
-  id: s.name(),
 });
 export const leanTask: s.Schema<wire.LeanTask> = s.namedAnswer("LeanTask", leanFields);
 export const syncAnswer: s.Schema<wire.SyncAnswer> = s.namedAnswer("SyncAnswer", {
