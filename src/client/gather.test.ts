@@ -400,6 +400,34 @@ test("a program's own fetch carries what travels together", async () => {
   assert.deepEqual(seen, ["/tasks", "/bulk"]);
 });
 
+test("a fetch that was put in the place of the global one before ours was loaded is used until it is taken back", async () => {
+  await using server = await startScript(answers(200, {}));
+  const own = globalThis.fetch;
+  let count = 0;
+  globalThis.fetch = (...given) => {
+    count++;
+    return own(...given);
+  };
+  try {
+    const another = "./http-fetch.ts?loaded-late";
+    const { usualFetch } = (await import(another)) as typeof import("./http-fetch.ts");
+    const ask = async () =>
+      (await usualFetch(server.url, { headers: {}, redirect: "manual", signal: new AbortController().signal })).text();
+    await ask();
+    assert.equal(count, 1);
+    globalThis.fetch = own;
+    const carried: unknown[] = [];
+    const onRequest = process.getBuiltinModule("node:diagnostics_channel").channel("http.client.request.start");
+    const note = (message: unknown): void => void carried.push(message);
+    onRequest.subscribe(note);
+    await ask();
+    onRequest.unsubscribe(note);
+    assert.deepEqual([count, carried.length], [1, 1], "that of Node itself is known when it is back");
+  } finally {
+    globalThis.fetch = own;
+  }
+});
+
 test("a fetch that is put in the place of the global one is used from then on", async () => {
   await using server = await startScript(serves());
   const client = createClient({ url: server.url });

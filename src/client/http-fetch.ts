@@ -10,7 +10,8 @@ import type { IncomingMessage } from "node:http";
 import type { Fetch, Fetched } from "./fetch.ts";
 import { createLeanHttp, leanText, limitConnecting } from "./lean-http.ts";
 
-const nodesOwn = globalThis.fetch;
+/** What stands in the source of the `fetch` of Node itself, and hardly in that of another. */
+const NODES_OWN = "internal/deps/undici";
 /** Under which the global `fetch` finds what carries its requests; absent until it has been used. */
 const DISPATCHER = Symbol.for("undici.globalDispatcher.1");
 
@@ -19,8 +20,19 @@ export const usualFetch: Fetch = (url, request) => (isUsual() ? httpFetch : glob
 
 function isUsual(): boolean {
   const carrier = (globalThis as { readonly [DISPATCHER]?: object })[DISPATCHER];
-  return globalThis.fetch === nodesOwn && (carrier === undefined || carrier.constructor.name === "Agent");
+  return isNodesOwn(globalThis.fetch) && (carrier === undefined || carrier.constructor.name === "Agent");
 }
+
+/** By its source: a program may have put another in its place before this was loaded, or may put it back. */
+function isNodesOwn(given: typeof fetch): boolean {
+  if (given !== looked) {
+    looked = given;
+    isOwn = typeof given === "function" && Function.prototype.toString.call(given).includes(NODES_OWN);
+  }
+  return isOwn;
+}
+let looked: typeof fetch | undefined;
+let isOwn = false;
 
 const httpFetch: Fetch = (url, { method = "GET", headers, signal, body, isWhole }) => {
   if (signal.aborted) return Promise.reject(signal.reason);
