@@ -19,6 +19,8 @@ const HEAD_END = Buffer.from("\r\n\r\n");
 const LINE_END = Buffer.from("\r\n");
 const NOTHING = Buffer.alloc(0);
 const STATUS_LINE = /^HTTP\/1\.([01]) (\d{3})(?:[ \r]|$)/;
+/** What it begins with. Who says something else, and waits for a word of its own protocol, would say no more. */
+const FIRST = "HTTP/1.";
 const LENGTH = /^\d{1,15}$/;
 const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):(.*)$/;
 const CHUNK = /^([0-9a-f]{1,12})\s*(?:;|$)/i;
@@ -101,7 +103,11 @@ export class LeanAnswer {
     const isCounted = isHead || this.reading === "trailers";
     if (isCounted && this.headBytes + size > HEAD_BYTES_MAX) throw broken(`its head is over ${HEAD_BYTES_MAX} bytes`);
     if (!isCounted && size > LINE_BYTES_MAX) throw broken(`the size of a chunk is over ${LINE_BYTES_MAX} bytes long`);
-    if (at < 0) return null;
+    if (at < 0) {
+      if (isHead && !bytes.toString("latin1", 0, FIRST.length).startsWith(FIRST.slice(0, bytes.length)))
+        throw broken("it does not begin as one");
+      return null;
+    }
     if (isCounted) this.headBytes += size;
     const text = bytes.toString("latin1", 0, at);
     if (isHead) this.readHead(text);

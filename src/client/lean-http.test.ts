@@ -115,6 +115,8 @@ test("a connection is kept for some seconds, and less long than the server keeps
 
 const BROKEN: readonly [name: string, text: string, says: RegExp][] = [
   ["no HTTP", head("SSH-2.0-OpenSSH_9"), /does not begin as one/],
+  ["the first line of another protocol, which then waits for a word", "220 mail ESMTP\r\n", /does not begin as one/],
+  ["two letters of it", "HE", /does not begin as one/],
   ["another version", head("HTTP/2 200"), /does not begin as one/],
   ["two lengths", `${head(OK, "content-length: 2", "content-length: 3")}ok`, /its length is 2, 3/],
   ["a length below zero", head(OK, "content-length: -1"), /its length is -1/],
