@@ -62,12 +62,21 @@ const RULES: { readonly [Key in Checked]: Rule } = {
 
 /** Throws what is wrong with them. A field that is undefined is absent. */
 export function checkCall(options: object): void {
+  if (typeof options !== "object" || options === null) throw wrong("options", kindInWords(options), "an object");
   for (const key in options) {
     const value = (options as Readonly<Record<string, unknown>>)[key];
-    if (value === undefined || !Object.hasOwn(RULES, key)) continue;
+    if (value === undefined) continue;
+    if (!Object.hasOwn(RULES, key)) throw unknownOption(key);
     const { expected, isRight } = RULES[key as Checked];
     if (!isRight(value)) throw wrong(key, valueInWords(value), expected);
   }
+}
+
+/** Most calls have options of their own beside these. */
+function unknownOption(field: string): ClientError {
+  const known = ["signal", "timeoutMs", "retries", "doubtMs", "maxAgeMs"].join(", ");
+  const said = `${field} is not an option of this call; every call has ${known}, and some have more`;
+  return new ClientError("bad_request", said, { details: { field } });
 }
 
 export const valueInWords = (value: unknown): string =>

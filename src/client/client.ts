@@ -16,7 +16,17 @@ import { kindInWords } from "../std/plain-json.ts";
 import { createAddresses, DEFAULT_URL, leadsBy } from "./addresses.ts";
 import type { CallOptions } from "./call-options.ts";
 import { ClientError } from "./client-error.ts";
-import { type AfterLoss, exchange, type Gather, restFor, retried, type Wiring, waitFor, waitOf } from "./exchange.ts";
+import {
+  type AfterLoss,
+  exchange,
+  type Gather,
+  inTime,
+  restFor,
+  retried,
+  type Wiring,
+  waitFor,
+  waitOf,
+} from "./exchange.ts";
 import type { Fetch } from "./fetch.ts";
 import type { ClientFiles } from "./files.ts";
 import type { FollowOptions } from "./follow-events.ts";
@@ -355,17 +365,19 @@ async function waited<Found>(
   ...[withinMs, options, look, isOver]: WaitArguments<Found>
 ): Promise<Waited<Found>> {
   const wait = waitFor(wiring, options, withinMs);
-  const lookOnce = (): Promise<Found> =>
-    look(ask, Math.ceil(Math.min(wait.leftMs(), WAIT_MS_DEFAULT)), { ...options, retries: 0 });
-  for (;;) {
-    const found = await retried(wiring, options, lookOnce, undefined, wait);
-    const isFoundOver = isOver(found);
-    if (isFoundOver === undefined)
-      throw new ClientError("bad_answer", "the answer is not what is waited for; is this a Drover server?", {
-        status: 200,
-      });
-    if (isFoundOver || wait.leftMs() <= 0) return { found, isOver: isFoundOver };
-  }
+  return inTime(wait, options, async (timed) => {
+    const lookOnce = (): Promise<Found> =>
+      look(ask, Math.ceil(Math.min(wait.leftMs(), WAIT_MS_DEFAULT)), { ...timed, retries: 0 });
+    for (;;) {
+      const found = await retried(wiring, timed, lookOnce, undefined, wait);
+      const isFoundOver = isOver(found);
+      if (isFoundOver === undefined)
+        throw new ClientError("bad_answer", "the answer is not what is waited for; is this a Drover server?", {
+          status: 200,
+        });
+      if (isFoundOver || wait.leftMs() <= 0) return { found, isOver: isFoundOver };
+    }
+  });
 }
 
 /** What waits alone is a call as any other. What lets several share a request is loaded when they first meet. */
@@ -393,7 +405,7 @@ function waitsWith(wiring: Wiring, ask: Ask): WaitForEnd {
       waited(wiring, ask, withinMs, options, lookWith, ({ state }) => state && isEnded(state));
     // What has a time of its own for each try goes by itself.
     if (options.timeoutMs !== undefined) return alone();
-    const look = (timeoutMs: number): Promise<wire.TaskView> => lookWith(ask, timeoutMs, options);
+    const look = (timeoutMs: number, timed: Options): Promise<wire.TaskView> => lookWith(ask, timeoutMs, timed);
     return met(alone, (watch) => watch({ id, withinMs, options, look }));
   };
 }

@@ -140,7 +140,8 @@ export async function retried<Value>(
       if (!error.retryable || ms === null) throw error;
       const isElecting = hasNoLeader ? retries > 0 : isPatient(wiring, options) && wiring.addresses.isCluster();
       const electionMs = isElecting && isAway(error) && awayMs < ELECTION_MS_MAX ? Math.min(ms, ELECTION_REST_MS) : 0;
-      const restMs = tries <= retries ? ms : lastingMs(wait, awayMs, ms) || electionMs;
+      const wantedMs = tries <= retries ? ms : lastingMs(wait, awayMs, ms) || electionMs;
+      const restMs = Math.min(wantedMs, wait?.leftMs() ?? wantedMs);
       if (restMs === 0) {
         if (error.code === "behind") wiring.addresses.forgetWrites();
         throw error;
@@ -169,6 +170,29 @@ export function waitFor(wiring: Wiring, options: CallOptions, withinMs: number =
   const until = performance.now() + withinMs;
   const leftMs = (): number => Math.max(0, until - performance.now());
   return { isPatient: isPatient(wiring, options), leftMs };
+}
+
+/** So long after its time a wait may still be answered. */
+const LATE_MS = 1000;
+export const TIMER_MS_MAX: number = 2 ** 31 - 1;
+
+/** Whatever a wait is at is given up a moment after its time: a server that says nothing cannot hold it longer. */
+export async function inTime<Value>(
+  wait: Wait,
+  options: CallOptions,
+  work: (options: CallOptions) => Promise<Value>,
+): Promise<Value> {
+  const leftMs = wait.leftMs();
+  if (leftMs + LATE_MS > TIMER_MS_MAX) return work(options);
+  const late = new AbortController();
+  const said = `the server has not answered within ${Math.round(leftMs)} ms`;
+  const giveUp = (): void => late.abort(new ClientError("timeout", said, { retryable: true }));
+  const timer = setTimeout(giveUp, leftMs + LATE_MS);
+  try {
+    return await work({ ...options, signal: anyOf(late.signal, options.signal) });
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** How long a wait rests that has been without an answer for so long; 0: it is given up. */

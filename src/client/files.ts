@@ -165,7 +165,8 @@ function sourceOf(content: FileContent): FileSource {
 type FileCall = CallOptions & { readonly timeoutMs: number };
 
 function split<Query extends PutFileQuery>(options: CallOptions & Query): { query: PutFileQuery; call: FileCall } {
-  checkCall(options);
-  const { task, attempt, session, timeoutMs = SILENCE_MS, ...call } = options;
+  const { task, attempt, session, ...rest } = options;
+  checkCall(rest);
+  const { timeoutMs = SILENCE_MS, ...call } = rest;
   return { query: present({ task, attempt, session }), call: { ...call, timeoutMs } };
 }

@@ -42,7 +42,8 @@ const HELD_MAX = 16 * 1024 * 1024;
 
 /** Ends when the signal fires, and with an error when the server refuses or stays away. */
 export async function* followEvents(wiring: Wiring, options: FollowOptions): AsyncGenerator<EventJson> {
-  checkCall(options);
+  const { since: _, task: _task, kind: _kind, label: _label, ...read } = options;
+  checkCall(read);
   const { after: from = 0, signal, reconnects = RECONNECTS, silenceMs = SILENCE_MS, ...filter } = options;
   const isOver = (): boolean => signal?.aborted === true;
   let after = from;

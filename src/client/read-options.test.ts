@@ -111,3 +111,20 @@ for (const [claim, call, fields] of wrongCalls)
           },
         );
   });
+
+for (const [claim, call] of wrongCalls)
+  test(`an option that ${claim} does not have is refused by name, and so are options that are no object`, async () => {
+    const refused: [given: unknown, field: string][] = [
+      [{ within: 500 }, "within"],
+      ["x", claim === "submit" || claim === "task" || claim === "askPermit" ? "options" : "0"],
+    ];
+    for (const [given, field] of refused)
+      await assert.rejects(
+        async () => await call(given as never),
+        (error) => {
+          assert.ok(error instanceof ClientError, String(error));
+          assert.deepEqual([error.code, error.details.field], ["bad_request", field]);
+          return true;
+        },
+      );
+  });

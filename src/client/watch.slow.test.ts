@@ -398,6 +398,31 @@ test("a client that is closed waits on for what it was asked, and takes no more"
     assert.equal((await Promise.all(waits)).length, 2);
   }));
 
+test("a server that says nothing holds up no wait, alone or with others, for longer than it may last", async () => {
+  // The time of a call by itself is half a minute, and each has five tries.
+  await using server = await startScript(() => {});
+  const client = createClient({ url: server.url });
+  const waits = names(3).map((id) => client.wait(id, { withinMs: 20 }));
+  const all: Promise<unknown>[] = [
+    client.wait("alone", { withinMs: 20 }),
+    client.waitGroup("g", { withinMs: 20 }),
+    ...waits,
+  ];
+  for (const { code, message } of await Promise.all(all.map(failed)))
+    assert.deepEqual([code, message.replace(/\d+ ms/, "")], ["timeout", "the server has not answered within "]);
+});
+
+test("where there is no server a wait rests no longer than it may last", async () => {
+  const rests: number[] = [];
+  const rest = async (ms: number): Promise<void> => void rests.push(ms);
+  const client = createClient({ url: "http://127.0.0.1:1", rest });
+  assert.equal((await failed(client.wait("t", { withinMs: 0.5 }))).code, "network");
+  assert.ok(
+    rests.every((ms) => ms <= 0.5),
+    rests.join(),
+  );
+});
+
 test("a program's own fetch carries what waits together", async () => {
   const paths: string[] = [];
   await using server = await startScript((response, heard) =>

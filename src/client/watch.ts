@@ -16,8 +16,10 @@ import {
   answerOf,
   FOR_THE_WHOLE,
   fetchOnce,
+  inTime,
   refusalOfOne,
   retried,
+  TIMER_MS_MAX,
   TOO_LARGE,
   UNKNOWN,
   type Wiring,
@@ -31,7 +33,7 @@ export type Watched = {
   readonly id: string;
   readonly withinMs: number | undefined;
   readonly options: CallOptions;
-  readonly look: (timeoutMs: number) => Promise<TaskView>;
+  readonly look: (timeoutMs: number, options: CallOptions) => Promise<TaskView>;
 };
 export type Watch = (watched: Watched) => Promise<Waited<TaskView>>;
 /** One part of a wait: null if nothing has come by then, or if a failure came after answers: it is to join anew. */
@@ -44,7 +46,6 @@ export type Awaited<Found> = {
 };
 
 /** A timer takes no more. */
-const TIMER_MS_MAX = 2 ** 31 - 1;
 const OUT_MAX = 8;
 /** To give up a request costs its connection: while so many are out, what comes gathers for so long. */
 const GATHER_MS = 20;
@@ -201,12 +202,14 @@ export function createWatch(wiring: Wiring): Watch {
   const join = createJoin(wiring, { ask, read: endedIn });
   return async ({ id, withinMs, options, look }) => {
     const wait = waitFor(wiring, options, withinMs);
-    while (wait.leftMs() > 0) {
-      const found = await retried(wiring, options, () => join(id, options.signal, wait.leftMs()), undefined, wait);
-      if (found !== null) return { found, isOver: true };
-    }
-    const found = await look(0);
-    return { found, isOver: isEnded(found.state) };
+    return inTime(wait, options, async (timed) => {
+      while (wait.leftMs() > 0) {
+        const found = await retried(wiring, timed, () => join(id, timed.signal, wait.leftMs()), undefined, wait);
+        if (found !== null) return { found, isOver: true };
+      }
+      const found = await look(0, timed);
+      return { found, isOver: isEnded(found.state) };
+    });
   };
 }
 
