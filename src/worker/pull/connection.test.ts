@@ -187,6 +187,25 @@ test("with work at stake the rests stay short", async () => {
   }
 });
 
+test("with results to bring they stay short too, until the lease is over", async () => {
+  const { calls, last, advance, receive } = await workingKit();
+  receive({ type: "ended", ...one("a"), report: { outcome: "done" } });
+  for (let tries = 0; tries < 8; tries++) {
+    const before = calls.length;
+    await last("sync").refuse(refusal("network"));
+    await advance(1000);
+    assert.ok(calls.length > before, "at most a tenth of a lease");
+  }
+  for (let tries = 0; tries < 4; tries++) {
+    await last("sync").refuse(refusal("network"));
+    await advance(1000);
+  }
+  const before = calls.length;
+  await last("sync").refuse(refusal("network"));
+  await advance(5000);
+  assert.equal(calls.length, before, "then nothing runs that another could be given");
+});
+
 test("a server that answers at once and says nothing new is not asked in a tight loop", async () => {
   const { calls, last, advance } = await joinedKit();
   for (let times = 0; times < 4; times++) {

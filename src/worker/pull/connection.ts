@@ -313,7 +313,9 @@ function onAway(state: State, error: unknown): void {
   const now = state.clock.elapsed();
   state.failures++;
   state.awaySince = Math.min(state.awaySince, now);
-  const longest = pull.isAtWork(state.session) ? state.session.leaseMs / 10 : undefined;
+  const { leaseMs, leaseEnd } = state.session;
+  const isAtStake = pull.isAtWork(state.session) || (pull.hasResults(state.session) && now < leaseEnd);
+  const longest = isAtStake ? leaseMs / 10 : undefined;
   state.retryAt = now + restMs(state.failures, state.chance(), longest);
   if (state.failures >= FAILURES_TOLD && !state.isAwayTold) {
     state.isAwayTold = state.isBackUntold = true;

@@ -70,6 +70,18 @@ test("a result is repeated until an answer lists it, accepted or not", () => {
   }
 });
 
+test("that the result of what was cancelled does not count is no news", () => {
+  const session = joined();
+  run(session, "a", "b");
+  exchange(session, { cancel: [one("a")] });
+  for (const id of ["a", "b"]) pull.end(session, one(id), done);
+  const results = ["a", "b"].map((id) => ({ ...one(id), accepted: false, code: "conflict" as const }));
+  assert.deepEqual(
+    exchange(session, { results }).heard.refused.map(({ taskId }) => taskId),
+    ["b"],
+  );
+});
+
 test("what is known is not begun again, be it running or ended and not answered", () => {
   const session = joined();
   run(session, "a", "b");

@@ -306,7 +306,10 @@ function hearResults(
   const own = listed.filter((result) => isSameTask(open.get(keyOf(result)), result));
   const settled = isBrief ? [...open.keys()] : own.map(keyOf);
   for (const key of settled) held.ended.delete(key);
-  return { settled: settled.length, refused: own.filter(({ accepted }) => !accepted) };
+  // That a task which was cancelled has ended by then is no news to anybody.
+  const isNews = (result: ResultAnswer): boolean =>
+    !result.accepted && !(result.code === "conflict" && open.get(keyOf(result))?.stop === "cancelled");
+  return { settled: settled.length, refused: own.filter(isNews) };
 }
 
 /** Whether it is there, and of that task of its id, as far as it is said. */
