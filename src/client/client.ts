@@ -11,28 +11,19 @@
  */
 import type * as calls from "../protocol/calls/index.ts";
 import type * as wire from "../protocol/index.ts";
-import { isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
+import { isEnded } from "../protocol/wire/index.ts";
 import { kindInWords } from "../std/plain-json.ts";
 import { createAddresses, DEFAULT_URL, leadsBy } from "./addresses.ts";
 import type { CallOptions } from "./call-options.ts";
 import { ClientError } from "./client-error.ts";
-import {
-  type AfterLoss,
-  exchange,
-  type Gather,
-  inTime,
-  restFor,
-  retried,
-  type Wiring,
-  waitFor,
-  waitOf,
-} from "./exchange.ts";
+import { type AfterLoss, exchange, type Gather, restFor, type Wiring, waitOf } from "./exchange.ts";
 import type { Fetch } from "./fetch.ts";
 import type { ClientFiles } from "./files.ts";
 import type { FollowOptions } from "./follow-events.ts";
 import { type ClientOptions, readOptions } from "./read-options.ts";
 import { namedPermit } from "./request-body.ts";
 import { createTurns } from "./turns.ts";
+import { type Ask, type Look, type WaitUntil, waited } from "./waited.ts";
 import type { Waited } from "./watch.ts";
 
 type Options = CallOptions;
@@ -330,14 +321,6 @@ const filesOver = (wiring: Wiring, during: During): ClientFiles => ({
   },
 });
 
-/** Asks with what is known to be safe to repeat because this client made it so. */
-type Ask = <Name extends wire.CallName>(
-  name: Name,
-  asked: wire.Asked<Name>,
-  options?: Options,
-  afterLoss?: AfterLoss<wire.Answered<Name>>,
-) => Reply<Name>;
-
 /** Asks as often as it takes: one call to whoever closes the client. */
 type AskAll = <Value>(asks: (ask: Ask, until: WaitUntil) => Promise<Value>) => Promise<Value>;
 
@@ -346,39 +329,6 @@ const ifGone =
   <Answer>(answer: Answer): AfterLoss<Answer> =>
   ({ code }) =>
     code === "not_found" ? answer : undefined;
-
-/** One try; it may hold its answer back for so long. */
-type Look<Found> = (ask: Ask, timeoutMs: number, options: Options) => Promise<Found>;
-type WaitArguments<Found> = [
-  withinMs: number | undefined,
-  options: Options,
-  look: Look<Found>,
-  /** Undefined for what is not such a thing at all. */
-  isOver: (found: Partial<Found>) => boolean | undefined,
-];
-type WaitUntil = <Found>(...given: WaitArguments<Found>) => Promise<Waited<Found>>;
-
-/** Asks until it is over, or the time is. */
-async function waited<Found>(
-  wiring: Wiring,
-  ask: Ask,
-  ...[withinMs, options, look, isOver]: WaitArguments<Found>
-): Promise<Waited<Found>> {
-  const wait = waitFor(wiring, options, withinMs);
-  return inTime(wait, options, async (timed) => {
-    const lookOnce = (): Promise<Found> =>
-      look(ask, Math.ceil(Math.min(wait.leftMs(), WAIT_MS_DEFAULT)), { ...timed, retries: 0 });
-    for (;;) {
-      const found = await retried(wiring, timed, lookOnce, undefined, wait);
-      const isFoundOver = isOver(found);
-      if (isFoundOver === undefined)
-        throw new ClientError("bad_answer", "the answer is not what is waited for; is this a Drover server?", {
-          status: 200,
-        });
-      if (isFoundOver || wait.leftMs() <= 0) return { found, isOver: isFoundOver };
-    }
-  });
-}
 
 /** What waits alone is a call as any other. What lets several share a request is loaded when they first meet. */
 function whenMet<Shared>(load: () => Promise<Shared>) {

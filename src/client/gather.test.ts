@@ -400,7 +400,7 @@ test("a program's own fetch carries what travels together", async () => {
   assert.deepEqual(seen, ["/tasks", "/bulk"]);
 });
 
-test("a fetch that was put in the place of the global one before ours was loaded is used until it is taken back", async () => {
+test("a fetch that took the place of the global one before the first call is used until it is taken back", async () => {
   await using server = await startScript(answers(200, {}));
   const own = globalThis.fetch;
   let count = 0;

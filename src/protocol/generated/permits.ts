@@ -28,7 +28,7 @@ export type GateStatus = {
 export type PermitBody = {
   /** The provider account, such as anthropic/default. */
   readonly gate: string;
-  /** Chosen by the caller. The same id again is the same ticket. */
+  /** Chosen by the caller, and not of the form p and a number. The same id again is the same ticket. */
   readonly id?: string;
   /** The project it is of. */
   readonly project?: string;

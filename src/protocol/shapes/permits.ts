@@ -22,7 +22,10 @@ export const permitBody: s.Schema<wire.PermitBody> = s.component(
         gate: s.described(s.name(), "The provider account, such as anthropic/default.", {
           expected: `the gate to pass: ${s.notesOf(s.name()).expected}`,
         }),
-        id: s.optional(s.name(), "Chosen by the caller. The same id again is the same ticket."),
+        id: s.optional(
+          s.name(),
+          "Chosen by the caller, and not of the form p and a number. The same id again is the same ticket.",
+        ),
         project: s.optional(s.name()),
         class: s.optional(
           s.oneOf("critical", "high", "normal", "low"),
