@@ -22,7 +22,7 @@ import {
   WITHOUT_SNAPSHOTS,
   withDrover,
 } from "./embedded.ts";
-import { type Mode, playAlone, playInTurn } from "./peers/workload.ts";
+import { type Duel, type Mode, playAlone, playInTurn, type Workload } from "./peers/workload.ts";
 import { FULL, PEERS, QUICK, withPeer } from "./peers.ts";
 import { bar, type Options, progress, type Report, type Row } from "./report.ts";
 
@@ -30,6 +30,11 @@ const JOBS = 40_000;
 /** Long enough for several snapshots. */
 const SECONDS_ON_END = 6;
 const RATIO_FLOOR = 5;
+/** What snapshots may leave of the rate, and what somebody else may wait. */
+const SNAPSHOTS_LEAVE = 0.8;
+const OTHER_MS = 20;
+/** A round is long enough for one or two. */
+const WITH_SNAPSHOTS: Workload = { seconds: 4, rounds: 5 };
 
 /**
  * Tasks a second: without a rest, so that snapshots are made meanwhile; while every caller hears of every end. And what
@@ -59,6 +64,26 @@ function measureAlone(mode: Mode, scale: number): Promise<Run> {
     return { onEndPerSecond, toldPerSecond, otherP99Ms };
   });
 }
+
+/** The same load with snapshots and without, in turn, round by round: which part of the rate is left. */
+function measureSnapshots(mode: Mode, quick: boolean): Promise<Duel> {
+  return withDrover(CONFIG, (snapping) =>
+    withDrover(WITHOUT_SNAPSHOTS, async (without) =>
+      playInTurn(await openSession(snapping, mode), await openSession(without, mode), quick ? QUICK : WITH_SNAPSHOTS),
+    ),
+  );
+}
+
+const snapshotRow = (how: string, { ours, theirs, ratio, micros }: Duel): Row => ({
+  ...{ what: `${how}, on end: rate with snapshots ÷ without`, value: ratio, unit: "×" },
+  note: `${Math.round(ours)} and ${Math.round(theirs)} tasks/s, CPU µs ${micros.ours.toFixed(1)} and ${micros.theirs.toFixed(1)}`,
+  ...{ target: `≥ ${SNAPSHOTS_LEAVE}`, met: ratio >= SNAPSHOTS_LEAVE },
+});
+
+const otherRow = (how: string, ms: number): Row => ({
+  ...{ what: `p99 of an unrelated request meanwhile, ${how}`, value: ms, unit: "ms" },
+  ...{ target: `≤ ${OTHER_MS}`, met: ms <= OTHER_MS },
+});
 
 /** A steady load: every caller hears of the end of each of its tasks before it submits more. */
 async function untilEachIsTold(drover: Drover, mode: Mode, count: number): Promise<void> {
@@ -222,6 +247,9 @@ export async function run(options: Options): Promise<Report> {
   progress("drover alone\n");
   const singleAlone = await measureAlone("singles", scale);
   const batchedAlone = await measureAlone("batches", scale);
+  progress("with snapshots and without\n");
+  const singleSnapshots = await measureSnapshots("singles", options.quick);
+  const batchedSnapshots = await measureSnapshots("batches", options.quick);
   progress("restart\n");
   const queued = 1_000_000 / scale;
   const restart = await measureRestart(queued);
@@ -233,8 +261,10 @@ export async function run(options: Options): Promise<Report> {
     { what: "batches, on end, with snapshots", value: batchedAlone.onEndPerSecond, unit: "tasks/s" },
     { what: "single submits, each waits for its end", value: singleAlone.toldPerSecond, unit: "tasks/s" },
     { what: "batches, each waits for its ends", value: batchedAlone.toldPerSecond, unit: "tasks/s" },
-    { what: "p99 of an unrelated request meanwhile, single", value: singleAlone.otherP99Ms, unit: "ms" },
-    { what: "p99 of an unrelated request meanwhile, batched", value: batchedAlone.otherP99Ms, unit: "ms" },
+    otherRow("single", singleAlone.otherP99Ms),
+    otherRow("batched", batchedAlone.otherP99Ms),
+    snapshotRow("single submits", singleSnapshots),
+    snapshotRow("batches", batchedSnapshots),
     {
       what: `restart with ${n} queued, from events`,
       value: restart.fromEventsS,
