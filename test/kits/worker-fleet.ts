@@ -255,7 +255,7 @@ export async function createFleet(faults: readonly Fault[], perReadingMs: number
       clientAs: () => ({ submit: () => Promise.reject(new Error("no children here")) }),
       ...{ slots, killGraceMs: KILL_GRACE_MS, clock: theirs, perform: performFor(worker, theirs), warn, post },
       isLeaseHeld: () => clock.elapsed() < cell.read(),
-      setBegun: cell.setBegun,
+      cell,
       reports: createProgressReports({ clock: theirs, warn, post: (items) => post({ type: "progress", items }) }),
       permits: { withPermit: () => Promise.reject(new Error("no permits here")), flush: async () => {} },
       files: NO_FILES,

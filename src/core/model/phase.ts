@@ -11,9 +11,10 @@ export type Phase = LivePhase | EndPhase;
 /** How many tasks are in each phase. */
 export type PhaseCounts = Record<Phase, number>;
 
-const END_PHASES: ReadonlySet<Phase> = new Set<Phase>(["done", "failed", "cancelled", "skipped"]);
-export const isEndPhase = (phase: Phase): phase is EndPhase => END_PHASES.has(phase);
-export const hasEnded = (task: { readonly phase: Phase }): boolean => END_PHASES.has(task.phase);
+/** Asked several times for every event: to compare a few words takes a fraction of a look into a Set. */
+export const isEndPhase = (phase: Phase): phase is EndPhase =>
+  phase === "done" || phase === "failed" || phase === "cancelled" || phase === "skipped";
+export const hasEnded = (task: { readonly phase: Phase }): boolean => isEndPhase(task.phase);
 
 /** Whether an ended task is kept at hand for longer, so that people see it and may run it again. */
 export const endedBadly = (phase: Phase): boolean => phase === "failed" || phase === "skipped";

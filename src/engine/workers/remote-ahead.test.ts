@@ -74,3 +74,16 @@ test("only what the worker holds can be given back, and saying it twice changes 
   assert.deepEqual((await kit.drover.task("t1")).worker, "bob");
   await kit.drover.close();
 });
+
+test("a worker that has room and never names what it was given does not keep it, however much it wanted", async () => {
+  const { kit, ann } = await withTasks(6);
+  const told = { want: 6, ahead: 4, running: [] as AttemptRef[] };
+  await ann.sync(told);
+  assert.equal((await ann.sync(told)).assignments.length, 6);
+  for (let leases = 0; leases < 8; leases++) {
+    await kit.clock.advance(4000);
+    await ann.sync({ want: 4, ahead: 4, running: [one("t0"), one("t1")] });
+  }
+  assert.ok((await kit.drover.task("t2")).attempt > 1, "after three leases it is queued again");
+  await kit.drover.close();
+});

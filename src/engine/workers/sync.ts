@@ -154,13 +154,18 @@ export const namedAs = ({ number, task }: Attempt): NamedAssignment => ({
   attempt: number,
   taskSeq: task.seq,
   ...(task.requirements.onLoss === "fail" ? { onLoss: "fail" } : {}),
+  ...(goesOn(task) ? { goesOn: true } : {}),
 });
 
 /** The same as text. */
 export function nameText({ number, task }: Attempt): string {
   const onLoss = task.requirements.onLoss === "fail" ? ',"onLoss":"fail"' : "";
-  return `{${nameFields(task, number)}${onLoss}}`;
+  return `{${nameFields(task, number)}${onLoss}${goesOn(task) ? ',"goesOn":true' : ""}}`;
 }
+
+/** Another round of its loop, or what goes on after an answer: it was kept for the worker that has its files. */
+const goesOn = ({ extra }: Task): boolean =>
+  extra !== null && ((extra.loop !== null && extra.loop.rounds.length > 0) || extra.approval !== null);
 
 const nameFields = ({ id, seq }: Task, attempt: number): string =>
   `"taskId":${quoted(id)},"attempt":${attempt},"taskSeq":${seq}`;
@@ -344,7 +349,7 @@ export function applyRunning(parts: SyncParts, worker: Worker, running: readonly
     if (shown !== undefined) progress.set(one.task, shown);
     if (usage !== undefined) must(writer, { type: "report-usage", ...one, tokens: countTokens(usage) });
   }
-  const hasRoom = named.size < worker.offered;
+  const hasRoom = named.size < Math.max(worker.offered, worker.slots);
   for (const attempt of [...worker.attempts]) {
     if (named.has(attempt)) continue;
     if (attempt.state === "assigned" && !(hasRoom && isDeclined(parts, attempt))) continue;
@@ -373,7 +378,7 @@ function isDeclined({ writer, polls }: SyncParts, attempt: Attempt): boolean {
 }
 
 export function endTimedOut(writer: Writer, worker: Worker): void {
-  if (worker.attempts.size > worker.offered) return;
+  if (worker.attempts.size > Math.max(worker.offered, worker.slots)) return;
   const now = writer.now();
   const isOver = (attempt: Attempt): boolean => isTimedOutUnnamed(writer.state, attempt, now);
   if (!worker.attempts.some(isOver)) return;

@@ -276,8 +276,8 @@ export type SyncBody = {
   /** How many more it would take; absent: its free slots. */
   readonly want?: number;
   /**
-   * If joining said so: how many of those it wants are beyond its slots. They are to be begun within
-   * moments. Default: 0.
+   * If joining said so: how many it may hold beyond its slots. They are to be begun within moments.
+   * Default: 0.
    */
   readonly ahead?: number;
   /** Wait so long if there is nothing to say. Default: 0. */
@@ -426,6 +426,8 @@ export type NamedAssignment = {
   readonly taskSeq?: number;
   /** It must be named in running before it is begun. */
   readonly onLoss?: "fail";
+  /** It was kept for this worker: do not give it back as unbegun. */
+  readonly goesOn?: true;
 };
 
 /** An attempt that runs, as its worker reports it. */

@@ -116,7 +116,7 @@ export const syncBody: s.Schema<wire.SyncBody> = s.namedObject("SyncBody", {
   want: s.optional(s.whole(0, SLOTS_MAX), "How many more it would take; absent: its free slots."),
   ahead: s.optional(
     s.whole(0, AHEAD_MAX),
-    "If joining said so: how many of those it wants are beyond its slots. They are to be begun within moments.",
+    "If joining said so: how many it may hold beyond its slots. They are to be begun within moments.",
     { default: 0 },
   ),
   waitMs: s.optional(s.whole(0, 60_000), "Wait so long if there is nothing to say.", { default: 0 }),
@@ -215,6 +215,7 @@ export const syncAnswer: s.Schema<wire.SyncAnswer> = s.namedAnswer("SyncAnswer",
       s.answer<wire.NamedAssignment>({
         ...attemptRef,
         onLoss: s.optional(s.oneOf("fail"), "It must be named in running before it is begun."),
+        goesOn: s.optional(s.exactly(true), "It was kept for this worker: do not give it back as unbegun."),
       }),
     ),
     "The first field of a lean answer: all attempts this worker should hold and has not yet named in running.",

@@ -104,7 +104,10 @@ const LINES: { readonly [Kind in Event["kind"]]?: LineOf<Extract<Event, { kind: 
   "task-skipped": ofEnd("info", "task skipped"),
   "task-retried": ofEnd("info", "task runs again"),
   "attempt-failed": ofEnd("info", "attempt failed, the task runs again"),
-  "attempt-lost": ofEnd("warn", "attempt lost, the task runs again"),
+  "attempt-lost": (event, task) =>
+    event.cause === "not-begun"
+      ? ofEnd("debug", "attempt given back before it began")(event, task)
+      : ofEnd("warn", "attempt lost, the task runs again")(event, task),
   "attempt-done": ofEnd("info", "attempt done, the task waits for its children"),
   "task-parked": ({ task: taskId, attempt, until }) => line("info", "task parked", { taskId, attempt, until }),
   "task-approved": ({ task: taskId }) => line("info", "task approved", { taskId }),

@@ -264,6 +264,8 @@ function taskHistograms(register: Registry): (event: Applied["event"], task: App
     }
     // Of one that waited for its children, the attempt was counted when it was done.
     if (event.kind === "task-done" && event.resultSeq !== null) return;
+    // What was given back never ran.
+    if (event.kind === "attempt-lost" && event.cause === "not-begun") return;
     const outcome = OUTCOME.get(event.kind);
     if (outcome === undefined) return;
     const since = task.startedAt;

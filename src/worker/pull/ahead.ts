@@ -5,20 +5,20 @@
  * With tasks that take no time all slots are free again long before the answer to their results is there: most of the
  * time nothing runs. So a worker whose tasks turn out to be short fetches as many again ahead, and begins them while
  * the server hears of the ones before. It is short tasks only that this is good for. What waits here behind a long one
- * could run elsewhere, and what is urgent could come before it. So it begins when several syncs in a row have reported
- * a full house of tasks that ended within moments, it ends with the first that takes longer, and what was fetched
- * ahead and has not been begun soon is given back.
+ * could run elsewhere, and what is urgent could come before it. So it begins when several syncs have reported tasks for
+ * half of the slots or more, all of which ended within moments, and none that took longer; it ends with the first that
+ * does, and what was fetched ahead and has not been begun soon is given back (give-back.ts).
  */
 
 /** A task that was reported so soon after it came is short; of those that waited for a slot, it may be later. */
 const SHORT_MS = 10;
 const STILL_SHORT_MS = 50;
-/** Full syncs of short tasks in a row. */
+/** So many syncs with short tasks for half of the slots, and none with one that took longer. */
 const SHORT_SYNCS_MIN = 3;
 /** What was fetched ahead and not begun for so long is given back. */
 const UNBEGUN_MS = 50;
 
-/** Only the functions of this file change it. */
+/** How many at most is said from outside; the rest is changed by the functions of this file. */
 export type Ahead = {
   /** As many at most; 0 where the server gives nothing ahead. */
   most: number;

@@ -85,7 +85,7 @@ type State = ConnectionDeps & ReturnType<typeof begin>;
 
 /** Nothing is joined yet, nothing is said. */
 const begin = ({ join: { slots }, limit, aheadMax, logPlace, cell }: ConnectionDeps) => ({
-  session: pull.createPullSession({ slots, limit, aheadMax, logPlace, begunSoFar: cell.begun }),
+  session: pull.createPullSession({ slots, limit, aheadMax, logPlace, begunSoFar: cell.begun, revoke: cell.revoke }),
   phase: "joining" as "joining" | "joined" | "leaving" | "over",
   isCalling: false,
   hasJoined: false,
@@ -176,7 +176,7 @@ function isGathered(state: State, now: number): boolean {
 }
 
 function mayLeave(state: State, now: number): boolean {
-  if (state.isAskedToLeave) return !pull.hasResults(state.session) || now >= state.leaveBy;
+  if (state.isAskedToLeave) return !pull.hasWord(state.session) || now >= state.leaveBy;
   return state.session.isDraining && pull.isEmpty(state.session);
 }
 

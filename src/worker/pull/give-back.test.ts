@@ -18,7 +18,9 @@ const answer = (more: Partial<SyncAnswer>): SyncAnswer => ({
 const JOINED: Joined = { workerId: "ann", session: "s", leaseMs: 10_000, brief: true, ahead: true };
 const names = (refs: readonly AttemptRef[] | undefined): string[] => (refs ?? []).map(({ taskId }) => taskId);
 
-function opened(options: { slots?: number; aheadMax?: number; limit?: number } = {}, joined: Joined = JOINED) {
+type Options = { slots?: number; aheadMax?: number; limit?: number; revoke?: (...places: number[]) => number };
+
+function opened(options: Options = {}, joined: Joined = JOINED) {
   const session = pull.createPullSession({ slots: 2, aheadMax: 2, ...options });
   pull.join(session, joined, 0);
   const send = (now: number) => {
@@ -87,6 +89,91 @@ test("what was not begun for 50 ms is asked of the handlers, once, and what they
   assert.deepEqual([names(body.running), names(body.unbegun)], [["a", "b", "c"], ["d"]]);
   assert.deepEqual([body.want, body.ahead], [0, undefined], "and nothing more is fetched ahead");
   assert.deepEqual([pull.unsaid(session, 153), exchange(153).body.unbegun], ["nothing", undefined]);
+});
+
+test("where the handlers can be kept from it, it goes back at once, but for what they have begun by then", () => {
+  const revoked: number[][] = [];
+  let begunTo = 0;
+  const revoke = (...places: number[]): number => {
+    revoked.push(places);
+    return begunTo;
+  };
+  const { session, hurry, give, exchange } = opened({ revoke });
+  hurry();
+  give(100, "a", "b", "c", "d");
+  for (const id of ["a", "b"]) pull.began(session, one(id));
+  begunTo = session.handedOver - 1;
+  assert.deepEqual(names(pull.takeBack(session, 150)), ["c", "d"], "the handlers forget them when they can");
+  assert.deepEqual(revoked, [[session.handedOver - 2, session.handedOver]]);
+  const { body } = exchange(150);
+  assert.deepEqual([names(body.running), names(body.unbegun)], [["a", "b", "c"], ["d"]]);
+  pull.end(session, one("d"), null);
+  assert.equal(exchange(151).body.unbegun, undefined);
+});
+
+test("what an answer gives that the server made up while it still knew of more room goes back too", () => {
+  const { session, hurry, send, give } = opened();
+  hurry();
+  const early = send(99);
+  give(100, "a", "b", "c");
+  for (const id of ["a", "b"]) pull.began(session, one(id));
+  pull.takeBack(session, 150);
+  pull.hear(session, early.n, answer({}), 150);
+  // The first sync that wants nothing ahead: by its answer the server has still given one.
+  const first = send(151);
+  assert.equal(first.body.ahead, undefined);
+  pull.hear(session, first.n, answer({ assignments: [assigned("late")] }), 152);
+  assert.equal(pull.takeBackAt(session), 202);
+  const second = send(153);
+  pull.hear(session, second.n, answer({ assignments: [assigned("queued")] }), 154);
+  assert.deepEqual(names(pull.takeBack(session, 400)), ["late"], "and what comes later was not fetched ahead");
+});
+
+test("one that must be named is not handed over by the answer that took it, once it goes back", () => {
+  const { session, hurry, send, exchange } = opened({ slots: 1, aheadMax: 1 });
+  hurry();
+  exchange(100, { assignments: [assigned("f", { onLoss: "fail" }), assigned("p")] });
+  const naming = send(101);
+  assert.deepEqual(names(naming.body.running), ["f", "p"]);
+  pull.began(session, one("p"));
+  // It has lost its slot, and was named all the same: where it is missing it would count as lost.
+  assert.deepEqual(names(send(102).body.running), ["p", "f"]);
+  assert.deepEqual(pull.takeBack(session, 151), []);
+  assert.deepEqual(names(pull.hear(session, naming.n, answer({}), 152).start), []);
+  assert.deepEqual(names(exchange(153).body.unbegun), ["f"]);
+});
+
+test("what was kept for this worker stays, however long it waits", () => {
+  const { session, hurry, exchange } = opened();
+  hurry();
+  const given = ["a", "b", "c", "d"].map((id) => (id === "c" ? { ...assigned(id), goesOn: true } : assigned(id)));
+  exchange(100, { assignments: given });
+  for (const id of ["a", "b"]) pull.began(session, one(id));
+  assert.deepEqual(names(pull.takeBack(session, 150)), ["d"]);
+});
+
+test("a worker that is to run fewer gives back at once what it would run beyond that", () => {
+  const { session, hurry, give } = opened();
+  hurry();
+  give(100, "a", "b", "c");
+  pull.began(session, one("a"));
+  pull.limit(session, 1, "busy");
+  assert.deepEqual(names(pull.takeBack(session, 100)), ["b", "c"]);
+});
+
+test("a worker that closes says what was never begun before it leaves, and sets no alarm for it", () => {
+  const { session, hurry, give, exchange } = opened();
+  hurry();
+  give(100, "a", "b", "c");
+  pull.began(session, one("a"));
+  pull.close(session);
+  assert.equal(pull.takeBackAt(session), Number.POSITIVE_INFINITY);
+  for (const id of ["b", "c"]) pull.end(session, one(id), null);
+  pull.end(session, one("a"), { outcome: "done" });
+  assert.deepEqual([pull.isIdle(session), pull.hasWord(session)], [true, true]);
+  const { body } = exchange(101);
+  assert.deepEqual([names(body.unbegun), names(body.results)], [["b", "c"], ["a"]]);
+  assert.equal(pull.hasWord(session), false);
 });
 
 test("what goes back is said until an answer has come to a sync that said it", () => {
@@ -160,4 +247,16 @@ test("a server that was replaced by an older one is not told of what it does not
     const { want, ahead } = exchange(2).body;
     assert.deepEqual([want, ahead], [2, undefined], field);
   }
+  const { session, hurry, give, send, exchange } = opened();
+  hurry();
+  give(100, "a", "b", "c");
+  for (const id of ["a", "b"]) pull.began(session, one(id));
+  pull.takeBack(session, 150);
+  pull.end(session, one("c"), null);
+  pull.refuse(session, send(151).n, "unbegun", "unbegun is not known");
+  const { unbegun, results } = exchange(152).body;
+  assert.deepEqual(
+    [unbegun, results?.map(({ taskId, outcome }) => [taskId, outcome])],
+    [undefined, [["c", "requeue"]]],
+  );
 });

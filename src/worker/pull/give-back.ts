@@ -1,42 +1,52 @@
 /**
  * What was fetched ahead and is given back: it was not begun soon, or its worker takes no more.
  *
- * The handlers are asked, since only they know what they have begun. What they have not is named no more, and the next
- * syncs say that it goes back, until one was answered.
+ * The handlers are kept from it first: what they have begun by then stays, even if their event loop stands still. The
+ * rest is named no more, and the next syncs say that it goes back, until one was answered. A server that does not know
+ * of this is told that it is requeued.
  */
 import type { AttemptRef } from "../../protocol/index.ts";
 import { present } from "../../std/index.ts";
 import { giveBackAt, stopFetching } from "./ahead.ts";
-import { catchUp, drop, type Held, type PullSession } from "./held.ts";
+import { catchUp, drop, finish, type Held, type PullSession } from "./held.ts";
 
 /** How many it may hold beyond its slots. One that is to run fewer than it has slots needs nothing ahead. */
 export const aheadOf = ({ ahead, limit, slots }: PullSession): number => (limit < slots ? 0 : ahead.count);
 
-/** Those that the handlers are to be asked for. Nothing more is fetched ahead then. */
+/** Those that the handlers are to forget, if they have not begun them. Nothing more is fetched ahead then. */
 export function takeBack(state: PullSession, now: number): readonly AttemptRef[] {
-  if (state.isClosing || now < takeBackAt(state)) return [];
+  if (now < takeBackAt(state)) return [];
   catchUp(state);
   const late = [...beyondSlots(state)];
   if (late.length > 0) stopFetching(state.ahead);
-  for (const one of late) {
-    one.isAskedBack = true;
-    // The handlers have never heard of it.
-    if (one.awaits !== null) giveBack(state, one);
-  }
-  return late.filter(({ awaits }) => awaits === null).map(refOf);
+  // Of one that awaits being named the handlers have never heard.
+  const [unheard, handed] = [
+    late.filter(({ awaits }) => awaits !== null),
+    late.filter(({ awaits }) => awaits === null),
+  ];
+  for (const one of late) one.isAskedBack = true;
+  for (const one of unheard) giveBack(state, one);
+  const places = handed.map(({ place }) => place ?? 0);
+  const begunTo = handed.length === 0 ? 0 : state.revoke(Math.min(...places) - 1, state.handedOver);
+  for (const one of handed) if ((one.place ?? 0) > begunTo) giveBack(state, one);
+  return handed.map(refOf);
 }
 
 /** When something is to be taken back. */
 export function takeBackAt(state: PullSession): number {
+  // A worker that closes has told its handlers already.
+  if (state.isClosing || !state.isGivingBack) return Number.POSITIVE_INFINITY;
+  const isAtOnce = state.isDraining || state.limit < state.slots;
   // Those that came first are the first to be begun.
-  for (const { cameAt } of beyondSlots(state)) return state.isDraining ? Number.NEGATIVE_INFINITY : giveBackAt(cameAt);
+  for (const { cameAt } of beyondSlots(state)) return isAtOnce ? Number.NEGATIVE_INFINITY : giveBackAt(cameAt);
   return Number.POSITIVE_INFINITY;
 }
 
 /** It was never begun, and the server is to hear that. */
 export function giveBack(state: PullSession, one: Held): void {
+  one.awaits = null;
   drop(state, one);
-  state.unbegun = [...state.unbegun, refOf(one)];
+  state.unbegun = [...state.unbegun, one];
 }
 
 /** Whether it was given back: an answer to a sync from before that still lists it. */
@@ -44,16 +54,26 @@ export const goesBack = ({ unbegun }: PullSession, { taskId, attempt, taskSeq }:
   unbegun.some((one) => one.taskId === taskId && one.attempt === attempt && one.taskSeq === taskSeq);
 
 /** An answer says that the server knows of these. */
-export function settleUnbegun(state: PullSession, known: readonly AttemptRef[]): void {
+export function settleUnbegun(state: PullSession, known: readonly Held[]): void {
   if (known.length > 0) state.unbegun = state.unbegun.filter((one) => !known.includes(one));
 }
 
+/** The server was replaced by one that does not know of this: what is ahead stays until it is begun. */
+export function stopGivingBack(state: PullSession): void {
+  stopFetching(state.ahead);
+  state.ahead.most = 0;
+  state.isGivingBack = false;
+  for (const one of state.unbegun) finish(state, one, { outcome: "requeue", error: "its worker had no slot for it" });
+  state.unbegun = [];
+}
+
 /** Fetched ahead, with no slot for it yet, in the order in which they came. */
-function* beyondSlots({ slots, held: { handed, running } }: PullSession): Generator<Held> {
-  if (handed.size + running.size <= slots) return;
-  let room = slots - running.size;
+function* beyondSlots({ slots, limit, held: { handed, running } }: PullSession): Generator<Held> {
+  const most = Math.min(slots, limit);
+  if (handed.size + running.size <= most) return;
+  let room = most - running.size;
   for (const one of handed.values())
-    if (room-- <= 0 && one.isAhead && one.isOurs && one.stop === null && !one.isAskedBack) yield one;
+    if (room-- <= 0 && one.isAhead && !one.goesOn && one.isOurs && one.stop === null && !one.isAskedBack) yield one;
 }
 
 const refOf = ({ taskId, attempt, taskSeq }: Held): AttemptRef => ({ taskId, attempt, ...present({ taskSeq }) });

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { NO_FILES } from "../../../test/kits/no-files.ts";
 import { createHandClock } from "../../std/hand-clock.ts";
 import { createHandlers, type Handlers, type TaskContext } from "./handlers.ts";
-import type { FromHandlers, Handed } from "./messages.ts";
+import { createLeaseCell, type FromHandlers, type Handed } from "./messages.ts";
 import { reportOfValue } from "./outcome.ts";
 import { createProgressReports } from "./progress.ts";
 
@@ -17,6 +17,8 @@ type Run = {
 /** Handlers that a test ends by hand. */
 function kit(slots = 1, isLeaseHeld = (): boolean => true, files = NO_FILES) {
   const begun: number[] = [];
+  const early: number[] = [];
+  const revoked = new Set<number>();
   const clock = createHandClock({ at: 1000 });
   const { settle } = clock;
   const posts: FromHandlers[] = [];
@@ -40,7 +42,11 @@ function kit(slots = 1, isLeaseHeld = (): boolean => true, files = NO_FILES) {
     },
     files,
     identity: () => ({ workerId: "w", session: "", tokenKey: null }),
-    setBegun: (count) => void begun.push(count),
+    cell: {
+      setBegun: (count) => void begun.push(count),
+      setBegunEarly: (place) => void early.push(place),
+      isRevoked: (place) => revoked.has(place),
+    },
     perform: async ({ taskId, attempt }, context, entry) => {
       const { promise, resolve, reject } = Promise.withResolvers<unknown>();
       runs.push({
@@ -64,7 +70,21 @@ function kit(slots = 1, isLeaseHeld = (): boolean => true, files = NO_FILES) {
     await settle();
   };
   const names = (): string[] => runs.map(({ name }) => name);
-  return { begun, clients, handlers, start, posts, runs, warnings, ended, advance: clock.advance, settle, names };
+  return {
+    begun,
+    early,
+    revoked,
+    clients,
+    handlers,
+    start,
+    posts,
+    runs,
+    warnings,
+    ended,
+    advance: clock.advance,
+    settle,
+    names,
+  };
 }
 const handed = (taskId: string, attempt = 1): Handed => ({
   ...{ taskId, attempt },
@@ -94,6 +114,23 @@ test("what is asked back is never begun if it waits for a slot, and goes on if i
     ["b", null],
     ["a", "done"],
   ]);
+});
+
+test("what may not be begun any more is not, and is said not to have been", async () => {
+  const { start, revoked, names, ended, begun } = kit(2);
+  revoked.add(2);
+  await start(...["a", "b", "c"].map((id) => handed(id)));
+  assert.deepEqual([names(), ended(), begun.at(-1)], [["a#1", "c#1"], [["b", null]], 3]);
+});
+
+test("thread and handlers never take the same one: whoever looks second sees what the other said", () => {
+  const cell = createLeaseCell();
+  cell.setBegun(3);
+  assert.equal(cell.revoke(2, 6), 3, "the third was begun before");
+  assert.deepEqual([2, 3, 4, 6, 7].filter(cell.isRevoked), [3, 4, 6]);
+  cell.setBegunEarly(5);
+  assert.equal(cell.revoke(8, 9), 5, "the fifth was begun out of turn");
+  assert.deepEqual([4, 8, 9, 10].filter(cell.isRevoked), [9]);
 });
 
 test("what is urgent is begun before what waits for a slot, and after what is urgent too and runs", async () => {

@@ -22,7 +22,15 @@ import type {
   Usage,
 } from "../../protocol/index.ts";
 import { ask, attemptToken, type Clock, isSafePath, ringAfter } from "../../std/index.ts";
-import { type AttemptStopCause, type FromHandlers, type Handed, keyOf, type Report, type Stop } from "./messages.ts";
+import {
+  type AttemptStopCause,
+  type FromHandlers,
+  type Handed,
+  keyOf,
+  type LeaseCell,
+  type Report,
+  type Stop,
+} from "./messages.ts";
 import { largerUsage, permanentError, reportOfError, tokensOf } from "./outcome.ts";
 import type { WorkerPermits } from "./permits.ts";
 import type { ProgressReports } from "./progress.ts";
@@ -98,9 +106,10 @@ function tokenOf({ taskId, attempt, taskSeq, given }: Entry, { tokenKey }: Ident
   return attemptToken(tokenKey, { taskId, attempt, taskSeq });
 }
 
+type BegunCell = Pick<LeaseCell, "setBegun" | "setBegunEarly" | "isRevoked">;
 type Waiting = Handed & { readonly key: string; readonly place: number };
 
-/** Of the express lane. */
+/** Of the express lane: EXPRESS_PRIORITY of the core. */
 const URGENT_PRIORITY = -200;
 const isUrgent = ({ task }: Handed): boolean => (task.effectivePriority ?? 0) <= URGENT_PRIORITY;
 
@@ -123,8 +132,8 @@ type HandlerDeps = {
   readonly clock: Clock;
   readonly perform: Perform;
   readonly isLeaseHeld: (now: number) => boolean;
-  /** So many of those that were handed over have been begun, in their order. */
-  readonly setBegun: (count: number) => void;
+  /** Where it is said what was begun, and what may not be. */
+  readonly cell: BegunCell;
   readonly post: (message: FromHandlers) => void;
   readonly warn: (message: string) => void;
   readonly reports: ProgressReports;
@@ -141,7 +150,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
   const busy = new PassingMap<string, true>();
   const waiting = new PassingMap<string, Waiting>();
   const onIdle = new Set<() => void>();
-  const turns = createTurns(deps.setBegun);
+  const turns = createTurns(deps.cell);
   let isServing = false;
 
   function serveSoon(): void {
@@ -169,11 +178,14 @@ export function createHandlers(deps: HandlerDeps): Handlers {
   }
 
   async function begin(handed: Waiting): Promise<void> {
-    const { taskId, attempt } = handed;
+    const { taskId, attempt, place } = handed;
+    const isInTurn = turns.take(place);
+    // Said first, then looked: what goes back is never begun.
+    if (deps.cell.isRevoked(place)) return end(handed, null);
     const entry = newEntry(handed);
     active.set(entry.key, entry);
     busy.set(taskId, true);
-    if (!turns.take(handed.place)) post({ type: "began", taskId, attempt });
+    if (!isInTurn) post({ type: "began", taskId, attempt });
     let report: Report;
     try {
       const task = assignedTask(handed, deps.identity().workerId);
@@ -238,10 +250,11 @@ export function createHandlers(deps: HandlerDeps): Handlers {
         return { taskId, attempt, taskSeq: taskSeq as number, task, token, key, place: turns.next() };
       });
       // What waits is beyond the slots: who is urgent goes before it.
-      const urgent = waiting.size === 0 ? [] : given.filter(isUrgent);
-      const before = urgent.length === 0 ? [] : [...waiting.values()];
-      if (before.length > 0) waiting.clear();
-      for (const handed of [...urgent, ...before, ...given]) waiting.set(handed.key, handed);
+      const hasUrgent = waiting.size > 0 && given.some(isUrgent);
+      const all = hasUrgent ? [...waiting.values(), ...given] : given;
+      if (hasUrgent) waiting.clear();
+      for (const handed of hasUrgent ? all.filter(isUrgent) : []) waiting.set(handed.key, handed);
+      for (const handed of all) waiting.set(handed.key, handed);
       serveSoon();
     },
     stop(stops) {
@@ -369,18 +382,21 @@ const filesOf = (deps: HandlerDeps, entry: Entry) => {
 };
 
 /** Which of those that were handed over have been begun, or will never be: nearly always they are in their order. */
-function createTurns(setBegun: (count: number) => void): { next(): number; take(place: number): boolean } {
+function createTurns(cell: BegunCell): { next(): number; take(place: number): boolean } {
   /** Begun before one that came earlier. */
   const early = new Set<number>();
   let handedOver = 0;
   let begun = 0;
+  let last = 0;
   return {
     next: () => ++handedOver,
     /** Whether the count says it. */
     take(place) {
       early.add(place);
       while (early.delete(begun + 1)) begun++;
-      setBegun(begun);
+      last = Math.max(last, place);
+      if (last > begun) cell.setBegunEarly(last);
+      cell.setBegun(begun);
       return place <= begun;
     },
   };

@@ -23,6 +23,8 @@ export type Held = Omit<AttemptRef, "taskSeq"> & {
   readonly cameAt: number;
   /** It may be beyond the slots: it is named all the same. */
   readonly isAhead: boolean;
+  /** It was kept for this worker, and is not given back. */
+  readonly goesOn: boolean;
   /** The handlers were asked for it, if they have not begun it. */
   isAskedBack: boolean;
   /** Since when there is a slot in which it could be begun. */
@@ -55,11 +57,11 @@ export type Flight = {
   /** Those whose end it reports. */
   readonly results: readonly Held[];
   /** Those that it gives back. */
-  readonly unbegun: readonly AttemptRef[];
+  readonly unbegun: readonly Held[];
   told: readonly { readonly one: Held; readonly update: Update | null }[];
 };
 
-/** Only session.ts and ahead.ts change it. */
+/** Only session.ts, give-back.ts and this file change it. */
 export type PullSession = {
   readonly slots: number;
   readonly aheadMax: number;
@@ -68,6 +70,7 @@ export type PullSession = {
   readonly held: Readonly<Record<Stage, PassingMap<string, Held>>>;
   /** So many of those that were handed over have been begun, in their order. */
   readonly begunSoFar: () => number;
+  readonly revoke: (behind: number, last: number) => number;
   /** How many were handed over, and when the last was. */
   handedOver: number;
   handedAt: number;
@@ -99,8 +102,14 @@ export type PullSession = {
   wantedIds: ReadonlySet<string>;
   lost: ReadonlySet<string>;
   readonly ahead: Ahead;
+  /** The last sync that wanted some ahead. */
+  lastAhead: number;
+  /** Whether an answer may give more than there are slots: none was heard to a sync behind that one. */
+  mayExceed: boolean;
+  /** Whether the server knows of what was never begun. */
+  isGivingBack: boolean;
   /** Given back, and no answer has said that the server knows. */
-  unbegun: readonly AttemptRef[];
+  unbegun: readonly Held[];
 };
 export type SessionOptions = {
   readonly slots: number;
@@ -112,6 +121,8 @@ export type SessionOptions = {
   readonly logPlace?: string | undefined;
   /** So many of those that were handed over have been begun, in their order; none are known to be if absent. */
   readonly begunSoFar?: (() => number) | undefined;
+  /** Keeps the handlers from these places, and answers up to where they have begun some (messages.ts). */
+  readonly revoke?: ((behind: number, last: number) => number) | undefined;
 };
 
 export const createPullSession = (options: SessionOptions): PullSession => ({
@@ -120,6 +131,7 @@ export const createPullSession = (options: SessionOptions): PullSession => ({
   aheadMax: options.aheadMax ?? 0,
   logPlace: options.logPlace,
   begunSoFar: options.begunSoFar ?? (() => 0),
+  revoke: options.revoke ?? (() => Number.POSITIVE_INFINITY),
   held: { handed: new PassingMap(), running: new PassingMap(), ended: new PassingMap() },
   handedOver: 0,
   handedAt: Number.NEGATIVE_INFINITY,
@@ -143,6 +155,9 @@ export const createPullSession = (options: SessionOptions): PullSession => ({
   wantedIds: new Set(),
   lost: new Set(),
   ahead: nothingAhead(),
+  lastAhead: 0,
+  mayExceed: false,
+  isGivingBack: false,
   unbegun: [],
 });
 
@@ -159,6 +174,12 @@ export function drop({ held }: PullSession, one: Held): void {
   held[one.stage].delete(one.key);
 }
 
+export function finish(state: PullSession, one: Held, report: Report): void {
+  one.update = null;
+  one.report = report;
+  moveTo(state, one, "ended");
+}
+
 /** Those whose handlers were called are running, though no message has said so. */
 export function catchUp(state: PullSession): void {
   const begun = state.begunSoFar();
@@ -167,8 +188,9 @@ export function catchUp(state: PullSession): void {
 }
 
 /**
- * Those that were handed out and for which there is a slot, or will be when what was told to stop has ended. If that
- * does not end, they are given back in time. One that waits for being named has not met the handlers: it waits on.
+ * Those that are named and have not been begun: what was fetched ahead; and those for which there is a slot, or will be
+ * when what was told to stop has ended. If that does not end, they are given back in time. One that waits for being
+ * named has not met the handlers: it waits on.
  */
 export function nextUp(state: PullSession, now: number): Held[] {
   const { handed, running } = state.held;
@@ -183,7 +205,8 @@ export function nextUp(state: PullSession, now: number): Held[] {
     if (!one.isOurs || one.stop !== null) continue;
     const hasSlot = index++ < (one.awaits === null ? roomSoon : room);
     one.slotSince = hasSlot ? (one.slotSince ?? now) : null;
-    if (hasSlot || (one.isAhead && one.awaits === null)) next.push(one);
+    // Named once, it is named on: what the server has as running is lost where it is missing.
+    if (hasSlot || one.namedIn > 0 || (one.isAhead && one.awaits === null)) next.push(one);
   }
   return next;
 }

@@ -120,7 +120,9 @@ export const keyOf = ({ taskId, attempt }: AttemptRef): string => `${taskId}#${a
  * Until when the lease holds: the connection writes it, and the handlers look before they begin. A lease is a matter of
  * spans, not of dates: this is time that has elapsed, with one beginning for all threads. And how many of those that
  * were handed over have been begun, in their order: the handlers count, so that a handler which then keeps its thread
- * for itself is known to run, without a message for each.
+ * for itself is known to run, without a message for each. The last place that was begun out of turn. And which places
+ * are not to be begun any more: one side says that it begins before it looks whether it may, the other says what may
+ * not before it looks what was begun, so never do both take the same one.
  */
 export type LeaseCell = {
   readonly shared: SharedArrayBuffer;
@@ -128,16 +130,30 @@ export type LeaseCell = {
   write(leaseEnd: number): void;
   begun(): number;
   setBegun(count: number): void;
+  setBegunEarly(place: number): void;
+  /** Those behind the first place, up to the last; answers up to where some were begun already. */
+  revoke(behind: number, last: number): number;
+  isRevoked(place: number): boolean;
 };
 
-export function createLeaseCell(shared: SharedArrayBuffer = new SharedArrayBuffer(16)): LeaseCell {
+export function createLeaseCell(shared: SharedArrayBuffer = new SharedArrayBuffer(40)): LeaseCell {
   const cell = new BigInt64Array(shared);
   const write = (index: number, value: number): void => void Atomics.store(cell, index, BigInt(value));
+  const read = (index: number): number => Number(Atomics.load(cell, index));
   return {
     shared,
-    read: () => Number(Atomics.load(cell, 0)),
+    read: () => read(0),
     write: (leaseEnd) => write(0, Math.max(0, Math.floor(leaseEnd))),
-    begun: () => Number(Atomics.load(cell, 1)),
+    begun: () => read(1),
     setBegun: (count) => write(1, count),
+    setBegunEarly: (place) => write(2, place),
+    revoke(behind, last) {
+      // What was revoked before is gone from the queue of the handlers by now.
+      write(4, 0);
+      write(3, behind);
+      write(4, last);
+      return Math.max(read(1), read(2));
+    },
+    isRevoked: (place) => place <= read(4) && place > read(3),
   };
 }

@@ -12,7 +12,6 @@ import { TIMER_MS_MAX } from "./wire.ts";
 
 /** All slots are named in one body, whose size is limited. Workers of one process share their thread: start more. */
 const SLOTS_MAX = 1000;
-const AHEAD_MAX = 1000;
 const KILL_GRACE_MS = 10_000;
 
 /** How a worker joins, and what it takes. */
@@ -29,7 +28,8 @@ export type PullWorkerOptions = {
   readonly limit?: number;
   /**
    * How many tasks it may fetch ahead of its slots while its tasks are over within moments, so that its slots are not
-   * empty while it asks for more. What it cannot begin soon it gives back. As many as it has slots if absent; 0: none.
+   * empty while it asks for more. What it cannot begin soon it gives back. As many as it has slots if absent, and at
+   * most; 0: none.
    */
   readonly ahead?: number;
   /** What it offers. */
@@ -104,7 +104,7 @@ export function readOptions(options: PullWorkerOptions): ReadOptions {
   for (const [field, span] of Object.entries({ killGraceMs, giveUpMs })) checkSpan(field, span);
   if (limit !== undefined) checkCount("limit", limit);
   if (ahead !== undefined) checkCount("ahead", ahead);
-  if ((ahead ?? 0) > AHEAD_MAX) throw bad(`ahead is ${ahead}, and must be at most ${AHEAD_MAX}`);
+  if ((ahead ?? 0) > join.slots) throw bad(`ahead is ${ahead}, and must be at most slots, which is ${join.slots}`);
   if (logs !== undefined) checkLogs(logs);
   return { ...own, join, killGraceMs, onWarning };
 }

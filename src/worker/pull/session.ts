@@ -26,11 +26,12 @@ import type { AttemptRef, Joined, ResultAnswer, WantedLog } from "../../protocol
 import { present } from "../../std/index.ts";
 import { shorten } from "../output/lines.ts";
 import { judge, stopFetching } from "./ahead.ts";
-import { aheadOf, giveBack, goesBack, settleUnbegun } from "./give-back.ts";
+import { aheadOf, giveBack, goesBack, settleUnbegun, stopGivingBack } from "./give-back.ts";
 import {
   begun,
   drop,
   type Flight,
+  finish,
   type Held,
   liveOne,
   moveTo,
@@ -97,10 +98,12 @@ export { takeBack, takeBackAt } from "./give-back.ts";
 export { createPullSession, type PullSession } from "./held.ts";
 
 /** Whether nothing runs, and everything that has ended was answered. */
-export const isEmpty = (state: PullSession): boolean => isIdle(state) && !hasResults(state);
+export const isEmpty = (state: PullSession): boolean => isIdle(state) && !hasWord(state);
 /** Whether there is nothing that could end. */
 export const isIdle = ({ held }: PullSession): boolean => held.handed.size + held.running.size === 0;
 export const hasResults = ({ held }: PullSession): boolean => held.ended.size > 0;
+/** Whether the server has not heard how all ended that has, or of all that was given back. */
+export const hasWord = (state: PullSession): boolean => hasResults(state) || state.unbegun.length > 0;
 /** Whether something runs that is ours as long as the lease holds. */
 export function isAtWork({ held }: PullSession): boolean {
   for (const one of held.running.values()) if (one.isOurs) return true;
@@ -158,13 +161,9 @@ export function close(state: PullSession): void {
   state.isClosing = true;
   const error = "its worker closed before it was begun";
   for (const one of [...state.held.handed.values()])
-    if (one.awaits !== null) endUnbegun(state, one, { outcome: "requeue", error });
-}
-
-function finish(state: PullSession, one: Held, report: Report): void {
-  one.update = null;
-  one.report = report;
-  moveTo(state, one, "ended");
+    if (one.awaits === null) continue;
+    else if (state.isGivingBack) giveBack(state, one);
+    else endUnbegun(state, one, { outcome: "requeue", error });
 }
 
 /** How many more it could take. */
@@ -181,7 +180,9 @@ export function join(state: PullSession, joined: Joined, sentAt: number): void {
   state.isBrief = brief === true;
   state.isLean = state.isBrief && tokenKey !== undefined;
   stopFetching(state.ahead);
-  state.ahead.most = joined.ahead === true ? state.aheadMax : 0;
+  state.isGivingBack = joined.ahead === true;
+  state.ahead.most = state.isGivingBack ? state.aheadMax : 0;
+  state.mayExceed = false;
   state.unbegun = [];
   state.namesHeard = null;
   state.lastHeard = state.n;
@@ -191,7 +192,7 @@ export function compose(state: PullSession, now: number, mayWaitMs: number): Syn
   const next = nextUp(state, now);
   const ended = [...state.held.ended.values()].filter((one): one is Held & Ended => one.report !== null);
   const { isBrief } = state;
-  const packed = packBody([...begun(state), ...next], ended, state.isCautious ? 1 : RESULTS_MAX);
+  const packed = packBody([...begun(state), ...next], ended, state.unbegun, state.isCautious ? 1 : RESULTS_MAX);
   // Whatever else was lost, a poll says all that runs.
   const isSame = isBrief && ended.length > 0 && packed.told.length === 0 && isEqual(packed.named, state.namesHeard);
   // What found no room in it is not to wait for long.
@@ -230,9 +231,15 @@ export function compose(state: PullSession, now: number, mayWaitMs: number): Syn
   const trees = worktrees === undefined ? {} : { worktrees };
   const status = isDraining ? "draining" : null;
   const manner = { brief: isBrief || null, lean: state.isLean || null };
-  const extra = { ahead: aheadOf(state) || null, unbegun: unbegun.length === 0 ? null : unbegun };
-  const head = { session, n, want, waitMs, ...trees, ...present({ ...manner, ...extra, status, note, logPlace }) };
-  const fields = [JSON.stringify(head).slice(1, -1), isSame ? "" : packed.running, packed.results].filter(Boolean);
+  const ahead = aheadOf(state) || null;
+  if (ahead !== null) Object.assign(state, { lastAhead: n, mayExceed: true });
+  const head = { session, n, want, waitMs, ...trees, ...present({ ...manner, ahead, status, note, logPlace }) };
+  const fields = [
+    JSON.stringify(head).slice(1, -1),
+    isSame ? "" : packed.running,
+    packed.unbegun,
+    packed.results,
+  ].filter(Boolean);
   const isQuiet = results.length === 0 || (isBrief && waitMs > 0);
   return { n, workerId: state.workerId ?? "", waitMs, isQuiet, text: `{${fields.join()}}` };
 }
@@ -258,6 +265,7 @@ export function hear(state: PullSession, n: number, answer: HeardSync, now: numb
   // was over, since what it gives may have been disowned then.
   const isTaking = !state.isClosing && now < state.leaseEnd && n > state.lastLeased;
   const { start, unread, taken } = isTaking ? takeAll(state, flight, answer, now) : NOTHING_GIVEN;
+  if (n > state.lastAhead) state.mayExceed = false;
   const drain = answer.drain === true;
   const { wanted, isNewWish } = hearWishes(state, answer.logs ?? []);
   const isNew = taken + start.length + stop.length + settled > 0 || (drain && !state.isDraining) || isNewWish;
@@ -338,7 +346,8 @@ function takeOn(state: PullSession, given: HeardSync["assignments"][number], now
     namedIn: 0,
     reportedIn: 0,
     cameAt: now,
-    isAhead: state.ahead.count > 0,
+    isAhead: state.mayExceed,
+    goesOn: "goesOn" in given,
     isAskedBack: false,
     slotSince: null,
     awaits: given as Handed,
@@ -411,9 +420,7 @@ export function refuse(state: PullSession, n: number, field: string | null, why:
     return;
   }
   if (field === "ahead" || field?.startsWith("unbegun") === true) {
-    stopFetching(state.ahead);
-    state.ahead.most = 0;
-    state.unbegun = [];
+    stopGivingBack(state);
     return;
   }
   if (field?.endsWith("].taskSeq") === true) return forgetSeqs(state);
@@ -458,7 +465,7 @@ export function end(state: PullSession, attempt: AttemptRef, given: Report | nul
   if (one === undefined) return;
   const report = given === null ? null : reportAfter(one.stop, state.isClosing, given);
   if (report !== null) finish(state, one, report);
-  else if (one.isAskedBack && one.isOurs && !state.isClosing) giveBack(state, one);
+  else if (given === null && one.isOurs && state.isGivingBack) giveBack(state, one);
   else if (!state.isClosing || !one.isOurs) drop(state, one);
 }
 

@@ -33,8 +33,9 @@ type Packed<One, Over> = {
   readonly reported: readonly Over[];
   /** Those whose update is in it. */
   readonly told: readonly One[];
-  /** All this, as fields of an object; empty where there are no results. */
+  /** All this, as fields of an object; empty where there is nothing of the kind, but for `running`. */
   readonly running: string;
+  readonly unbegun: string;
   readonly results: string;
 };
 
@@ -42,11 +43,13 @@ type Packed<One, Over> = {
 export function packBody<One extends Running, Over extends Ended>(
   running: readonly One[],
   ended: readonly Over[],
+  unbegun: readonly AttemptRef[],
   resultsMax: number,
 ): Packed<One, Over> {
   let room = BODY_BYTES_MAX;
   for (const one of running) room -= nameBytes(one);
   for (const one of ended) room -= nameBytes(one);
+  for (const one of unbegun) room -= nameBytes(one);
   const told = resultsMax === 1 ? [] : within(running.filter(hasUpdate), UPDATE_BYTES_MAX, updateBytes);
   for (const one of told) room -= updateBytes(one);
   const fitting = within(ended.slice(0, resultsMax), room, reportBytes);
@@ -61,6 +64,7 @@ export function packBody<One extends Running, Over extends Ended>(
     reported,
     told,
     running: `"running":[${[...said, ...left].join()}]`,
+    unbegun: unbegun.length === 0 ? "" : `"unbegun":[${unbegun.map((one) => runningText(one, null)).join()}]`,
     results: reported.length === 0 ? "" : `"results":[${reported.map(resultText).join()}]`,
   };
 }

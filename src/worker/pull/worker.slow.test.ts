@@ -358,7 +358,7 @@ test("what is wrong with the options is said by name", async () => {
     [{ limit: 1.5 }, /limit is 1\.5, and must be a whole number from 0/],
     [{ limit: -1 }, /limit is -1, and/],
     [{ ahead: -1 }, /ahead is -1, and must be a whole number from 0/],
-    [{ ahead: 1001 }, /ahead is 1001, and must be at most 1000/],
+    [{ ahead: 3, slots: 2 }, /ahead is 3, and must be at most slots, which is 2/],
     [{ signal: {} }, /signal must be an AbortSignal/],
     [{ onWarning: 1 }, /onWarning must be a function/],
     [{ logs: null }, /logs\.read must be a function/],

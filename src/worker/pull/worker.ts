@@ -126,7 +126,7 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
   const { post } = link;
   const { files } = client;
   const clientAs = (token: string): Client => createClient({ ...server, ...present({ fetch: read.fetch }), token });
-  const limits = { slots, killGraceMs, clock, isLeaseHeld, setBegun: cell.setBegun };
+  const limits = { slots, killGraceMs, clock, isLeaseHeld, cell };
   const tools = { reports, permits, files, identity, warn, post, clientAs };
   const handlers = createHandlers({ ...limits, ...tools, perform });
   const handIn = (workerId: string, body: LogBody): Promise<LogStatus> => client.handInLog(workerId, body, HAND_IN);
