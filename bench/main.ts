@@ -1,6 +1,8 @@
 /**
  * `npm run bench -- NAME… [--json] [--quick]`: one file per claim we publish. `wire` and `cluster` are in parts:
- * `--only PART,…` runs some of them; `--seconds N` says how long the one of `wire` lasts that goes on without a rest.
+ * `--only PART,…` runs some of them; `--seconds N` says how long the one of `wire` lasts that goes on without a rest,
+ * and `--rounds N` how many rounds of a second its others have, in the place of seven of three: the machine's mood changes
+ * within a minute, and more pairs of shorter rounds tell more of two that take turns.
  *
  * A benchmark is a module of this folder that exports `run(options)`. Without a name the command lists what there
  * is. The exit code is 1 when a target was not met, so that a claim cannot rot unseen.
@@ -29,6 +31,7 @@ const FLAGS = {
   help: { type: "boolean", short: "h" },
   only: { type: "string" },
   seconds: { type: "string" },
+  rounds: { type: "string" },
 } as const;
 
 type Benchmark = { readonly run: (options: Options) => Promise<Report> };
@@ -58,18 +61,22 @@ type Given = Options & { readonly names: readonly string[]; readonly isHelp: boo
 function read(args: string[]): Given | null {
   try {
     const { values, positionals: names } = parseArgs({ args, options: FLAGS, allowPositionals: true });
-    const { json = false, quick = false, help: isHelp = false, only, seconds } = values;
+    const { json = false, quick = false, help: isHelp = false, only, seconds, rounds } = values;
     const unknown = names.find((name) => BENCHMARKS[name] === undefined);
     if (unknown !== undefined) throw new Error(`unknown: ${unknown}`);
     if (only !== undefined && names.some((name) => name !== "wire" && name !== "cluster"))
       throw new Error("--only is of wire and cluster alone");
     if (seconds !== undefined && names.some((name) => name !== "wire")) throw new Error("--seconds is of wire alone");
+    if (rounds !== undefined && names.some((name) => name !== "wire")) throw new Error("--rounds is of wire alone");
+    if (rounds !== undefined && !(Number.isSafeInteger(Number(rounds)) && Number(rounds) > 0))
+      throw new Error(`--rounds is ${rounds}, and must be a whole number above 0`);
     if (seconds !== undefined && !(Number(seconds) > 0))
       throw new Error(`--seconds is ${seconds}, and must be a number above 0`);
     return {
       ...{ json, quick, names, isHelp },
       ...(only === undefined ? {} : { only: only.split(",") }),
       ...(seconds === undefined ? {} : { seconds: Number(seconds) }),
+      ...(rounds === undefined ? {} : { rounds: Number(rounds) }),
     };
   } catch (error) {
     progress(`${(error as Error).message}\n`);
@@ -87,7 +94,7 @@ function usage(): string {
   const width = Math.max(...Object.keys(BENCHMARKS).map((name) => name.length));
   const lines = Object.entries(BENCHMARKS).map(([name, about]) => `  ${name.padEnd(width)}  ${about}`);
   return [
-    "npm run bench -- NAME… [--json] [--quick]; wire and cluster take --only PART,…, wire --seconds N",
+    "npm run bench -- NAME… [--json] [--quick]; wire and cluster take --only PART,…, wire --seconds N, --rounds N",
     "",
     ...lines,
   ].join("\n");

@@ -18,6 +18,7 @@ export type Options = {
   readonly only?: readonly string[];
   /** How long the part lasts that goes on without a rest. */
   readonly seconds?: number;
+  readonly rounds?: number;
 };
 export type Row = {
   readonly what: string;

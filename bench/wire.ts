@@ -413,7 +413,8 @@ const inBothModes = async (play: (mode: Mode) => Promise<Row[]>): Promise<Row[]>
   for (const mode of MODES) rows.push(...(await play(mode)));
   return rows;
 };
-const workloadOf = ({ quick }: Options): Workload => (quick ? QUICK : FULL);
+const workloadOf = ({ quick, rounds }: Options): Workload =>
+  quick ? QUICK : rounds === undefined ? FULL : { seconds: 1, rounds };
 
 /** By their names; `alone` is left out unless it is asked for. */
 const PLAYS: Plays = {
