@@ -9,7 +9,8 @@
  * - A result is repeated until an answer lists it, accepted or not.
  * - What was handed to the handlers is named as running if there is a slot for it, or one whose handler was told to
  *   stop: it will be begun in a moment. If it is not, because their event loop stands still, nothing more is asked
- *   for; and after one and a half leases it is disowned, so that another worker gets it.
+ *   for; and after one and a half leases it is disowned, so that another worker gets it. What was fetched ahead is
+ *   named too, and goes back sooner (give-back.ts). What was named once is named on.
  * - An answer extends the lease from the moment its sync was *sent*, and not quite by a whole lease: so here the
  *   lease always ends before it ends at the server, whatever the network did. What runs then is stopped and disowned:
  *   no longer named, so that the server gives it to another, but its slot is taken until its handler has
