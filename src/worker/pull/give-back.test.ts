@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { AttemptRef, Joined, SyncAnswer, SyncBody } from "../../protocol/index.ts";
+import { createLeaseCell } from "./messages.ts";
 import * as pull from "./session.ts";
 
 const one = (taskId: string): AttemptRef => ({ taskId, attempt: 1 });
@@ -109,6 +110,22 @@ test("where the handlers can be kept from it, it goes back at once, but for what
   assert.deepEqual([names(body.running), names(body.unbegun)], [["a", "b", "c"], ["d"]]);
   pull.end(session, one("d"), null);
   assert.equal(exchange(151).body.unbegun, undefined);
+});
+
+test("what went back while the handlers stood still is not begun later, though more went back meanwhile", () => {
+  const cell = createLeaseCell();
+  const { session, hurry, give, send, exchange } = opened({ revoke: cell.revoke });
+  hurry();
+  give(100, "a", "b", "c");
+  for (const id of ["a", "b"]) pull.began(session, one(id));
+  cell.setBegun(session.handedOver - 1);
+  const poll = send(101);
+  assert.deepEqual(names(pull.takeBack(session, 150)), ["c"]);
+  pull.hear(session, poll.n, answer({ assignments: [assigned("d")] }), 151);
+  assert.deepEqual(names(pull.takeBack(session, 201)), ["d"]);
+  const last = session.handedOver;
+  assert.deepEqual([last - 2, last - 1, last].map(cell.isRevoked), [false, true, true]);
+  assert.deepEqual(names(exchange(202).body.unbegun), ["c", "d"]);
 });
 
 test("what an answer gives that the server made up while it still knew of more room goes back too", () => {

@@ -119,7 +119,8 @@ test("what is asked back is never begun if it waits for a slot, and goes on if i
 test("what may not be begun any more is not, and is said not to have been", async () => {
   const { start, revoked, names, ended, begun } = kit(2);
   revoked.add(2);
-  await start(...["a", "b", "c"].map((id) => handed(id)));
+  revoked.add(3);
+  await start(handed("a"), handed("b"), { ...handed("c"), goesOn: true });
   assert.deepEqual([names(), ended(), begun.at(-1)], [["a#1", "c#1"], [["b", null]], 3]);
 });
 
@@ -130,7 +131,10 @@ test("thread and handlers never take the same one: whoever looks second sees wha
   assert.deepEqual([2, 3, 4, 6, 7].filter(cell.isRevoked), [3, 4, 6]);
   cell.setBegunEarly(5);
   assert.equal(cell.revoke(8, 9), 5, "the fifth was begun out of turn");
-  assert.deepEqual([4, 8, 9, 10].filter(cell.isRevoked), [9]);
+  assert.deepEqual([2, 4, 8, 9, 10].filter(cell.isRevoked), [4, 8, 9], "what may still wait there stays revoked");
+  cell.setBegun(9);
+  assert.equal(cell.revoke(12, 14), 9);
+  assert.deepEqual([9, 12, 13, 14, 15].filter(cell.isRevoked), [13, 14]);
 });
 
 test("what is urgent is begun before what waits for a slot, and after what is urgent too and runs", async () => {

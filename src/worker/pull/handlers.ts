@@ -181,7 +181,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     const { taskId, attempt, place } = handed;
     const isInTurn = turns.take(place);
     // Said first, then looked: what goes back is never begun.
-    if (deps.cell.isRevoked(place)) return end(handed, null);
+    if (handed.goesOn !== true && deps.cell.isRevoked(place)) return end(handed, null);
     const entry = newEntry(handed);
     active.set(entry.key, entry);
     busy.set(taskId, true);
@@ -245,9 +245,10 @@ export function createHandlers(deps: HandlerDeps): Handlers {
       return active.size;
     },
     start(assignments) {
-      const given = assignments.map(({ taskId, attempt, taskSeq, task, token }): Waiting => {
+      const given = assignments.map(({ taskId, attempt, taskSeq, task, token, goesOn }): Waiting => {
         const key = keyOf({ taskId, attempt });
-        return { taskId, attempt, taskSeq: taskSeq as number, task, token, key, place: turns.next() };
+        const waiting = { taskId, attempt, taskSeq: taskSeq as number, task, token, key, place: turns.next() };
+        return goesOn === true ? { ...waiting, goesOn } : waiting;
       });
       // What waits is beyond the slots: who is urgent goes before it.
       const hasUrgent = waiting.size > 0 && given.some(isUrgent);

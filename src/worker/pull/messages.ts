@@ -56,7 +56,12 @@ export type Update = {
 /** Assignments as JSON: their names, and the task of each in its place. */
 export type Unread = { readonly named: string; readonly tasks: string };
 /** A task that was given in full has its token; of one that was given leanly the worker makes it. */
-export type Handed = AttemptRef & { readonly task: TaskView | LeanTask; readonly token?: string | undefined };
+export type Handed = AttemptRef & {
+  /** It was kept for this worker: it is begun, whatever of its neighbours goes back. */
+  readonly goesOn?: true;
+  readonly task: TaskView | LeanTask;
+  readonly token?: string | undefined;
+};
 
 export type FromHandlers =
   /** It was begun out of turn: of those that are begun in the order in which they came, the cell says how many. */
@@ -148,9 +153,8 @@ export function createLeaseCell(shared: SharedArrayBuffer = new SharedArrayBuffe
     setBegun: (count) => write(1, count),
     setBegunEarly: (place) => write(2, place),
     revoke(behind, last) {
-      // What was revoked before is gone from the queue of the handlers by now.
-      write(4, 0);
-      write(3, behind);
+      // What was revoked before may still wait there: it stays so until the count has passed it.
+      write(3, read(4) > read(1) ? Math.min(read(3), behind) : behind);
       write(4, last);
       return Math.max(read(1), read(2));
     },

@@ -275,6 +275,8 @@ export function hear(state: PullSession, n: number, answer: HeardSync, now: numb
   return { start, unread, stop, refused, drain, lost, wanted, over: answer.over ?? [], isNew };
 }
 
+/** In words that an older server knows. */
+const NEVER_BEGUN: Report = { outcome: "requeue", error: "its worker could not begin it" };
 const NOTHING_GIVEN = { start: [], unread: null, taken: 0 };
 
 /** What an answer gives, and what waited for it. If all of it can be begun at once, nobody has to read it here. */
@@ -467,6 +469,7 @@ export function end(state: PullSession, attempt: AttemptRef, given: Report | nul
   const report = given === null ? null : reportAfter(one.stop, state.isClosing, given);
   if (report !== null) finish(state, one, report);
   else if (given === null && one.isOurs && state.isGivingBack) giveBack(state, one);
+  else if (given === null && one.isOurs && !state.isClosing) finish(state, one, NEVER_BEGUN);
   else if (!state.isClosing || !one.isOurs) drop(state, one);
 }
 

@@ -6,7 +6,7 @@
  * and the rest by the handlers. Only where some are not to be begun at once are the tasks read after all.
  */
 import { isRecord } from "../../core/base/index.ts";
-import type { Assignment, AttemptRef, LeanTask, NamedAssignment, SyncAnswer } from "../../protocol/index.ts";
+import type { Assignment, LeanTask, NamedAssignment, SyncAnswer } from "../../protocol/index.ts";
 import { type Handed, keyOf, type Unread } from "./messages.ts";
 
 /** An answer; with `unread`, only the names of its assignments were read. */
@@ -51,9 +51,12 @@ function inFull(answer: unknown): unknown {
 }
 
 /** Each name with its task; throws if there is not one for each. */
-export function together(named: readonly AttemptRef[], tasks: readonly LeanTask[]): Handed[] {
+export function together(named: readonly NamedAssignment[], tasks: readonly LeanTask[]): Handed[] {
   if (named.length !== tasks.length || !tasks.every(isRecord)) throw new SyntaxError("not every name has its task");
-  return named.map(({ taskId, attempt, taskSeq }, index) => handedOf(taskId, attempt, taskSeq, tasks[index] ?? {}));
+  return named.map(({ taskId, attempt, taskSeq, goesOn }, index) => {
+    const handed = handedOf(taskId, attempt, taskSeq, tasks[index] ?? {});
+    return goesOn === true ? { ...handed, goesOn } : handed;
+  });
 }
 
 const handedOf = (taskId: string, attempt: number, taskSeq: number | undefined, task: LeanTask): Handed =>
