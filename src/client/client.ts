@@ -23,7 +23,7 @@ import type { FollowOptions } from "./follow-events.ts";
 import { type ClientOptions, readOptions } from "./read-options.ts";
 import { namedPermit } from "./request-body.ts";
 import { createTurns } from "./turns.ts";
-import { type Ask, type Look, type WaitUntil, waited } from "./waited.ts";
+import type { Ask, Look, WaitUntil } from "./waited.ts";
 import type { Waited } from "./watch.ts";
 
 type Options = CallOptions;
@@ -224,7 +224,7 @@ export function createClient(given: ClientOptions = {}): Client {
   const ask: Ask = (name, asked, more, afterLoss) => during(() => exchange(wiring, name, asked, more, afterLoss));
   const ended = waitsWith(wiring, exchanged);
   const permits = permitsWith(wiring, exchanged);
-  const until: WaitUntil = (...given) => waited(wiring, exchanged, ...given);
+  const until = untilWith(wiring, exchanged);
   const askAll: AskAll = (asks) => during(() => asks(exchanged, until));
   return {
     url: addresses.text,
@@ -346,13 +346,19 @@ function whenMet<Shared>(load: () => Promise<Shared>) {
   };
 }
 
+const untilWith =
+  (wiring: Wiring, ask: Ask): WaitUntil =>
+  async (...given) =>
+    (await import("./waited.ts")).waited(wiring, ask, ...given);
+
 function waitsWith(wiring: Wiring, ask: Ask): WaitForEnd {
   const met = whenMet(async () => (await import("./watch.ts")).createWatch(wiring));
+  const until = untilWith(wiring, ask);
   return (id, withinMs, options) => {
     const lookWith: Look<wire.TaskView> = (ask, timeoutMs, once) =>
       ask("wait", { params: { id }, query: { timeoutMs } }, once);
     const alone = (): Promise<Waited<wire.TaskView>> =>
-      waited(wiring, ask, withinMs, options, lookWith, ({ state }) => state && isEnded(state));
+      until(withinMs, options, lookWith, ({ state }) => state && isEnded(state));
     // What has a time of its own for each try goes by itself.
     if (options.timeoutMs !== undefined) return alone();
     const look = (timeoutMs: number, timed: Options): Promise<wire.TaskView> => lookWith(ask, timeoutMs, timed);
