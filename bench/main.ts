@@ -1,8 +1,7 @@
 /**
  * `npm run bench -- NAME… [--json] [--quick]`: one file per claim we publish. `wire` and `cluster` are in parts:
  * `--only PART,…` runs some of them; `--seconds N` says how long the one of `wire` lasts that goes on without a rest,
- * and `--rounds N` how many rounds of a second its others have, in the place of seven of three: the mood of a machine
- * changes within a minute, and more pairs of shorter rounds tell more of two that take turns.
+ * and `--rounds N` how many rounds its others have, in the place of 31.
  *
  * A benchmark is a module of this folder that exports `run(options)`. Without a name the command lists what there
  * is. The exit code is 1 when a target was not met, so that a claim cannot rot unseen.

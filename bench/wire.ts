@@ -29,7 +29,9 @@ import { bar, type Options, progress, type Report, type Row, showNumber } from "
 import { serve } from "./serve.ts";
 import type { LoneSample, PartOrder, PartReport, Role, SystemName } from "./wire-part.ts";
 
-const FULL: Workload = { seconds: 3, rounds: 7 };
+/** The mood of a machine changes within a minute: more pairs of shorter rounds tell more of two that take turns. */
+const FULL: Workload = { seconds: 1, rounds: 31 };
+const WARM_UP_S = 3;
 const QUICK: Workload = { seconds: 0.3, rounds: 1 };
 const WORKERS = 2;
 /** Long enough for several snapshots; its rate is looked at stretch by stretch. */
@@ -220,7 +222,7 @@ export async function warmUp({ play, calls }: Pick<Arrangement, "play" | "calls"
   const few = calls.perCall * calls.inFlight;
   let { perSecond } = await play(few);
   for (let round = 0; round < WARM_UP_ROUNDS; round++)
-    ({ perSecond } = await play(jobsIn(Math.min(seconds, FULL.seconds) / 2, perSecond, few)));
+    ({ perSecond } = await play(jobsIn(Math.min(seconds, WARM_UP_S) / 2, perSecond, few)));
   return jobsIn(seconds, perSecond, few);
 }
 
@@ -414,7 +416,7 @@ const inBothModes = async (play: (mode: Mode) => Promise<Row[]>): Promise<Row[]>
   return rows;
 };
 const workloadOf = ({ quick, rounds }: Options): Workload =>
-  quick ? QUICK : rounds === undefined ? FULL : { seconds: 1, rounds };
+  quick ? QUICK : { ...FULL, ...(rounds === undefined ? {} : { rounds }) };
 
 /** By their names; `alone` is left out unless it is asked for. */
 const PLAYS: Plays = {
