@@ -327,6 +327,9 @@ const keysFor = (worker: Worker, due: readonly Attempt[], stray: readonly Attemp
   ...(worker.status === "draining" ? [DRAIN] : []),
 ];
 
+/** How many it may hold: as many as it has slots, and what it wanted ahead. */
+const mostOf = ({ offered, slots }: Worker): number => Math.max(offered, slots);
+
 /** How many leases an attempt may stay unnamed by a worker that names what it runs. */
 const LEASES_UNNAMED_MAX = 3;
 
@@ -349,7 +352,7 @@ export function applyRunning(parts: SyncParts, worker: Worker, running: readonly
     if (shown !== undefined) progress.set(one.task, shown);
     if (usage !== undefined) must(writer, { type: "report-usage", ...one, tokens: countTokens(usage) });
   }
-  const hasRoom = named.size < Math.max(worker.offered, worker.slots);
+  const hasRoom = named.size < mostOf(worker);
   for (const attempt of [...worker.attempts]) {
     if (named.has(attempt)) continue;
     if (attempt.state === "assigned" && !(hasRoom && isDeclined(parts, attempt))) continue;
@@ -378,7 +381,7 @@ function isDeclined({ writer, polls }: SyncParts, attempt: Attempt): boolean {
 }
 
 export function endTimedOut(writer: Writer, worker: Worker): void {
-  if (worker.attempts.size > Math.max(worker.offered, worker.slots)) return;
+  if (worker.attempts.size > mostOf(worker)) return;
   const now = writer.now();
   const isOver = (attempt: Attempt): boolean => isTimedOutUnnamed(writer.state, attempt, now);
   if (!worker.attempts.some(isOver)) return;

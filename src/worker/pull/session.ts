@@ -161,10 +161,11 @@ export function close(state: PullSession): void {
   state.isDraining = true;
   state.isClosing = true;
   const error = "its worker closed before it was begun";
-  for (const one of [...state.held.handed.values()])
+  for (const one of [...state.held.handed.values()]) {
     if (one.awaits === null) continue;
-    else if (state.isGivingBack) giveBack(state, one);
+    if (state.isGivingBack) giveBack(state, one);
     else endUnbegun(state, one, { outcome: "requeue", error });
+  }
 }
 
 /** How many more it could take. */
