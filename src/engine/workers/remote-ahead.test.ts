@@ -36,6 +36,24 @@ test("what is fetched ahead counts in every limit", async () => {
   await kit.drover.close();
 });
 
+test("where a project may use the express lane nothing is ahead, so the next free slot is for what is critical", async () => {
+  const lane = (maxPriority: string) => ({ maxPriority });
+  const { kit, ann } = await withTasks(9, { projects: { default: { ...lane("critical"), maxConcurrent: 100 } } });
+  await ann.sync({ want: 9, ahead: 7, running: [] });
+  const full = await ann.sync({ want: 7, ahead: 7, running: [one("t0"), one("t1")] });
+  assert.deepEqual(names(full.assignments), [], "it has two slots, and nothing beyond them");
+  await submit(kit, "now", { priority: "critical" });
+  const told = { want: 8, ahead: 7, running: [one("t1")], results: [{ ...one("t0"), outcome: "done" as const }] };
+  await ann.sync(told);
+  const { assignments } = await ann.sync({ want: 8, ahead: 7, running: [one("t1")] });
+  assert.deepEqual(names(assignments), ["now#1"]);
+  await kit.drover.putProject("default", lane("high"));
+  await ann.sync({ want: 3, ahead: 3, running: [one("t1"), one("now")] });
+  const { assignments: ahead } = await ann.sync({ want: 3, ahead: 3, running: [one("t1"), one("now")] });
+  assert.deepEqual(names(ahead), ["t2#1", "t3#1", "t4#1"], "the lane is shut, and short tasks are fetched ahead again");
+  await kit.drover.close();
+});
+
 test("what is given back is queued again at no cost, named by then or not, and is the next to start", async () => {
   const { kit, ann } = await withTasks(4);
   await ann.sync({ want: 4, ahead: 2, running: [] });

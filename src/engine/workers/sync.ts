@@ -10,7 +10,7 @@
  */
 import type { Seq, WorkerId } from "../../core/base/index.ts";
 import { isTimedOutUnnamed, timeoutError } from "../../core/lifecycle/index.ts";
-import type { Attempt, Command, PushTarget, Takes, Task, Worker, WorkerSettings } from "../../core/model/index.ts";
+import type { Attempt, Command, PushTarget, State, Takes, Task, Worker, WorkerSettings } from "../../core/model/index.ts";
 import { bringsCall } from "../../plan/index.ts";
 import type {
   Assignment,
@@ -394,8 +394,9 @@ export function endTimedOut(writer: Writer, worker: Worker): void {
 
 /** What it offers now. */
 export function applyOffer(writer: Writer, worker: Worker, sync: SyncBody): void {
-  const { want, ahead = 0, capabilities, resources, worktrees, note } = sync;
-  const slots = want === undefined ? worker.offered : Math.min(worker.offered + ahead, worker.attempts.size + want);
+  const { want, capabilities, resources, worktrees, note } = sync;
+  const most = worker.offered + aheadFor(writer.state, sync);
+  const slots = want === undefined ? worker.offered : Math.min(most, worker.attempts.size + want);
   const room = { cpu: resources?.cpuMillicores ?? null, memory: resources?.memoryBytes ?? null };
   const settings: WorkerSettings = {
     ...settingsOf(worker),
@@ -408,6 +409,13 @@ export function applyOffer(writer: Writer, worker: Worker, sync: SyncBody): void
   };
   must(writer, { type: "change-worker", worker: worker.id, settings });
 }
+
+/**
+ * How many it is given beyond its slots. A worker that is full of what it fetched ahead has no place for what is
+ * critical until one of those has begun, so where the express lane is open there is nothing ahead.
+ */
+const aheadFor = ({ expressProjects }: State, { ahead = 0 }: SyncBody): number =>
+  expressProjects.size > 0 ? 0 : ahead;
 
 /** A worker that drains goes on draining until it joins again; one that wants nothing and has nothing gets none. */
 function statusFor({ status }: Worker, sync: SyncBody, slots: number): WorkerSettings["status"] {

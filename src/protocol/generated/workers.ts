@@ -277,7 +277,7 @@ export type SyncBody = {
   readonly want?: number;
   /**
    * If joining said so: how many it may hold beyond its slots. They are to be begun within moments.
-   * Default: 0.
+   * Nothing is given ahead while a project may use the express lane. Default: 0.
    */
   readonly ahead?: number;
   /** Wait so long if there is nothing to say. Default: 0. */

@@ -116,7 +116,8 @@ export const syncBody: s.Schema<wire.SyncBody> = s.namedObject("SyncBody", {
   want: s.optional(s.whole(0, SLOTS_MAX), "How many more it would take; absent: its free slots."),
   ahead: s.optional(
     s.whole(0, AHEAD_MAX),
-    "If joining said so: how many it may hold beyond its slots. They are to be begun within moments.",
+    "If joining said so: how many it may hold beyond its slots. They are to be begun within moments. Nothing is given " +
+      "ahead while a project may use the express lane.",
     { default: 0 },
   ),
   waitMs: s.optional(s.whole(0, 60_000), "Wait so long if there is nothing to say.", { default: 0 }),
