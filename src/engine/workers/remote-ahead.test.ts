@@ -37,7 +37,7 @@ test("what is fetched ahead counts in every limit", async () => {
 });
 
 test("where a project may use the express lane nothing is ahead, so the next free slot is for what is critical", async () => {
-  const lane = (maxPriority: string) => ({ maxPriority });
+  const lane = (maxPriority: "critical" | "high") => ({ maxPriority });
   const { kit, ann } = await withTasks(9, { projects: { default: { ...lane("critical"), maxConcurrent: 100 } } });
   await ann.sync({ want: 9, ahead: 7, running: [] });
   const full = await ann.sync({ want: 7, ahead: 7, running: [one("t0"), one("t1")] });

@@ -10,7 +10,16 @@
  */
 import type { Seq, WorkerId } from "../../core/base/index.ts";
 import { isTimedOutUnnamed, timeoutError } from "../../core/lifecycle/index.ts";
-import type { Attempt, Command, PushTarget, State, Takes, Task, Worker, WorkerSettings } from "../../core/model/index.ts";
+import type {
+  Attempt,
+  Command,
+  PushTarget,
+  State,
+  Takes,
+  Task,
+  Worker,
+  WorkerSettings,
+} from "../../core/model/index.ts";
 import { bringsCall } from "../../plan/index.ts";
 import type {
   Assignment,
