@@ -18,7 +18,7 @@ import { watchTabs } from "./lifecycle/browser-tab.ts";
 import { putFiles } from "./lifecycle/files.ts";
 import { forgiveGate, noteAnswered, openGate, removeGate, throttle } from "./lifecycle/gates.ts";
 import { noteRound } from "./lifecycle/loop.ts";
-import { countsAsLoss } from "./lifecycle/loss.ts";
+import { countsAsLoss, isUnbegun } from "./lifecycle/loss.ts";
 import { evolvePermit, restartGates } from "./lifecycle/permits.ts";
 import { evolvePlan } from "./lifecycle/plans.ts";
 import { evolveSchedule } from "./lifecycle/schedule.ts";
@@ -43,7 +43,7 @@ import { noteDetails, noteUnsaid } from "./lifecycle/usage.ts";
 import { type Event, type EventOf, type TaskSubmitted, taskOf } from "./model/events.ts";
 import type { End, Loop } from "./model/extra.ts";
 import type { Attempt, Project, State, Task, TaskExtra, Worker } from "./model/state.ts";
-import { noteUsage, settle } from "./turn/budget.ts";
+import { noteUsage, settle, settleUnbegun } from "./turn/budget.ts";
 import { chargeProject, comeBack, noteServed } from "./turn/fairness.ts";
 import { dropHold, takeHold } from "./turn/hold.ts";
 import { requeue, reshapeTasks, settleQueue } from "./turn/queue.ts";
@@ -287,7 +287,10 @@ function rest(state: State, attempt: Attempt, event: EventOf<"attempt-failed" | 
   // The phase first: a project that still has something to do has not been idle.
   setPhase(state, task, "queued");
   task.restUntil = event.restUntil > event.at ? event.restUntil : -1;
-  release(state, attempt, event.tokens, event.at);
+  if (event.kind === "attempt-lost" && isUnbegun(event)) {
+    settleUnbegun(state, attempt, event.at);
+    letGoOf(state, attempt, event.at);
+  } else release(state, attempt, event.tokens, event.at);
   armWake(state, task);
   settleQueue(state, task);
 }
@@ -312,6 +315,10 @@ function park(state: State, task: Task, event: EventOf<"task-parked">): void {
 
 function release(state: State, attempt: Attempt, tokens: number | null, at: Instant): void {
   settle(state, attempt, tokens, at);
+  letGoOf(state, attempt, at);
+}
+
+function letGoOf(state: State, attempt: Attempt, at: Instant): void {
   noteUnsaid(state, attempt, at);
   detach(state, attempt);
   setTimer(state, attempt.task, "timeout", -1);

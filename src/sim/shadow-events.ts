@@ -188,7 +188,8 @@ function noteRest(shadow: Shadow, task: ShadowTask, event: EventOf<"attempt-fail
   }
   task.phase = "queued";
   task.resting = event.restUntil > event.at;
-  release(shadow, task, event.tokens);
+  if (event.kind === "attempt-lost" && event.cause === "not-begun") takeBack(shadow, task);
+  else release(shadow, task, event.tokens);
 }
 
 function noteRetry(shadow: Shadow, task: ShadowTask, event: EventOf<"task-retried">): void {
@@ -221,6 +222,14 @@ function noteEnd(shadow: Shadow, task: ShadowTask, event: Event): void {
   task.endedAt = event.at;
   task.pin = null;
   shadow.holds.delete(task.spec.task);
+}
+
+/** Of an attempt that never began its charge is taken back, and nothing is booked. */
+function takeBack(shadow: Shadow, task: ShadowTask): void {
+  const { attempt } = task;
+  if (attempt === null || usedBy(attempt) > 0) return release(shadow, task, 0);
+  addToLevel(shadow, projectOf(shadow, task.spec.project), -attempt.start.charge);
+  task.attempt = null;
 }
 
 function release(shadow: Shadow, task: ShadowTask, tokens: number | null): void {

@@ -5,4 +5,4 @@
  * decided. It changes when the same state and command would give other events.
  */
 
-export const CORE_VERSION = "6";
+export const CORE_VERSION = "7";

@@ -60,9 +60,13 @@ export function loseAttempt(state: ReadonlyState, attempt: ReadonlyAttempt, loss
   return { ...lost(attempt, { cause, tokens, reason }, after(now, restMs), now), estimate };
 }
 
-/** It did nothing and cost nothing, and may start again at once. */
+/** It did nothing, costs nothing and says nothing of what its kind uses; its task may start again at once. */
 export const returnAttempt = (attempt: ReadonlyAttempt, now: Instant): Event =>
-  lost(attempt, { cause: "not-begun", tokens: 0, reason: null }, now, now);
+  lost(attempt, { cause: "not-begun", tokens: null, reason: null }, now, now);
+
+/** Logs of core 6 and before have 0 tokens there, which were settled as any other. */
+export const isUnbegun = ({ cause, tokens }: EventOf<"attempt-lost">): boolean =>
+  cause === "not-begun" && tokens === null;
 
 /** Its worker gives it back: it rests, at least as long as the worker asks. */
 export function requeueAttempt(state: ReadonlyState, attempt: ReadonlyAttempt, given: GivenBack, now: Instant): Event {

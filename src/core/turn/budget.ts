@@ -59,6 +59,12 @@ export function noteUsage(state: State, attempt: Attempt): void {
   state.reserved += more;
 }
 
+/** Of an attempt that never began, by its worker's word: its charge is taken back, unless something was used all the same. */
+export function settleUnbegun(state: State, attempt: Attempt, at: number): void {
+  if (usedBy(attempt) > 0) return settle(state, attempt, 0, at);
+  chargeProject(state, attempt.task.project, -attempt.charge, at);
+}
+
 /** Books what an ended attempt used. `tokens` is the last word of its worker, null if it had none. */
 export function settle(state: State, attempt: Attempt, tokens: number | null, at: number): void {
   const { project } = attempt.task;

@@ -73,6 +73,30 @@ test("what is given back is queued again at no cost, named by then or not, and i
   await kit.drover.close();
 });
 
+test("what is given back charges its project nothing, and says nothing of what its kind uses", async () => {
+  const { kit, ann } = await withTasks(2);
+  const told = (): unknown => {
+    const [project] = kit.drover.state.projects.values();
+    const { charged, level, chargesOut, reserved, means } = project ?? {};
+    return { charged, level, chargesOut, reserved, means: [...(means ?? [])] };
+  };
+  await ann.sync({ want: 0, running: [one("t0"), one("t1")] });
+  assert.deepEqual(told(), { charged: 22_000, level: 22_000, chargesOut: 22_000, reserved: 0, means: [] });
+  await ann.sync({ want: 0, running: [], unbegun: [one("t0"), one("t1")] });
+  assert.deepEqual(told(), { charged: 0, level: 0, chargesOut: 0, reserved: 0, means: [] });
+  await kit.drover.close();
+});
+
+test("what was used under the name of an attempt that is given back is booked all the same", async () => {
+  const { kit, ann } = await withTasks(1);
+  await ann.sync({ want: 1, running: [] });
+  await ann.sync({ want: 0, running: [{ ...one("t0"), usage: { inputTokens: 30, outputTokens: 12 } }] });
+  await ann.sync({ want: 0, running: [], unbegun: [one("t0")] });
+  const [project] = await kit.drover.projects();
+  assert.deepEqual([project?.spent, project?.reserved, project?.charged], [42, 0, 1042]);
+  await kit.drover.close();
+});
+
 test("only what the worker holds can be given back, and saying it twice changes nothing", async () => {
   const { kit, ann } = await withTasks(2);
   await ann.sync({ want: 2, running: [] });
