@@ -316,6 +316,9 @@ function park(state: State, task: Task, event: EventOf<"task-parked">): void {
 function release(state: State, attempt: Attempt, tokens: number | null, at: Instant): void {
   settle(state, attempt, tokens, at);
   letGoOf(state, attempt, at);
+  if (attempt.startedAt < 0) return;
+  state.totals.runMs += at - attempt.startedAt;
+  state.totals.ends++;
 }
 
 function letGoOf(state: State, attempt: Attempt, at: Instant): void {
@@ -323,10 +326,6 @@ function letGoOf(state: State, attempt: Attempt, at: Instant): void {
   detach(state, attempt);
   setTimer(state, attempt.task, "timeout", -1);
   setTimer(state, attempt.task, "stop", -1);
-  if (attempt.startedAt >= 0) {
-    state.totals.runMs += at - attempt.startedAt;
-    state.totals.ends++;
-  }
 }
 
 /** Its work is done. */

@@ -1,8 +1,9 @@
 /**
  * Which worker: feasible, ranked, chosen, with the reason.
  *
- * A worker is feasible if it is ready, has a free slot or room in its queue, enough CPU and memory, and
- * every capability the task needs. Among the feasible the strategy chooses, always in a total order.
+ * A worker is feasible if it is ready, has a free slot or room for what waits there, enough CPU and memory, and
+ * every capability the task needs. Among the feasible the strategy chooses, always in a total order, and first among
+ * those with a free slot.
  * Affinity prefers the worker that ran the task's parent or one of its needs (its data is there), then
  * one that ran the task before, then one in its zone. Under the affinity strategy a task is pinned to such
  * a worker, or to its zone, when it is queued and waits for it at most `affinityWait`; a pin is part of the
@@ -22,9 +23,19 @@ import type {
 } from "../model/read-only.ts";
 import type { Links } from "../model/state.ts";
 import { zonePin } from "./pin.ts";
-import { couldServe, fnv1a, freeOf, hasRoomFor, hasSlot, leavesEnough, type Needed, offers } from "./shape.ts";
+import {
+  couldServe,
+  fnv1a,
+  freeOf,
+  hasFreeSlot,
+  hasRoomFor,
+  hasSlot,
+  leavesEnough,
+  type Needed,
+  offers,
+} from "./shape.ts";
 import { refusalsOf } from "./worker-filter.ts";
-import { firstFrom, indexFor, leastLoaded, tightest } from "./worker-tree.ts";
+import { firstFrom, indexFor, leastLoaded, loadOf, tightest } from "./worker-tree.ts";
 
 const ONLY_WORKER: Reason = { type: "only-worker-available" };
 /** A strategy that has a choice for every task; affinity has none for a task that nothing draws to a worker. */
@@ -89,6 +100,7 @@ function indexAfter(state: ReadonlyState, cursor: WorkerId): number {
 
 /** Whether the strategy sees no difference between two feasible workers. */
 function ties(left: ReadonlyWorker, right: ReadonlyWorker, strategy: Ranking): boolean {
+  if (hasFreeSlot(left) !== hasFreeSlot(right)) return false;
   switch (strategy) {
     case "least-loaded":
       return left.attempts.size === right.attempts.size;
@@ -119,7 +131,7 @@ function affine(
   let best: ReadonlyWorker | null = null;
   for (const worker of state.fleet.order) {
     if (worker.zone !== task.requirements.zone || !feasible(worker)) continue;
-    if (best === null || worker.attempts.size < best.attempts.size) best = worker;
+    if (best === null || loadOf(worker) < loadOf(best)) best = worker;
   }
   return best === null ? null : { worker: best, reason: { type: "affinity", reason: "same-zone" } };
 }

@@ -198,6 +198,10 @@ export const isOpen = (worker: ReadonlyWorker, room: number): boolean => worker.
 export const hasSlot = (worker: ReadonlyWorker, room: number): boolean =>
   worker.status === "ready" && worker.attempts.size < worker.slots + room;
 
+/** Whether a task would begin there at once. Beyond that it waits: in its queue, or fetched ahead. */
+export const hasFreeSlot = (worker: ReadonlyWorker): boolean =>
+  worker.attempts.size < Math.min(worker.slots, worker.offered);
+
 /** What of a worker is not taken. */
 export const freeOf = (worker: Amounts & Readonly<UsedRoom>): Room => ({
   cpu: worker.cpu - worker.usedCpu,

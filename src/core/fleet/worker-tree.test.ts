@@ -50,7 +50,7 @@ function settingsOf(
 function newWorker(id: string, number: number): Worker {
   return {
     ...{ id: id as WorkerId, kind: "pull", session: "", zone: null, joinedAt: 0 as Instant, ...settingsOf(number) },
-    ...{ target: null, takes: null, filter: null, note: null, offered: 1 },
+    ...{ target: null, takes: null, filter: null, note: null, offered: 1 + (number % 2) },
     ...{ attempts: new AttemptSet(), usedCpu: 0, usedMemory: 0, usedWorktrees: 0, hold: null, demands: [], leaf: 0 },
   };
 }
@@ -115,11 +115,13 @@ function check({ fleet, demands }: World): void {
     assert.equal(demand.capable, capable.length);
     assert.equal(demand.feasible, feasible.length);
     const load = (worker: Worker): number => worker.attempts.size;
-    assert.equal(leastLoaded(fleet, demand)?.id, lowest(feasible, load, ({ capabilities }) => capabilities.length)?.id);
-    assert.equal(tightest(fleet, demand)?.id, lowest(feasible, ({ cpu, usedCpu }) => cpu - usedCpu)?.id);
+    const free = feasible.filter(({ attempts, slots, offered }) => attempts.size < Math.min(slots, offered));
+    const meant = free.length > 0 ? free : feasible;
+    assert.equal(leastLoaded(fleet, demand)?.id, lowest(meant, load, ({ capabilities }) => capabilities.length)?.id);
+    assert.equal(tightest(fleet, demand)?.id, lowest(meant, ({ cpu, usedCpu }) => cpu - usedCpu)?.id);
     for (const index of [0, 1, all.length >> 1, all.length]) {
       const round = [...all.slice(index), ...all.slice(0, index)];
-      assert.equal(firstFrom(fleet, demand, index)?.id, round.find((worker) => feasible.includes(worker))?.id);
+      assert.equal(firstFrom(fleet, demand, index)?.id, round.find((worker) => meant.includes(worker))?.id);
     }
   }
   for (const [index, worker] of all.entries()) assert.equal(indexFor(fleet.order, worker.id), index);

@@ -5,7 +5,8 @@
  * their ids. Its nodes know, for everything below them, the lightest load, the most free CPU and memory and the
  * union of capabilities. A search goes down only where something could fit and something better could be, so
  * finding the least loaded of a thousand workers looks at a handful. Round-robin and random walk along the ids
- * instead. Loads, ties and ids give a total order: the same fleet always yields the same worker.
+ * instead. Loads, ties and ids give a total order: the same fleet always yields the same worker. Whatever the order,
+ * a worker with a free slot comes before all at which the task would have to wait.
  *
  * A worker's own numbers change here only (`carry`, `setHold`), which also brings the counts of the demands
  * it serves up to date; so "does anybody have room for this?" is a number that is already there.
@@ -19,10 +20,21 @@ import type { ReadonlyDemand, ReadonlyFleet, ReadonlyWorker } from "../model/rea
 import type { Room } from "../model/room.ts";
 import type { Attempt, Fleet, Hold, Shapes, TreeArrays, Worker } from "../model/state.ts";
 import { workerOf } from "./pin.ts";
-import { bloomOf, couldServe, freeOf, hasRoomFor, isOpen, leavesEnough, setDemandFeasible } from "./shape.ts";
+import {
+  bloomOf,
+  couldServe,
+  freeOf,
+  hasFreeSlot,
+  hasRoomFor,
+  isOpen,
+  leavesEnough,
+  setDemandFeasible,
+} from "./shape.ts";
 import { keyOfTakes } from "./worker-filter.ts";
 
 const CAPABILITIES_SPAN = 65_536;
+/** Heavier than any worker with a free slot. */
+const ALL_TAKEN = 2 ** 50;
 
 export const newFleet = (): Fleet => ({
   byId: new Map(),
@@ -199,12 +211,16 @@ function replant(fleet: Fleet): void {
   for (let node = leaves - 1; node > 0; node--) writeNode(fleet, node);
 }
 
+/** How many attempts it has; with no slot free it is heavier than any that has one. */
+export const loadOf = (worker: ReadonlyWorker): number =>
+  worker.attempts.size + (hasFreeSlot(worker) ? 0 : ALL_TAKEN / CAPABILITIES_SPAN);
+
 function writeLeaf(fleet: Fleet, worker: Worker): void {
   const node = fleet.width + worker.leaf;
   const open = isOpen(worker, fleet.room);
   // Load first, then capabilities: the tie-break "fewest capabilities it does not need" is built in.
   fleet.lightest[node] = open
-    ? worker.attempts.size * CAPABILITIES_SPAN + worker.capabilities.length
+    ? loadOf(worker) * CAPABILITIES_SPAN + worker.capabilities.length
     : Number.POSITIVE_INFINITY;
   fleet.cpuMost[node] = open ? worker.cpu - worker.usedCpu : -1;
   fleet.cpuLeast[node] = open ? worker.cpu - worker.usedCpu : Number.POSITIVE_INFINITY;
@@ -223,10 +239,10 @@ function writeNode(fleet: Fleet, node: number): void {
   blooms[node] = (blooms[left] as number) | (blooms[right] as number);
 }
 
-/** Whether anything below this node might have room for the demand. */
-function mayFit(fleet: ReadonlyFleet, node: number, demand: ReadonlyDemand): boolean {
+/** Whether anything below this node might have room for the demand, and is lighter than that. */
+function mayFit(fleet: ReadonlyFleet, node: number, demand: ReadonlyDemand, below: number): boolean {
   return (
-    (fleet.lightest[node] as number) !== Number.POSITIVE_INFINITY &&
+    (fleet.lightest[node] as number) < below &&
     (fleet.cpuMost[node] as number) >= demand.cpu &&
     (fleet.memoryMost[node] as number) >= demand.memory &&
     ((fleet.blooms[node] as number) & demand.bloom) === demand.bloom
@@ -245,22 +261,29 @@ type Search = {
   readonly fleet: ReadonlyFleet;
   readonly demand: ReadonlyDemand;
   readonly costs: ReadonlyNumbers;
+  /** Only among those that are lighter. */
+  readonly below: number;
   best: ReadonlyWorker | null;
   bestCost: number;
 };
 
 /** The best there is, the first id among equals. */
-function bestBy(fleet: ReadonlyFleet, demand: ReadonlyDemand, costs: ReadonlyNumbers): ReadonlyWorker | null {
-  const search: Search = { fleet, demand, costs, best: null, bestCost: Number.POSITIVE_INFINITY };
+function bestBy(
+  fleet: ReadonlyFleet,
+  demand: ReadonlyDemand,
+  costs: ReadonlyNumbers,
+  below: number = Number.POSITIVE_INFINITY,
+): ReadonlyWorker | null {
+  const search: Search = { fleet, demand, costs, below, best: null, bestCost: Number.POSITIVE_INFINITY };
   visit(search, 1, 0, fleet.width);
   return search.best;
 }
 
 /** Everything below `node`, whose leaves begin at index `low`. */
 function visit(search: Search, node: number, low: number, span: number): void {
-  const { fleet, demand, costs, best, bestCost } = search;
+  const { fleet, demand, costs, below, best, bestCost } = search;
   const cost = costs[node] as number;
-  if (cost > bestCost || !mayFit(fleet, node, demand)) return;
+  if (cost > bestCost || !mayFit(fleet, node, demand, below)) return;
   if (cost === bestCost && best !== null && isBehind(fleet, low, span, best)) return;
   if (span === 1) {
     const worker = fleet.leaves[low];
@@ -288,7 +311,7 @@ function isBehind(fleet: ReadonlyFleet, low: number, span: number, found: Readon
 export const leastLoaded = (fleet: ReadonlyFleet, demand: ReadonlyDemand): ReadonlyWorker | null =>
   pinned(fleet, demand) ?? bestBy(fleet, demand, fleet.lightest);
 export const tightest = (fleet: ReadonlyFleet, demand: ReadonlyDemand): ReadonlyWorker | null =>
-  pinned(fleet, demand) ?? bestBy(fleet, demand, fleet.cpuLeast);
+  pinned(fleet, demand) ?? bestBy(fleet, demand, fleet.cpuLeast, ALL_TAKEN) ?? bestBy(fleet, demand, fleet.cpuLeast);
 
 /** The one worker that is waited for, without a search; null also where it is any of a zone. */
 function pinned(fleet: ReadonlyFleet, demand: ReadonlyDemand): ReadonlyWorker | null {
@@ -296,12 +319,16 @@ function pinned(fleet: ReadonlyFleet, demand: ReadonlyDemand): ReadonlyWorker | 
   return fits(fleet, worker, demand) ? worker : null;
 }
 
-/** The first feasible worker at or after an index in the order of ids, going round once. */
+/** The first feasible worker at or after an index in the order of ids, going round once: one with a free slot, if any. */
 export function firstFrom(fleet: ReadonlyFleet, demand: ReadonlyDemand, from: number): ReadonlyWorker | null {
-  const { order } = fleet;
+  const { order, lightest } = fleet;
+  const isAnyFree = (lightest[1] as number) < ALL_TAKEN;
+  let first: ReadonlyWorker | null = null;
   for (let step = 0; step < order.length; step++) {
     const worker = order[(from + step) % order.length];
-    if (fits(fleet, worker, demand)) return worker;
+    if (!fits(fleet, worker, demand)) continue;
+    if (!isAnyFree || hasFreeSlot(worker)) return worker;
+    first ??= worker;
   }
-  return null;
+  return first;
 }

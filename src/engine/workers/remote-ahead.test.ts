@@ -78,12 +78,13 @@ test("what is given back charges its project nothing, and says nothing of what i
   const told = (): unknown => {
     const [project] = kit.drover.state.projects.values();
     const { charged, level, chargesOut, reserved, means } = project ?? {};
-    return { charged, level, chargesOut, reserved, means: [...(means ?? [])] };
+    const { ends } = kit.drover.state.totals;
+    return { charged, level, chargesOut, reserved, means: [...(means ?? [])], ends };
   };
   await ann.sync({ want: 0, running: [one("t0"), one("t1")] });
-  assert.deepEqual(told(), { charged: 22_000, level: 22_000, chargesOut: 22_000, reserved: 0, means: [] });
+  assert.deepEqual(told(), { charged: 22_000, level: 22_000, chargesOut: 22_000, reserved: 0, means: [], ends: 0 });
   await ann.sync({ want: 0, running: [], unbegun: [one("t0"), one("t1")] });
-  assert.deepEqual(told(), { charged: 0, level: 0, chargesOut: 0, reserved: 0, means: [] });
+  assert.deepEqual(told(), { charged: 0, level: 0, chargesOut: 0, reserved: 0, means: [], ends: 0 });
   await kit.drover.close();
 });
 

@@ -100,9 +100,11 @@ function bookTask(ledger: Ledger, state: State, event: Event): void {
       out.reported = event.tokens;
       return noteUse(out);
     }
+    case "attempt-lost":
+      // What was never begun used nothing, unless somebody said that it did.
+      return settle(ledger, event.task, event.cause === "not-begun" ? 0 : event.tokens, event.at);
     case "attempt-stopped":
     case "attempt-failed":
-    case "attempt-lost":
     case "round-ended":
     case "attempt-done":
       return settle(ledger, event.task, event.tokens, event.at);

@@ -251,8 +251,13 @@ function placeOf(state: State, task: Task): { worker: string; reason: string } {
   return affine(state, task, ties) ?? chosen;
 }
 
+/** Whether it would begin there at once. */
+const isFree = (state: State, worker: Worker): boolean =>
+  heldBy(state, worker).length < Math.min(worker.slots, worker.offered);
+
 function sameToStrategy(state: State, worker: Worker, chosen: string, strategy: Ranking): boolean {
   const other = state.fleet.byId.get(chosen as never) as Worker;
+  if (isFree(state, worker) !== isFree(state, other)) return false;
   switch (strategy) {
     case "least-loaded":
       return heldBy(state, worker).length === heldBy(state, other).length;
@@ -267,10 +272,12 @@ function sameToStrategy(state: State, worker: Worker, chosen: string, strategy: 
 function byStrategy(
   state: State,
   task: Task,
-  workers: readonly Worker[],
+  feasible: readonly Worker[],
   strategy: Ranking,
 ): { worker: string; reason: string } {
   const all = workersOf(state);
+  const free = feasible.filter((worker) => isFree(state, worker));
+  const workers = free.length > 0 ? free : feasible;
   /** The first feasible one from a place on, going round. */
   const from = (place: number): string => {
     const round = [...all.slice(place), ...all.slice(0, place)];
