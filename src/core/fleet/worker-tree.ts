@@ -34,7 +34,7 @@ import { keyOfTakes } from "./worker-filter.ts";
 
 const CAPABILITIES_SPAN = 65_536;
 /** Heavier than any worker with a free slot. */
-const ALL_TAKEN = 2 ** 50;
+const ALL_TAKEN = CAPABILITIES_SPAN * 2_147_483_648;
 
 export const newFleet = (): Fleet => ({
   byId: new Map(),
@@ -319,7 +319,7 @@ function pinned(fleet: ReadonlyFleet, demand: ReadonlyDemand): ReadonlyWorker | 
   return fits(fleet, worker, demand) ? worker : null;
 }
 
-/** The first feasible worker at or after an index in the order of ids, going round once: one with a free slot, if any. */
+/** The first feasible worker at or after an index, going round once: one with a free slot, if there is any. */
 export function firstFrom(fleet: ReadonlyFleet, demand: ReadonlyDemand, from: number): ReadonlyWorker | null {
   const { order, lightest } = fleet;
   const isAnyFree = (lightest[1] as number) < ALL_TAKEN;

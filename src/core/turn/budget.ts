@@ -59,7 +59,7 @@ export function noteUsage(state: State, attempt: Attempt): void {
   state.reserved += more;
 }
 
-/** Of an attempt that never began, by its worker's word: its charge is taken back, unless something was used all the same. */
+/** Of an attempt that never began: its charge is taken back, unless it is known to have used something. */
 export function settleUnbegun(state: State, attempt: Attempt, at: number): void {
   if (usedBy(attempt) > 0) return settle(state, attempt, 0, at);
   chargeProject(state, attempt.task.project, -attempt.charge, at);

@@ -101,7 +101,8 @@ export const workerView = (worker: Worker): WorkerView => ({
   id: worker.id,
   kind: worker.kind,
   status: workerStatus(worker),
-  slots: worker.slots,
+  // What it fetches ahead waits for one of them.
+  slots: Math.min(worker.slots, worker.offered),
   inFlight: worker.attempts.size,
   capabilities: worker.capabilities,
   ...present({ note: worker.note, zone: worker.zone }),

@@ -36,7 +36,7 @@ test("what is fetched ahead counts in every limit", async () => {
   await kit.drover.close();
 });
 
-test("where a project may use the express lane nothing is ahead, so the next free slot is for what is critical", async () => {
+test("where the express lane may be used nothing is ahead, so the next slot is for what is critical", async () => {
   const lane = (maxPriority: "critical" | "high") => ({ maxPriority });
   const { kit, ann } = await withTasks(9, { projects: { default: { ...lane("critical"), maxConcurrent: 100 } } });
   await ann.sync({ want: 9, ahead: 7, running: [] });
@@ -115,6 +115,37 @@ test("only what the worker holds can be given back, and saying it twice changes 
   await kit.drover.remote.sync("bob", { session: bob.session, n: 3, want: 0, running: [one("t1", 2)] });
   await ann.sync(told);
   assert.deepEqual((await kit.drover.task("t1")).worker, "bob");
+  await kit.drover.close();
+});
+
+test("a task that is given back again and again comes to rest, as one that is requeued", async () => {
+  const { kit, ann } = await withTasks(1);
+  let given = 0;
+  for (let round = 0; round < 30; round++) {
+    const { assignments } = await ann.sync({ want: 2, running: [] });
+    given += assignments.length;
+    await ann.sync({ want: 0, running: [], unbegun: assignments.map(({ taskId, attempt }) => ({ taskId, attempt })) });
+  }
+  assert.equal(given, 10);
+  const task = [...kit.drover.state.tasks.values()][0];
+  assert.deepEqual([task?.requeues, task?.losses, task?.phase], [1, 0, "queued"]);
+  await kit.clock.advance(2000);
+  assert.deepEqual(names((await ann.sync({ want: 2, running: [] })).assignments), ["t0#11"]);
+  await kit.drover.close();
+});
+
+test("what a worker fetches ahead is not shown as slots of its own, and waits only where no slot is free", async () => {
+  const { kit, ann } = await withTasks(0);
+  await ann.sync({ want: 4, ahead: 2, running: [] });
+  for (const id of ["a0", "a1"]) await submit(kit, id);
+  const bob = await kit.drover.remote.join({ id: "bob", slots: 4 });
+  await kit.drover.remote.sync("bob", { session: bob.session, n: 1, want: 4 });
+  for (const id of ["b0", "b1", "b2", "b3", "a2", "a3"]) await submit(kit, id);
+  const held = (await kit.drover.workers()).map(({ id, slots, inFlight, tasks }) => ({ id, slots, inFlight, tasks }));
+  assert.deepEqual(held, [
+    { id: "ann", slots: 2, inFlight: 4, tasks: ["a0", "a1", "a2", "a3"] },
+    { id: "bob", slots: 4, inFlight: 4, tasks: ["b0", "b1", "b2", "b3"] },
+  ]);
   await kit.drover.close();
 });
 

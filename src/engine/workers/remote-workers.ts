@@ -50,12 +50,12 @@ import {
   nameText,
   readJoin,
   readSync,
-  returnUnbegun,
   type SyncParts,
   settingsOf,
   type Writing,
 } from "./sync.ts";
 import { createSyncPolls } from "./sync-polls.ts";
+import { createUnbegun, type Unbegun } from "./unbegun.ts";
 
 /** A worker that was given up is forgotten if it has not come back by then. */
 const FORGET_MS = 3_600_000;
@@ -112,6 +112,7 @@ export function createRemoteWorkers(deps: {
   const { state } = writer;
   const missing = new WeakMap<Attempt, string>();
   const results = createRemoteResults(writer, deps.files, deps.log, missing);
+  const unbegun = createUnbegun(writer);
   const progress = new Map<string, unknown>();
   /** Those that were drained by a call: they stay so until they join anew. */
   const drained = new Set<WorkerId>();
@@ -158,6 +159,7 @@ export function createRemoteWorkers(deps: {
       forgetting.delete(worker);
       if (state.fleet.byId.get(worker)?.status !== "unreachable") return;
       notify(writer, { type: "leave-worker", worker, lost: false });
+      drained.delete(worker);
       forgetWord(parts, worker);
     };
     // One that comes back and is lost again has its hour anew.
@@ -184,18 +186,18 @@ export function createRemoteWorkers(deps: {
     await writer.run({ type: "leave-worker", worker: id, lost: false });
   }
 
-  function lastWord(given: string, { session, unbegun, results: ended }: LastWord): void {
-    const report = readSync({ session, running: unbegun, results: ended });
+  function lastWord(given: string, { session, unbegun: neverPosted, results: ended }: LastWord): void {
+    const report = readSync({ session, running: neverPosted, results: ended });
     const worker = state.fleet.byId.get(given as WorkerId);
     if (worker?.session !== session || worker.status === "unreachable") return;
     for (const result of report.results ?? []) results.take(worker.id, result);
-    returnUnbegun(writer, worker, report.running ?? []);
+    unbegun.take(worker, report.running ?? []);
     applyOffer(writer, worker, { status: "overloaded" });
   }
 
   return {
     join,
-    ...createSync({ ...parts, clock, leases, drained, results }),
+    ...createSync({ ...parts, clock, leases, drained, results, unbegun }),
     drain,
     leave,
     lastWord,
@@ -226,6 +228,7 @@ type Syncing = SyncParts & {
   readonly leases: Pick<ReturnType<typeof createLeaseBook>, "renew">;
   readonly drained: ReadonlySet<WorkerId>;
   readonly results: RemoteResults;
+  readonly unbegun: Unbegun;
 };
 
 function createSync(parts: Syncing): Pick<RemoteWorkers, "sync" | "syncText"> {
@@ -242,7 +245,7 @@ function createSync(parts: Syncing): Pick<RemoteWorkers, "sync" | "syncText"> {
     const worker = findRemote(writer, given);
     const answers = (said.results ?? []).map((result) => parts.results.take(id, result));
     // What is given back is not lost because it is not named.
-    returnUnbegun(writer, worker, said.unbegun ?? []);
+    parts.unbegun.take(worker, said.unbegun ?? []);
     const stray = said.running === undefined ? [] : applyRunning(parts, worker, said.running);
     endTimedOut(writer, worker);
     if (said.capabilities !== undefined) parts.lostTabs.delete(id);

@@ -47,6 +47,7 @@ import { parseStored } from "../tasks/task-body.ts";
 import { assignedText, currentRound, leanlyAssigned, viewOf } from "../tasks/task-view.ts";
 import type { Writer } from "../writer/writer.ts";
 import type { NoticeKey, SyncPolls } from "./sync-polls.ts";
+import { isNamedBy } from "./unbegun.ts";
 
 const PROGRESS_BYTES_MAX = 16 * 1024;
 
@@ -323,9 +324,6 @@ async function soundText(bodies: BodyStore, seq: Seq): Promise<string | null> {
 const lossOf = (tab: string): string => `${tab} lost`;
 const endOf = (task: string): string => `${task} over`;
 const nameOf = ({ task, number }: Attempt): AttemptRef => ({ taskId: task.id, attempt: number });
-/** Whether it is this attempt, and not one of an earlier task of the same id. */
-const isOf = ({ attempt, taskSeq }: AttemptRef, { number, task }: Attempt): boolean =>
-  attempt === number && (taskSeq === undefined || taskSeq === task.seq);
 /** An attempt that it should run is its own key: nearly all are of that kind. */
 const keyOf = (attempt: Attempt): NoticeKey =>
   attempt.state === "assigned" ? attempt : `${attempt.task.id}#${attempt.number} ${attempt.state}`;
@@ -351,7 +349,7 @@ export function applyRunning(parts: SyncParts, worker: Worker, running: readonly
   const stray: AttemptRef[] = [];
   for (const { progress: shown, usage, ...name } of running) {
     const attempt = writer.state.tasks.get(name.taskId as Task["id"])?.attempt ?? null;
-    if (attempt === null || !isOf(name, attempt) || attempt.worker.id !== worker.id) {
+    if (attempt === null || !isNamedBy(name, attempt) || attempt.worker.id !== worker.id) {
       stray.push(name);
       continue;
     }
@@ -372,15 +370,6 @@ export function applyRunning(parts: SyncParts, worker: Worker, running: readonly
     must(writer, { type: "lose-attempt", task: attempt.task.id, attempt: attempt.number, reason });
   }
   return stray;
-}
-
-/** Attempts that never reached the worker, whatever its syncs have named: they are queued again at no cost. */
-export function returnUnbegun(writer: Writer, worker: Worker, unbegun: readonly AttemptRef[]): void {
-  for (const name of unbegun) {
-    const attempt = writer.state.tasks.get(name.taskId as Task["id"])?.attempt ?? null;
-    if (attempt === null || !isOf(name, attempt) || attempt.worker !== worker) continue;
-    must(writer, { type: "return-attempt", task: attempt.task.id, attempt: attempt.number });
-  }
 }
 
 /** Its answers have said it again and again, it has room, names what it runs, and does not name this. */

@@ -560,9 +560,9 @@ export type WorkerView = {
   readonly kind: string;
   /** How it stands now. */
   readonly status: "idle" | "busy" | "overloaded" | "draining" | "unreachable";
-  /** How many tasks it runs at once. */
+  /** How many tasks it runs at once now: those it has, or as many as it limits itself to. */
   readonly slots: number;
-  /** How many run. */
+  /** How many it has: more than its slots while it fetches short tasks ahead. */
   readonly inFlight: number;
   /** What it offers. */
   readonly capabilities: readonly string[];

@@ -116,8 +116,8 @@ export const syncBody: s.Schema<wire.SyncBody> = s.namedObject("SyncBody", {
   want: s.optional(s.whole(0, SLOTS_MAX), "How many more it would take; absent: its free slots."),
   ahead: s.optional(
     s.whole(0, AHEAD_MAX),
-    "If joining said so: how many it may hold beyond its slots. They are to be begun within moments. Nothing is given " +
-      "ahead while a project may use the express lane.",
+    "If joining said so: how many it may hold beyond its slots. They are to be begun within moments. Nothing is " +
+      "given ahead while a project may use the express lane.",
     { default: 0 },
   ),
   waitMs: s.optional(s.whole(0, 60_000), "Wait so long if there is nothing to say.", { default: 0 }),
@@ -286,8 +286,11 @@ const workerView: s.Schema<wire.WorkerView> = s.namedAnswer("Worker", {
   id: s.name(),
   kind: s.described(s.name(), "local, pull or push."),
   status: s.oneOf("idle", "busy", "overloaded", "draining", "unreachable"),
-  slots: s.whole(0),
-  inFlight: s.whole(0),
+  slots: s.described(
+    s.whole(0),
+    "How many tasks it runs at once now: those it has, or as many as it limits itself to.",
+  ),
+  inFlight: s.described(s.whole(0), "How many it has: more than its slots while it fetches short tasks ahead."),
   capabilities: s.list(s.name(CAPABILITY_LENGTH_MAX)),
   note: s.optional(s.text(0, NOTE_MAX), "In its own words: why it takes nothing, or nothing with a worktree."),
   zone: s.optional(s.name()),
