@@ -129,6 +129,10 @@ test("text that holds half of a character is refused as such, in every field, wi
     await refuses(() => drover.submit(body(more)), {
       field: /^\S+ is ".*", which holds half of a character \(a lone surrogate\), and must be /,
     });
+  const deep = { ["k".repeat(100_000)]: { deep: LONE } };
+  await refuses(() => drover.submit(body({ payload: deep })), {
+    field: /^payload\.k{100}…\.deep is ".*", which holds half of a character/,
+  });
   await refuses(() => drover.task(LONE), { field: "holds half of a character (a lone surrogate)" });
 });
 

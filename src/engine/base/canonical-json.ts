@@ -15,6 +15,7 @@ import { isPlainObject } from "../../core/base/index.ts";
 import { badInput, faultOfReading } from "./drover-error.ts";
 
 const DEPTH_MAX = 64;
+const KEY_SHOWN_MAX = 100;
 const FEW_KEYS = 32;
 const KNOWN_KEYS_MAX = 1024;
 const KNOWN_KEY_LENGTH_MAX = 64;
@@ -199,11 +200,15 @@ function check(value: unknown, path: string, depth: number): void {
   }
 }
 
+/** A key may be as long as a whole body, and what refuses it is not to be. */
+const shownKey = (key: string): string =>
+  key.length <= KEY_SHOWN_MAX ? key : `${key.slice(0, KEY_SHOWN_MAX).toWellFormed()}…`;
+
 function checkObject(value: object, path: string, depth: number): void {
   if (!isPlainObject(value)) throw badInput(path, value, "plain JSON (text for dates, base64 for bytes)");
   for (const key of sorted(Object.keys(value))) {
     const item = (value as Record<string, unknown>)[key];
-    const place = path === "" ? key : `${path}.${key}`;
+    const place = path === "" ? shownKey(key) : `${path}.${shownKey(key)}`;
     if (!key.isWellFormed()) throw badInput(place.toWellFormed(), key, "a key of well-formed text");
     if (item !== undefined) check(item, place, depth + 1);
   }
