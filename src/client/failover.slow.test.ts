@@ -346,6 +346,16 @@ test("a node that is silent is left for another, and so is what was asked of it"
     assert.deepEqual(asked(), [2, 3]);
   }));
 
+test("a node that has answered in time is not doubted later", (t: TestContext) =>
+  story([[answers(200, taken)], [answers(200, taken)]], async ({ client, all, asked }) => {
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    await client.task("t1");
+    t.mock.timers.tick(60_000);
+    await fewTurns();
+    await client.task("t1");
+    assert.deepEqual([asked(), all[1]?.heard], [[2, 0], []]);
+  }));
+
 const follows = answers(200, { role: "follower" });
 const leads = answers(200, { role: "leader" });
 /** What a node says of its role, and what it does with all else. */

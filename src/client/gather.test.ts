@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import {
   answers,
@@ -228,6 +229,36 @@ test("a bulk that is too large as a whole is asked for one by one, and the next 
   });
 });
 
+const largestOf = (heard: readonly Heard[]): number => Math.max(...heard.map((one) => callsIn(one).length));
+const refused = answers(413, { error: "large", code: "too_large" });
+
+test("a call that is too large by itself makes no bulk smaller", () => {
+  const step: Step = (response, heard) =>
+    (JSON.stringify(heard.body).length > 150_000 ? refused : serves())(response, heard);
+  return story([step], async ({ client, heard }) => {
+    const large = { ...task, params: { text: "x".repeat(200_000) } };
+    for (let round = 0; round < 8; round++) {
+      const [, , alone] = [client.submit(task), client.submit(task), client.submit(large)];
+      assert.equal((await failed(alone)).code, "too_large");
+    }
+    const before = heard.length;
+    await together(client, names(257));
+    assert.equal(largestOf(heard.slice(before)), 256);
+  });
+});
+
+test("however often bulks were too large, what is small goes together once they are taken", () => {
+  let isStrict = true;
+  const step: Step = (response, heard) => (isStrict && heard.url === "/bulk" ? refused : serves())(response, heard);
+  return story([step], async ({ client, heard }) => {
+    for (let round = 0; round < 20; round++) await together(client, names(4));
+    isStrict = false;
+    const before = heard.length;
+    await together(client, names(9));
+    assert.ok(largestOf(heard.slice(before)) >= 8);
+  });
+});
+
 test("what refuses or breaks the whole is told to each, and is tried again where that helps", () =>
   story(
     [
@@ -328,6 +359,55 @@ test("a request without an answer holds up what comes while it is new, and nothi
     assert.deepEqual(await client.submit({ ...task, id: "later" }), submitted("later"));
     enough.abort();
     await assert.rejects(stuck);
+  }));
+
+test("while sixteen requests have no answer none leaves, however long that takes", (t) => {
+  const held: (() => void)[] = [];
+  let isHeld = false;
+  const step: Step = (response, heard) => {
+    if (isHeld) held.push(() => serves()(response, heard));
+    else serves()(response, heard);
+  };
+  return story([step], async ({ client, heard }) => {
+    await together(client, names(3));
+    const before = heard.length;
+    isHeld = true;
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    const calls: Promise<unknown>[] = [];
+    for (let count = 0; count < 40; count++) {
+      calls.push(client.submit(task));
+      await fewTurns();
+      t.mock.timers.tick(100);
+    }
+    await until("those that may leave have left", () => held.length >= 16);
+    await fewTurns();
+    assert.equal(heard.length - before, 16);
+    held.shift()?.();
+    await calls[0];
+    for (let look = 0; look < 100 && held.length < 16; look++) {
+      t.mock.timers.tick(100);
+      await fewTurns();
+    }
+    assert.equal(held.length, 16, "for the one that was answered another has left");
+    isHeld = false;
+    for (const answer of held) answer();
+    assert.equal((await Promise.all(calls)).length, 40);
+    assert.equal(heard.flatMap(callsIn).length, 43);
+  });
+});
+
+test("of a call that is over nothing is left on the signal it was given, and what was given up is not sent", () =>
+  story([serves()], async ({ client, heard }) => {
+    const [given, enough] = [new AbortController(), new AbortController()];
+    const { signal } = given;
+    await Promise.all([...names(3), "x"].map((id) => client.submit({ ...task, id }, { signal })));
+    const last = [client.submit(task, { signal }), client.submit(task, { signal })];
+    const gone = client.submit({ ...task, id: "gone" }, { signal: enough.signal });
+    enough.abort(new Error("enough"));
+    await assert.rejects(gone, /^Error: enough$/);
+    await Promise.all(last);
+    assert.ok(!heard.flatMap(callsIn).map(idIn).includes("gone"));
+    for (const one of [given, enough]) assert.deepEqual(getEventListeners(one.signal, "abort"), []);
   }));
 
 test("a caller that gives up ends its own call: what had not left is not sent, and no other is touched", () =>

@@ -4,7 +4,8 @@
  * A call that is made alone leaves at once, as the request it is. While a request is out, what comes gathers, and goes
  * as one `bulk` when the answer is there: in the order in which it was asked for, at most so many calls and characters,
  * and after a while even if there is no answer yet. Two bulks may be out at once, so that the server has work while an
- * answer is under way; the second names the first, and is begun behind it (server/bulk-order.ts). Each call is answered
+ * answer is under way; the second names the first, and is begun behind it (server/bulk-order.ts). While many requests
+ * have no answer nothing more leaves: what waits here costs a server that is behind nothing. Each call is answered
  * or refused by itself; its rests and repeats are its own (exchange.ts), and whoever gives it up gives up that one.
  * What must not overtake another comes here only when that has its answer (turns.ts). A server that does not know
  * `bulk` is asked one by one from then on.
@@ -28,10 +29,14 @@ import {
 const CALLS_MAX = 256;
 /** Characters: the usual `server.bodyLimit` holds as many of any kind. */
 const TEXT_MAX = 256 * 1024;
+/** It is not made smaller than the least `server.bodyLimit`. */
+const TEXT_MIN = 1024;
 /** More would be smaller ones, which cost more each. */
 const OUT_MAX = 2;
-/** What has gathered for so long goes without waiting for the answer of what went before. */
+/** What has gathered for so long goes without waiting for the answer of what went before, */
 const WAIT_MS = 100;
+/** unless so many have none. */
+const UNANSWERED_MAX = 16;
 
 type Waiting = Gathered & {
   readonly text: string;
@@ -43,9 +48,12 @@ type Waiting = Gathered & {
 type Request = { readonly calls: readonly Waiting[]; readonly number: number; readonly after: number };
 
 export function createGather(wiring: Wiring): Gather {
-  let waiting: Waiting[] = [];
+  /** In the order in which they came. Each may be given up, so it is taken out without a look at the others. */
+  const waiting = new Set<Waiting>();
   /** What is waited for: a request that was left behind once does not hold up what comes later. */
   const out = new Set<Request>();
+  /** With those that were left behind. */
+  let unanswered = 0;
   /** The name under which the server knows the order of the bulks, and how many there were. */
   let name: string | undefined;
   let bulks = 0;
@@ -56,19 +64,21 @@ export function createGather(wiring: Wiring): Gather {
 
   /** In a turn of its own, so that all that is asked for in this one goes with it. */
   function goSoon(): void {
-    if (isDue || waiting.length === 0) return;
+    if (isDue || waiting.size === 0 || unanswered >= UNANSWERED_MAX) return;
     if (!mayGo()) {
-      late ??= setTimeout(() => {
-        out.clear();
-        go();
-      }, WAIT_MS);
+      late ??= setTimeout(goLate, WAIT_MS);
       return;
     }
     isDue = true;
-    setImmediate(() => {
-      isDue = false;
-      go();
-    });
+    clearTimeout(late);
+    late = undefined;
+    setImmediate(go);
+  }
+
+  function goLate(): void {
+    late = undefined;
+    out.clear();
+    go();
   }
 
   /** Nothing is out, or one bulk that the next can name. */
@@ -78,28 +88,32 @@ export function createGather(wiring: Wiring): Gather {
   }
 
   function go(): void {
-    clearTimeout(late);
-    late = undefined;
+    isDue = false;
     const calls = takeNext();
     if (calls.length === 0) return;
     const [before] = out;
     const isBulk = isKnown && (calls.length > 1 || before !== undefined);
     const request: Request = { calls, number: isBulk ? ++bulks : 0, after: before?.number ?? 0 };
     out.add(request);
+    unanswered++;
     void send(request).finally(() => {
       out.delete(request);
+      unanswered--;
       goSoon();
     });
     goSoon();
   }
 
   function takeNext(): readonly Waiting[] {
+    const taken: Waiting[] = [];
     let size = 0;
-    const over = waiting.findIndex(({ text }, index) => {
-      size += text.length;
-      return index >= CALLS_MAX || (index > 0 && size > textMax);
-    });
-    return waiting.splice(0, over < 0 ? waiting.length : over);
+    for (const call of waiting) {
+      size += call.text.length;
+      if (taken.length >= CALLS_MAX || (taken.length > 0 && size > textMax)) break;
+      waiting.delete(call);
+      taken.push(call);
+    }
+    return taken;
   }
 
   async function send({ calls, number, after }: Request): Promise<void> {
@@ -114,7 +128,8 @@ export function createGather(wiring: Wiring): Gather {
     } catch (error) {
       const { status = 0 } = error as Partial<ClientError>;
       if (UNKNOWN.has(status)) isKnown = false;
-      if (status === TOO_LARGE) textMax /= 2;
+      // One that is too large by itself says nothing of the others.
+      if (status === TOO_LARGE && calls.length > 1) textMax = Math.max(TEXT_MIN, textMax / 2);
       if (FOR_THE_WHOLE.has(status)) return eachAlone(calls);
       for (const { reject } of calls) reject(error);
     }
@@ -126,11 +141,11 @@ export function createGather(wiring: Wiring): Gather {
     if (signal?.aborted === true) return Promise.reject(signal.reason);
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const entry: Waiting = { name, asked, signal, alone, text: textOf(call), resolve, reject };
-    waiting.push(entry);
+    waiting.add(entry);
     goSoon();
     if (signal === undefined) return promise;
     const giveUp = (): void => {
-      waiting = waiting.filter((one) => one !== entry);
+      waiting.delete(entry);
       reject(signal.reason);
     };
     signal.addEventListener("abort", giveUp, { once: true });

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { execFile as execFileWith } from "node:child_process";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import { once } from "node:events";
+import { getEventListeners, once } from "node:events";
 import http from "node:http";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { within } from "../../test/kits/waits.ts";
+import { until, within } from "../../test/kits/waits.ts";
 import { usualFetch } from "./http-fetch.ts";
 import { LeanAnswer } from "./lean-answer.ts";
 import { createLeanHttp, type LeanHttp, leanText } from "./lean-http.ts";
@@ -180,8 +180,12 @@ async function rawServer(onData: (socket: Socket, text: string) => void) {
   };
 }
 /** One that answers or fails in time. */
-function leanHttp(): LeanHttp {
-  const ask = createLeanHttp(connect);
+function leanHttp(sockets: Socket[] = []): LeanHttp {
+  const ask = createLeanHttp((to) => {
+    const socket = connect(to);
+    sockets.push(socket);
+    return socket;
+  });
   return (server, text, signal) => within(`an answer to ${text.slice(0, 20)}`, ask(server, text, signal), 5000);
 }
 const never = (): AbortSignal => new AbortController().signal;
@@ -195,6 +199,41 @@ test("a connection carries one call after the other, and another one what comes 
   assert.deepEqual(texts, ["a", "b"]);
   for (const text of ["c", "d", "e"]) assert.equal(await (await ask(raw.server, text, never())).text(), text);
   assert.equal(raw.sockets.length, 2);
+});
+
+const keepsProcess = (): number => process.getActiveResourcesInfo().filter((name) => name === "TCPSocketWrap").length;
+
+test("a kept connection is closed when it is idle for long, and keeps no process; with a call it is neither", async () => {
+  const held = Promise.withResolvers<() => void>();
+  await using raw = await rawServer((socket, text) => {
+    if (text === "held") held.resolve(() => void socket.write(answerOf(text)));
+    else socket.write(answerOf(text));
+  });
+  const [sockets, { signal }]: [Socket[], AbortController] = [[], new AbortController()];
+  const ask = leanHttp(sockets);
+  await ask(raw.server, "first", signal);
+  const [socket] = sockets as [Socket];
+  const idle = keepsProcess();
+  assert.equal(socket.timeout, 4000);
+  const answer = ask(raw.server, "held", signal);
+  const goOn = await held.promise;
+  assert.deepEqual([socket.timeout, keepsProcess() - idle, sockets.length], [0, 1, 1]);
+  goOn();
+  await answer;
+  assert.deepEqual([socket.timeout, keepsProcess() - idle], [4000, 0]);
+  assert.deepEqual(getEventListeners(signal, "abort"), [], "of the calls that are over");
+});
+
+test("of many connections that have nothing to do 256 are kept", async () => {
+  const held: Socket[] = [];
+  await using raw = await rawServer((socket) => void held.push(socket));
+  const sockets: Socket[] = [];
+  const ask = leanHttp(sockets);
+  const calls = Array.from({ length: 258 }, () => ask(raw.server, "x", never()));
+  await until("all are out", () => held.length === 258);
+  for (const socket of held) socket.write(answerOf("y"));
+  await Promise.all(calls);
+  assert.equal(sockets.filter((socket) => !socket.destroyed).length, 256);
 });
 
 test("a connection that the server closed, or wants closed, is not used again", async () => {

@@ -7,7 +7,7 @@
  * gives one up gives up that one. A server that does not know such waits is asked for each permit.
  */
 import type { PermitBody, PermitView, WaitAnyItem, WaitPermitsAnswer } from "../protocol/index.ts";
-import { ENDPOINTS, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
+import { ENDPOINTS } from "../protocol/wire/index.ts";
 import type { CallOptions } from "./call-options.ts";
 import { ClientError } from "./client-error.ts";
 import { answerOf, fetchOnce, retried, UNKNOWN, type Wiring, waitFor } from "./exchange.ts";
@@ -49,8 +49,13 @@ export function createPermitWaits(wiring: Wiring, ask: AskPermit) {
 }
 
 const permitsOf = (session: string) => ({
-  async ask(wiring: Wiring, ids: readonly string[], signal: AbortSignal): Promise<readonly WaitAnyItem[]> {
-    const body = { ids, timeoutMs: WAIT_MS_DEFAULT, ...(session === "" ? {} : { session }) };
+  async ask(
+    wiring: Wiring,
+    ids: readonly string[],
+    timeoutMs: number,
+    signal: AbortSignal,
+  ): Promise<readonly WaitAnyItem[]> {
+    const body = { ids, timeoutMs, ...(session === "" ? {} : { session }) };
     const asked = { body, text: JSON.stringify(body) };
     const read = answerOf(ENDPOINTS.waitPermits, await fetchOnce(wiring, ENDPOINTS.waitPermits, asked, { signal }));
     const { ids: decided } = (read ?? {}) as Partial<WaitPermitsAnswer>;

@@ -4,6 +4,7 @@
  * Requests overtake each other, and an answer may be lost: a task that needs one which is under way, or the cancel of
  * it, could come to the server first and be refused for good. What a call is about is told by the ids that its caller
  * gave: no other can name what has none. A call only ever waits for earlier ones, so that none wait for each other.
+ * One that is given up while it waits opens the way for nobody: what would have waited for it waits for those before.
  */
 import type { CallName } from "../protocol/index.ts";
 
@@ -17,18 +18,19 @@ export type Turns = <Value>(
 export type CallIds = { readonly own: readonly unknown[]; readonly named: readonly unknown[] };
 
 export function createTurns(): Turns {
-  /** By the id of a task: the last call that makes or changes it, while that has no answer. */
+  /** By the id of a task: the last call that makes or changes it and all before that, while one has no answer. */
   const unanswered = new Map<unknown, Promise<unknown>>();
   return ({ own, named }, signal, call) => {
     if (named.length === 0) return call();
     const before = new Set(named.flatMap((id) => unanswered.get(id) ?? []));
     const made = before.size === 0 ? call() : allOver(before, signal).then(call);
     if (own.length === 0) return made;
-    for (const id of own) unanswered.set(id, made);
+    const all = before.size === 0 ? made : Promise.allSettled([...before, made]);
+    for (const id of own) unanswered.set(id, all);
     const isOver = (): void => {
-      for (const id of own) if (unanswered.get(id) === made) unanswered.delete(id);
+      for (const id of own) if (unanswered.get(id) === all) unanswered.delete(id);
     };
-    made.then(isOver, isOver);
+    all.then(isOver, isOver);
     return made;
   };
 }

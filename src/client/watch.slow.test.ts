@@ -25,6 +25,8 @@ const idsOf = (heard: Heard): readonly string[] =>
   isAny(heard)
     ? (heard.body as { ids: readonly string[] }).ids
     : [decodeURIComponent(/^\/tasks\/(.*)\/wait/.exec(heard.url)?.[1] ?? "")];
+const mayHold = ({ url, body }: Heard): boolean =>
+  !url.endsWith("timeoutMs=0") && (body as { timeoutMs?: number } | undefined)?.timeoutMs !== 0;
 const done = (id: string): object => ({ taskId: id, state: "done", result: id });
 const item = (id: string): WaitAnyItem => ({ id, status: 200, body: done(id) });
 const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `t${index}`);
@@ -46,7 +48,7 @@ async function story(
     const refusal = refuses(heard);
     if (refusal !== undefined) return refusal(response, heard);
     if (isAny(heard) && !knows.waitAny) return answers(404, { error: "nothing is there", code: "x" })(response, heard);
-    if (heard.url.endsWith("timeoutMs=0")) return answers(200, { state: "running" })(response, heard);
+    if (!mayHold(heard)) return answers(200, isAny(heard) ? { answers: [] } : { state: "running" })(response, heard);
     all.push({ ids: idsOf(heard), response, heard });
   };
   await using server = await startScript(...first, hold);
@@ -311,26 +313,15 @@ test("what is refused or broken as a whole is told to each", () =>
     ],
   ));
 
-test("an id that no task can have is refused by itself, as it is alone", () =>
-  story(async (told) => {
-    const { client, held, end } = told;
-    await met(told);
-    const [good, bad] = [client.wait("good"), client.wait("b d")];
-    await heldAre(held, 1);
-    const [{ response, heard }] = held() as [Held];
-    answers(400, { error: "ids[1] is wrong", code: "bad_request" })(response, heard);
-    await heldAre(held, 2);
-    const alone = held().find(({ ids }) => ids[0] === "b d") as Held;
-    answers(400, { error: "id is wrong", code: "bad_request" })(alone.response, alone.heard);
-    assert.equal((await failed(bad)).message, "id is wrong");
-    end("good");
-    await good;
-  }));
-
 const refusesWhole =
   (status: number, isRefused: (ids: readonly string[]) => boolean): Refuses =>
   (heard) =>
     isRefused(idsOf(heard)) ? answers(status, { error: `no: ${heard.url}`, code: "bad_request" }) : undefined;
+
+const isBad = (id: string): boolean => id.includes(" ");
+const refusesBad = refusesWhole(400, (ids) => ids.some(isBad));
+const allWait = (held: Story["held"], count: number): Promise<void> =>
+  until("all others wait", () => held().flatMap((one) => one.ids).length === count);
 
 test("among many, an id that no task can have is found and refused, and the others wait on together", () =>
   story(
@@ -340,17 +331,51 @@ test("among many, an id that no task can have is found and refused, and the othe
       const ids = names(100);
       const waits = ids.map((id) => client.wait(id));
       const bad = client.wait("b d");
-      assert.equal((await failed(bad)).message, "no: /tasks/b%20d/wait?timeoutMs=30000");
-      await until("all others wait", () => held().flatMap((one) => one.ids).length === 100);
-      assert.ok(heard.length < 20, `${heard.length} requests`);
+      assert.equal((await failed(bad)).message, "no: /tasks/b%20d/wait?timeoutMs=0");
+      await allWait(held, 100);
+      assert.ok(heard.length < 30, `${heard.length} requests`);
       waits.push(client.wait("late"));
       await until("it is asked for", () => held().some((one) => one.ids.includes("late")));
       end(...ids, "late");
       assert.equal((await Promise.all(waits)).length, 101);
     },
     [],
-    refusesWhole(400, (ids) => ids.includes("b d")),
+    refusesBad,
   ));
+
+test("however many are refused, one request at a time looks for them, and few wait beside it", () => {
+  const now = { refused: 0, held: (): readonly Held[] => [] };
+  const most = { refused: 0, held: 0 };
+  const refuses: Refuses = (heard) => {
+    most.held = Math.max(most.held, now.held().length);
+    const refusal = refusesBad(heard);
+    if (refusal === undefined) return undefined;
+    most.refused = Math.max(most.refused, ++now.refused);
+    return async (...given) => {
+      await fewTurns(5);
+      now.refused--;
+      refusal(...given);
+    };
+  };
+  return story(
+    async (told) => {
+      const { client, held, end } = told;
+      await met(told);
+      now.held = held;
+      const ids = names(64);
+      const waits = ids.map((id) => client.wait(id));
+      const refused = ids.map((id) => failed(client.wait(`${id} `)));
+      for (const { code } of await Promise.all(refused)) assert.equal(code, "bad_request");
+      await allWait(held, 64);
+      assert.equal(most.refused, 1);
+      assert.ok(most.held <= 8, `${most.held} requests wait`);
+      end(...ids);
+      assert.equal((await Promise.all(waits)).length, 64);
+    },
+    [],
+    refuses,
+  );
+});
 
 test("a request that names too many is made again for fewer, and so are the next", () =>
   story(

@@ -5,8 +5,9 @@
  * at once for what is left and what has come meanwhile. A task that is waited for alone is asked for as it always was.
  * Few requests are out at a time: where there are too many, the one with the fewest tasks is given up, and its tasks go
  * with the new ones. Each wait ends by itself: with its task, with its own refusal, or when its caller gives it up; its
- * rests and repeats are its own (exchange.ts). A request that is refused for one of its tasks goes again as two halves,
- * and one that is too large for fewer. A server that does not know `waitAny` is asked for each task.
+ * rests and repeats are its own (exchange.ts). A request that is refused for one of its tasks is looked into: its halves
+ * are asked for one after the other, without waiting, and what is not refused waits again with the others. One that is
+ * too large goes again for fewer. A server that does not know `waitAny` is asked for each task.
  */
 import type { TaskView, WaitAnyAnswer, WaitAnyItem } from "../protocol/index.ts";
 import { BULK_MAX, ENDPOINTS, isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
@@ -40,12 +41,17 @@ export type Watch = (watched: Watched) => Promise<Waited<TaskView>>;
 export type Join<Found> = (id: string, signal: AbortSignal | undefined, withinMs: number) => Promise<Found | null>;
 /** What is waited for, and how it is asked for: one alone, or many. */
 export type Awaited<Found> = {
-  readonly ask: (wiring: Wiring, ids: readonly string[], signal: AbortSignal) => Promise<readonly WaitAnyItem[]>;
+  readonly ask: (
+    wiring: Wiring,
+    ids: readonly string[],
+    timeoutMs: number,
+    signal: AbortSignal,
+  ) => Promise<readonly WaitAnyItem[]>;
   /** What has come of it; null: it waits on. Undefined for what is not such a thing at all. */
   readonly read: (body: unknown) => Found | null | undefined;
 };
 
-/** A timer takes no more. */
+/** So many requests are out at once, and one that looks for what was refused. */
 const OUT_MAX = 8;
 /** To give up a request costs its connection: while so many are out, what comes gathers for so long. */
 const GATHER_MS = 20;
@@ -64,6 +70,9 @@ type Out = { readonly waits: Map<string, Set<Waiting>>; readonly controller: Abo
 export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join<Found> {
   const waiting = new Set<Waiting>();
   const all = new Set<Out>();
+  /** Halves of what was refused as a whole. */
+  const suspects: Out[] = [];
+  let isLooking = false;
   let isDue = false;
   let late: NodeJS.Timeout | undefined;
   /** How many tasks a request may name, as far as the server has said. */
@@ -86,7 +95,9 @@ export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join
     late = undefined;
     while (waiting.size > 0) {
       if (all.size >= OUT_MAX) giveUpSmallest();
-      void send(take(waiting, idsMax));
+      const out = take(waiting, idsMax);
+      all.add(out);
+      void send(out, WAIT_MS_DEFAULT);
     }
   }
 
@@ -118,11 +129,12 @@ export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join
     waits.clear();
   }
 
-  async function send(out: Out): Promise<void> {
-    all.add(out);
+  async function send(out: Out, timeoutMs: number): Promise<void> {
+    const { waits, controller } = out;
     try {
-      for (const answer of await awaited.ask(wiring, [...out.waits.keys()], out.controller.signal)) settle(out, answer);
-      for (const same of out.waits.values()) for (const wait of same) wait.isHeard = true;
+      const answers = await awaited.ask(wiring, [...waits.keys()], timeoutMs, controller.signal);
+      for (const answer of answers) settle(out, answer);
+      for (const same of waits.values()) for (const wait of same) wait.isHeard = true;
     } catch (error) {
       fail(out, error);
     }
@@ -138,12 +150,24 @@ export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join
       const half = Math.ceil(waits.size / 2);
       if (UNKNOWN.has(status)) idsMax = 1;
       else if (status === TOO_LARGE) idsMax = Math.min(idsMax, half);
-      else for (const max of [half, half]) void send(take(each(), max));
+      else {
+        suspects.push(take(each(), half), take(each(), half));
+        void lookInto();
+      }
       return;
     }
     for (const wait of each())
       if (retryable && wait.isHeard) leave(wait).resolve(null);
       else leave(wait).reject(error);
+  }
+
+  /** One at a time, however many were refused: none of them is held. */
+  async function lookInto(): Promise<void> {
+    if (isLooking) return;
+    isLooking = true;
+    for (let half = suspects.pop(); half !== undefined; half = suspects.pop())
+      if (half.waits.size > 0) await send(half, 0);
+    isLooking = false;
   }
 
   function leave(wait: Waiting): Waiting {
@@ -222,8 +246,12 @@ function endedIn(body: unknown): TaskView | null | undefined {
 const notTheTask = (id: string, status: number): ClientError =>
   new ClientError("bad_answer", `the answer is not task ${id}; is this a Drover server?`, { status });
 
-async function ask(wiring: Wiring, ids: readonly string[], signal: AbortSignal): Promise<readonly WaitAnyItem[]> {
-  const timeoutMs = WAIT_MS_DEFAULT;
+async function ask(
+  wiring: Wiring,
+  ids: readonly string[],
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<readonly WaitAnyItem[]> {
   const [id = ""] = ids;
   if (ids.length === 1) {
     const asked = { params: { id }, query: { timeoutMs }, text: undefined };
