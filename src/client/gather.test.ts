@@ -361,6 +361,43 @@ test("a request without an answer holds up what comes while it is new, and nothi
     await assert.rejects(stuck);
   }));
 
+test("what leaves without waiting for an answer names the last bulk all the same, and is begun behind it", (t) => {
+  const held: (() => void)[] = [];
+  const holds: Step = (response, heard) => void held.push(() => serves()(response, heard));
+  return story([serves(), serves(), holds], async ({ client, heard: all }) => {
+    await together(client, ["x", "y", "z"]);
+    const bulks = (): readonly Heard[] => all.slice(2);
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    const calls: Promise<unknown>[] = [];
+    for (let count = 1; count <= 5; count++) {
+      calls.push(client.submit({ ...task, id: `a${count}` }), client.submit({ ...task, id: `b${count}` }));
+      await fewTurns();
+      t.mock.timers.tick(100);
+      await until(`${count} have left`, () => bulks().length === count);
+    }
+    for (const release of held) release();
+    await Promise.all(calls);
+    const places = bulks().map(({ headers }) => String(headers["drover-bulk"]).split(" ").slice(1).join(" after "));
+    assert.deepEqual(places, ["2", "3 after 2", "4 after 3", "5 after 4", "6 after 5"]);
+  });
+});
+
+test("a server that did not know a bulk is asked for one again after a minute", (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const lost = answers(404, { error: "no: not_found", code: "not_found" });
+  return story([serves(), lost, serves()], async ({ client, heard }) => {
+    await together(client, names(4));
+    assert.deepEqual(pathsOf(heard), ["/tasks", "/bulk", "/tasks", "/tasks", "/tasks"]);
+    t.mock.timers.tick(59_999);
+    await together(client, names(4));
+    assert.ok(!pathsOf(heard).slice(2).includes("/bulk"));
+    t.mock.timers.tick(1);
+    const before = heard.length;
+    await together(client, names(4));
+    assert.deepEqual(pathsOf(heard).slice(before), ["/bulk"]);
+  });
+});
+
 test("while sixteen requests have no answer none leaves, however long that takes", (t) => {
   const held: (() => void)[] = [];
   let isHeld = false;

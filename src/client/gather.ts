@@ -4,11 +4,11 @@
  * A call that is made alone leaves at once, as the request it is. While a request is out, what comes gathers, and goes
  * as one `bulk` when the answer is there: in the order in which it was asked for, at most so many calls and characters,
  * and after a while even if there is no answer yet. Two bulks may be out at once, so that the server has work while an
- * answer is under way; the second names the first, and is begun behind it (server/bulk-order.ts). While many requests
- * have no answer nothing more leaves: what waits here costs a server that is behind nothing. Each call is answered
- * or refused by itself; its rests and repeats are its own (exchange.ts), and whoever gives it up gives up that one.
- * What must not overtake another comes here only when that has its answer (turns.ts). A server that does not know
- * `bulk` is asked one by one from then on.
+ * answer is under way. Each names the last one that has no answer, and is begun behind it (server/bulk-order.ts). While
+ * many requests have no answer nothing more leaves: what waits here costs a server that is behind nothing. Each call is
+ * answered or refused by itself; its rests and repeats are its own (exchange.ts), and whoever gives it up gives up that
+ * one. What must not overtake another comes here only when that has its answer (turns.ts). A server that does not know
+ * `bulk` is asked one by one for a while: it may have been something on the way to it that did not.
  */
 import type { BulkAnswer, BulkItem } from "../protocol/index.ts";
 import { BULK_HEADER, type BulkName, ENDPOINTS } from "../protocol/wire/index.ts";
@@ -37,6 +37,8 @@ const OUT_MAX = 2;
 const WAIT_MS = 100;
 /** unless so many have none. */
 const UNANSWERED_MAX = 16;
+/** So long calls go one by one to a server that did not know a bulk. */
+const UNKNOWN_MS = 60_000;
 
 type Waiting = Gathered & {
   readonly text: string;
@@ -44,7 +46,7 @@ type Waiting = Gathered & {
   readonly reject: (error: unknown) => void;
 };
 
-/** A request: of a bulk its number, from 1, and that of the one that was out when it left; 0 where there is none. */
+/** A request: of a bulk its number, from 1, and that of the one that it follows; 0 where there is none. */
 type Request = { readonly calls: readonly Waiting[]; readonly number: number; readonly after: number };
 
 export function createGather(wiring: Wiring): Gather {
@@ -52,8 +54,8 @@ export function createGather(wiring: Wiring): Gather {
   const waiting = new Set<Waiting>();
   /** What is waited for: a request that was left behind once does not hold up what comes later. */
   const out = new Set<Request>();
-  /** With those that were left behind. */
-  let unanswered = 0;
+  /** With those that were left behind, in the order in which they left. */
+  const unanswered = new Set<Request>();
   /** The name under which the server knows the order of the bulks, and how many there were. */
   let name: string | undefined;
   let bulks = 0;
@@ -64,7 +66,7 @@ export function createGather(wiring: Wiring): Gather {
 
   /** In a turn of its own, so that all that is asked for in this one goes with it. */
   function goSoon(): void {
-    if (isDue || waiting.size === 0 || unanswered >= UNANSWERED_MAX) return;
+    if (isDue || waiting.size === 0 || unanswered.size >= UNANSWERED_MAX) return;
     if (!mayGo()) {
       late ??= setTimeout(goLate, WAIT_MS);
       return;
@@ -91,17 +93,24 @@ export function createGather(wiring: Wiring): Gather {
     isDue = false;
     const calls = takeNext();
     if (calls.length === 0) return;
-    const [before] = out;
-    const isBulk = isKnown && (calls.length > 1 || before !== undefined);
-    const request: Request = { calls, number: isBulk ? ++bulks : 0, after: before?.number ?? 0 };
+    const after = lastOut();
+    const isBulk = isKnown && (calls.length > 1 || after > 0 || out.size > 0);
+    const request: Request = { calls, number: isBulk ? ++bulks : 0, after };
     out.add(request);
-    unanswered++;
+    unanswered.add(request);
     void send(request).finally(() => {
       out.delete(request);
-      unanswered--;
+      unanswered.delete(request);
       goSoon();
     });
     goSoon();
+  }
+
+  /** The number of the last bulk that has no answer; 0 if there is none. */
+  function lastOut(): number {
+    let last = 0;
+    for (const { number } of unanswered) last = Math.max(last, number);
+    return last;
   }
 
   function takeNext(): readonly Waiting[] {
@@ -116,6 +125,14 @@ export function createGather(wiring: Wiring): Gather {
     return taken;
   }
 
+  function goOneByOne(): void {
+    if (isKnown)
+      setTimeout(() => {
+        isKnown = true;
+      }, UNKNOWN_MS).unref();
+    isKnown = false;
+  }
+
   async function send({ calls, number, after }: Request): Promise<void> {
     if (number === 0) return eachAlone(calls);
     try {
@@ -127,7 +144,7 @@ export function createGather(wiring: Wiring): Gather {
       for (const [index, call] of calls.entries()) settle(call, answers?.[index], answer.isAfterLoss);
     } catch (error) {
       const { status = 0 } = error as Partial<ClientError>;
-      if (UNKNOWN.has(status)) isKnown = false;
+      if (UNKNOWN.has(status)) goOneByOne();
       // One that is too large by itself says nothing of the others.
       if (status === TOO_LARGE && calls.length > 1) textMax = Math.max(TEXT_MIN, textMax / 2);
       if (FOR_THE_WHOLE.has(status)) return eachAlone(calls);
