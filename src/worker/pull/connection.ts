@@ -133,6 +133,7 @@ function step(state: State): void {
   if (state.phase === "over") return;
   const now = state.clock.elapsed();
   if (pull.isAtWork(state.session) && now >= state.session.leaseEnd) expire(state);
+  pull.endAhead(state.session, now);
   const back = pull.takeBack(state.session, now);
   if (back.length > 0) state.tell({ type: "give-back", attempts: back });
   if (state.phase === "joining") stepJoining(state, now);
@@ -193,7 +194,9 @@ function lookAgain(state: State): void {
 }
 
 function nextDue(state: State): number {
-  const due = pull.isAtWork(state.session) ? [state.session.leaseEnd, pull.takeBackAt(state.session)] : [];
+  const { session } = state;
+  const due = [pull.endAheadAt(session)];
+  if (pull.isAtWork(session)) due.push(session.leaseEnd, pull.takeBackAt(session));
   if (state.phase === "joined") {
     const { current, retryAt, dueAt, mildAt, gatherUntil } = state;
     if (current === null) due.push(Math.max(retryAt, Math.min(dueAt, mildAt, gatherUntil)));

@@ -44,6 +44,8 @@ export type Flight = {
   readonly n: number;
   readonly sentAt: number;
   readonly want: number;
+  /** How many of these beyond its slots. */
+  readonly ahead: number;
   readonly limit: number;
   readonly worktrees: number | null | undefined;
   readonly note: string | null;
@@ -209,6 +211,15 @@ export function nextUp(state: PullSession, now: number): Held[] {
     if (hasSlot || one.namedIn > 0 || (one.isAhead && one.awaits === null)) next.push(one);
   }
   return next;
+}
+
+/** When the first of those came that are here. */
+export function heldSince({ held: { handed, running } }: PullSession): number {
+  let first = Number.POSITIVE_INFINITY;
+  for (const { cameAt } of running.values()) first = Math.min(first, cameAt);
+  // These are in the order in which they came.
+  for (const { cameAt } of handed.values()) return Math.min(first, cameAt);
+  return first;
 }
 
 export function begun({ held }: PullSession): Held[] {

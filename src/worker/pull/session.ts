@@ -34,6 +34,7 @@ import {
   type Flight,
   finish,
   type Held,
+  heldSince,
   liveOne,
   moveTo,
   type Named,
@@ -95,7 +96,7 @@ const NOTHING: HeardAnswer = {
   isNew: false,
 };
 
-export { takeBack, takeBackAt } from "./give-back.ts";
+export { endAhead, endAheadAt, takeBack, takeBackAt } from "./give-back.ts";
 export { createPullSession, type PullSession } from "./held.ts";
 
 /** Whether nothing runs, and everything that has ended was answered. */
@@ -204,13 +205,9 @@ export function compose(state: PullSession, now: number, mayWaitMs: number): Syn
   const n = ++state.n;
   for (const one of packed.named) one.namedIn = n;
   for (const one of packed.reported) one.reportedIn = n;
-  judge(
-    state.ahead,
-    Math.min(state.slots, state.limit),
-    packed.reported.map(({ cameAt }) => cameAt),
-    now,
-  );
+  judge(state.ahead, loadOf(state, packed.reported), now);
   const want = free(state, now);
+  const ahead = aheadOf(state);
   const { isDraining, session, limit, worktrees, note, logPlace, unbegun } = state;
   const awaiting = next.filter(({ awaits }) => awaits !== null);
   const { named, reported: results } = packed;
@@ -218,6 +215,7 @@ export function compose(state: PullSession, now: number, mayWaitMs: number): Syn
     n,
     sentAt: now,
     want,
+    ahead,
     limit,
     worktrees,
     note,
@@ -233,9 +231,9 @@ export function compose(state: PullSession, now: number, mayWaitMs: number): Syn
   const trees = worktrees === undefined ? {} : { worktrees };
   const status = isDraining ? "draining" : null;
   const manner = { brief: isBrief || null, lean: state.isLean || null };
-  const ahead = aheadOf(state) || null;
-  if (ahead !== null) Object.assign(state, { lastAhead: n, mayExceed: true });
-  const head = { session, n, want, waitMs, ...trees, ...present({ ...manner, ahead, status, note, logPlace }) };
+  if (ahead > 0) Object.assign(state, { lastAhead: n, mayExceed: true });
+  const more = { ...manner, ahead: ahead || null, status, note, logPlace };
+  const head = { session, n, want, waitMs, ...trees, ...present(more) };
   const fields = [
     JSON.stringify(head).slice(1, -1),
     isSame ? "" : packed.running,
@@ -245,6 +243,14 @@ export function compose(state: PullSession, now: number, mayWaitMs: number): Syn
   const isQuiet = results.length === 0 || (isBrief && waitMs > 0);
   return { n, workerId: state.workerId ?? "", waitMs, isQuiet, text: `{${fields.join()}}` };
 }
+
+/** What a sync with these ends has to do with. */
+const loadOf = (state: PullSession, reported: readonly Held[]): Parameters<typeof judge>[1] => ({
+  slots: Math.min(state.slots, state.limit),
+  cameAt: reported.map(({ cameAt }) => cameAt),
+  held: state.held.handed.size + state.held.running.size,
+  heldSince: heldSince(state),
+});
 
 const isEqual = (named: readonly Named[], before: readonly Named[] | null): boolean =>
   before !== null && named.length === before.length && named.every((one, index) => one === before[index]);
@@ -479,6 +485,8 @@ export function unsaid(state: PullSession, now: number): "urgent" | "mild" | "no
   const { last, isDraining } = state;
   if (last === null || (isDraining && !last.isDraining) || free(state, now) > last.want) return "urgent";
   if (state.unbegun.length > 0 && state.unbegun !== last.unbegun) return "urgent";
+  // What it offered ahead is not meant any more, and could still be given.
+  if (last.ahead > 0 && last.want > 0 && aheadOf(state) === 0) return "urgent";
   if (state.limit !== last.limit || state.worktrees !== last.worktrees || state.note !== last.note) return "urgent";
   for (const { reportedIn } of state.held.ended.values()) if (reportedIn !== last.n) return "urgent";
   const hasNew = ({ update, namedIn }: Held): boolean => update !== null || namedIn !== last.n;
