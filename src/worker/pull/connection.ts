@@ -85,7 +85,15 @@ type State = ConnectionDeps & ReturnType<typeof begin>;
 
 /** Nothing is joined yet, nothing is said. */
 const begin = ({ join: { slots }, limit, aheadMax, logPlace, cell }: ConnectionDeps) => ({
-  session: pull.createPullSession({ slots, limit, aheadMax, logPlace, begunSoFar: cell.begun, revoke: cell.revoke }),
+  session: pull.createPullSession({
+    slots,
+    limit,
+    aheadMax,
+    logPlace,
+    begunSoFar: cell.begun,
+    revoke: cell.revoke,
+    disown: cell.disown,
+  }),
   phase: "joining" as "joining" | "joined" | "leaving" | "over",
   isCalling: false,
   hasJoined: false,

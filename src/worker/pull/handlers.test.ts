@@ -19,6 +19,7 @@ function kit(slots = 1, isLeaseHeld = (): boolean => true, files = NO_FILES) {
   const begun: number[] = [];
   const early: number[] = [];
   const revoked = new Set<number>();
+  const disowned = new Set<number>();
   const clock = createHandClock({ at: 1000 });
   const { settle } = clock;
   const posts: FromHandlers[] = [];
@@ -46,6 +47,7 @@ function kit(slots = 1, isLeaseHeld = (): boolean => true, files = NO_FILES) {
       setBegun: (count) => void begun.push(count),
       setBegunEarly: (place) => void early.push(place),
       isRevoked: (place) => revoked.has(place),
+      isDisowned: (place) => disowned.has(place),
     },
     perform: async ({ taskId, attempt }, context, entry) => {
       const { promise, resolve, reject } = Promise.withResolvers<unknown>();
@@ -74,6 +76,7 @@ function kit(slots = 1, isLeaseHeld = (): boolean => true, files = NO_FILES) {
     begun,
     early,
     revoked,
+    disowned,
     clients,
     handlers,
     start,
@@ -122,6 +125,22 @@ test("what may not be begun any more is not, and is said not to have been", asyn
   revoked.add(3);
   await start(handed("a"), handed("b"), { ...handed("c"), goesOn: true });
   assert.deepEqual([names(), ended(), begun.at(-1)], [["a#1", "c#1"], [["b", null]], 3]);
+});
+
+test("what another worker may have is not begun, be it kept for this one or not", async () => {
+  const { start, disowned, names, ended } = kit(3);
+  for (const place of [1, 2]) disowned.add(place);
+  await start(handed("a"), { ...handed("b"), goesOn: true }, handed("c"));
+  assert.deepEqual(
+    [names(), ended()],
+    [
+      ["c#1"],
+      [
+        ["a", null],
+        ["b", null],
+      ],
+    ],
+  );
 });
 
 test("thread and handlers never take the same one: whoever looks second sees what the other said", () => {

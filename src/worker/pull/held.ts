@@ -27,6 +27,8 @@ export type Held = Omit<AttemptRef, "taskSeq"> & {
   readonly goesOn: boolean;
   /** The handlers were asked for it, if they have not begun it. */
   isAskedBack: boolean;
+  /** Since when the handlers are kept from it, because another worker is to have it. */
+  keptSince: number | null;
   /** Since when there is a slot in which it could be begun. */
   slotSince: number | null;
   /** What is handed over once the server has heard it named; null: it was. */
@@ -73,6 +75,7 @@ export type PullSession = {
   /** So many of those that were handed over have been begun, in their order. */
   readonly begunSoFar: () => number;
   readonly revoke: (behind: number, last: number) => number;
+  readonly disown: (last: number) => number;
   /** How many were handed over, and when the last was. */
   handedOver: number;
   handedAt: number;
@@ -125,6 +128,8 @@ export type SessionOptions = {
   readonly begunSoFar?: (() => number) | undefined;
   /** Keeps the handlers from these places, and answers up to where they have begun some (messages.ts). */
   readonly revoke?: ((behind: number, last: number) => number) | undefined;
+  /** The same for all up to a place. */
+  readonly disown?: ((last: number) => number) | undefined;
 };
 
 export const createPullSession = (options: SessionOptions): PullSession => ({
@@ -134,6 +139,7 @@ export const createPullSession = (options: SessionOptions): PullSession => ({
   logPlace: options.logPlace,
   begunSoFar: options.begunSoFar ?? (() => 0),
   revoke: options.revoke ?? (() => Number.POSITIVE_INFINITY),
+  disown: options.disown ?? (() => 0),
   held: { handed: new PassingMap(), running: new PassingMap(), ended: new PassingMap() },
   handedOver: 0,
   handedAt: Number.NEGATIVE_INFINITY,

@@ -9,8 +9,9 @@
  * - A result is repeated until an answer lists it, accepted or not.
  * - What was handed to the handlers is named as running if there is a slot for it, or one whose handler was told to
  *   stop: it will be begun in a moment. If it is not, because their event loop stands still, nothing more is asked
- *   for; and after one and a half leases it is disowned, so that another worker gets it. What was fetched ahead is
- *   named too, and goes back sooner (give-back.ts). What was named once is named on.
+ *   for; and after one and a half leases it is disowned, so that another worker gets it: the shared numbers keep the
+ *   handlers from it, since their loop may go on with anything before it hears of that. What was fetched ahead is named
+ *   too, and goes back sooner (give-back.ts). What was named once is named on.
  * - An answer extends the lease from the moment its sync was *sent*, and not quite by a whole lease: so here the
  *   lease always ends before it ends at the server, whatever the network did. What runs then is stopped and disowned:
  *   no longer named, so that the server gives it to another, but its slot is taken until its handler has
@@ -359,6 +360,7 @@ function takeOn(state: PullSession, given: HeardSync["assignments"][number], now
     isAhead: state.mayExceed,
     goesOn: "goesOn" in given,
     isAskedBack: false,
+    keptSince: null,
     slotSince: null,
     awaits: given as Handed,
     isOurs: true,
@@ -388,13 +390,19 @@ function endUnbegun(state: PullSession, one: Held, report: Report | null): void 
   else finish(state, one, report);
 }
 
-/** What is not begun for so long, though there is a slot, is for somebody else. */
+/** What is not begun for so long, though there is a slot, is for somebody else, once the handlers are kept from it. */
 function disownLate(state: PullSession, now: number): Stop[] {
   const late = nextUp(state, now).filter(
     ({ slotSince, isAskedBack, cameAt }) =>
       now - (slotSince ?? (isAskedBack ? cameAt : now)) >= state.leaseMs * NOT_BEGUN_LEASES,
   );
+  if (late.length === 0) return [];
+  const begunTo = state.disown(Math.max(...late.map(({ place }) => place ?? 0)));
   return late.flatMap((one) => {
+    one.keptSince ??= now;
+    // Which of those before one that was begun out of turn have been begun too, messages say that were sent by then.
+    const isDoubtful = one.place !== null && one.place <= begunTo && now - one.keptSince < STUCK_MS;
+    if (isDoubtful) return [];
     one.isOurs = false;
     return stopOne(state, one, "not-begun");
   });
@@ -453,9 +461,10 @@ function spoil(state: PullSession, one: Held, why: string): void {
   else Object.assign(one, { isSpoilt: true, report: { outcome: "failed", error: why, permanent: true } });
 }
 
-/** They are not ours any more; those that have not ended must. */
+/** They are not ours any more; those that have not ended must, and those that have not begun never do. */
 function disown(state: PullSession, cause: AttemptStopCause): Stop[] {
   const { handed, running } = state.held;
+  state.disown(state.handedOver);
   return [...running.values(), ...handed.values()].flatMap((one) => {
     one.isOurs = false;
     return stopOne(state, one, cause);
