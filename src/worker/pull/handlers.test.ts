@@ -46,6 +46,7 @@ function kit(slots = 1, isLeaseHeld = (): boolean => true, files = NO_FILES) {
     cell: {
       setBegun: (count) => void begun.push(count),
       setBegunEarly: (place) => void early.push(place),
+      setLooked: () => {},
       isRevoked: (place) => revoked.has(place),
       isDisowned: (place) => disowned.has(place),
     },
@@ -152,6 +153,7 @@ test("thread and handlers never take the same one: whoever looks second sees wha
   assert.equal(cell.revoke(8, 9), 5, "the fifth was begun out of turn");
   assert.deepEqual([2, 4, 8, 9, 10].filter(cell.isRevoked), [4, 8, 9], "what may still wait there stays revoked");
   cell.setBegun(9);
+  cell.setLooked(9);
   assert.equal(cell.revoke(12, 14), 9);
   assert.deepEqual([9, 12, 13, 14, 15].filter(cell.isRevoked), [13, 14]);
 });

@@ -136,6 +136,8 @@ export type LeaseCell = {
   begun(): number;
   setBegun(count: number): void;
   setBegunEarly(place: number): void;
+  /** Up to where it was looked whether they may be begun: the count says that it is about to. */
+  setLooked(count: number): void;
   /** Those behind the first place, up to the last; answers up to where some were begun already. */
   revoke(behind: number, last: number): number;
   isRevoked(place: number): boolean;
@@ -145,7 +147,15 @@ export type LeaseCell = {
 };
 
 /** Where each of the numbers stands. */
-const AT = { leaseEnd: 0, begun: 1, begunEarly: 2, revokedBehind: 3, revokedTo: 4, disownedTo: 5 } as const;
+const AT = {
+  leaseEnd: 0,
+  begun: 1,
+  begunEarly: 2,
+  looked: 3,
+  revokedBehind: 4,
+  revokedTo: 5,
+  disownedTo: 6,
+} as const;
 const CELL_BYTES = Object.keys(AT).length * BigInt64Array.BYTES_PER_ELEMENT;
 
 export function createLeaseCell(shared: SharedArrayBuffer = new SharedArrayBuffer(CELL_BYTES)): LeaseCell {
@@ -160,9 +170,10 @@ export function createLeaseCell(shared: SharedArrayBuffer = new SharedArrayBuffe
     begun: () => read(AT.begun),
     setBegun: (count) => write(AT.begun, count),
     setBegunEarly: (place) => write(AT.begunEarly, place),
+    setLooked: (count) => write(AT.looked, count),
     revoke(behind, last) {
-      // What was revoked before may still wait there: it stays so until the count has passed it.
-      const isWaited = read(AT.revokedTo) > read(AT.begun);
+      // What was revoked before may still wait there, or be counted and not looked at: it stays so until it was.
+      const isWaited = read(AT.revokedTo) > read(AT.looked);
       write(AT.revokedBehind, isWaited ? Math.min(read(AT.revokedBehind), behind) : behind);
       write(AT.revokedTo, last);
       return begunTo();

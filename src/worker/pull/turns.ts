@@ -3,12 +3,13 @@
  *
  * The other side is the session, in the thread that keeps the connection: it takes back what was fetched ahead, and
  * disowns what another worker may have by then. Both say first and look second (messages.ts), so this file is the only
- * one that says what is begun, and it looks behind that each time.
+ * one that says what is begun, and it looks behind that each time. That it has looked is said too: until then what was
+ * revoked stays so, though the count has passed it.
  */
 import type { LeaseCell } from "./messages.ts";
 
 /** What of the shared numbers the handlers use. */
-export type BegunCell = Pick<LeaseCell, "setBegun" | "setBegunEarly" | "isRevoked" | "isDisowned">;
+export type BegunCell = Pick<LeaseCell, "setBegun" | "setBegunEarly" | "setLooked" | "isRevoked" | "isDisowned">;
 type Turns = {
   /** The place of the next that is handed over. */
   next(): number;
@@ -41,9 +42,14 @@ export function createTurns(cell: BegunCell): Turns {
     begin(place, goesOn) {
       take(place);
       // Said first, then looked: what goes back is never begun.
-      if (cell.isDisowned(place) || (!goesOn && cell.isRevoked(place))) return "never";
+      const isOver = cell.isDisowned(place) || (!goesOn && cell.isRevoked(place));
+      cell.setLooked(begun);
+      if (isOver) return "never";
       return place <= begun ? "in turn" : "early";
     },
-    pass: take,
+    pass(place) {
+      take(place);
+      cell.setLooked(begun);
+    },
   };
 }
