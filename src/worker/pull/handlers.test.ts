@@ -128,6 +128,16 @@ test("what may not be begun any more is not, and is said not to have been", asyn
   assert.deepEqual([names(), ended(), begun.at(-1)], [["a#1", "c#1"], [["b", null]], 3]);
 });
 
+test("what nobody can read has its place, and goes back as what it is", async () => {
+  const { handlers, start, begun, names, posts } = kit(2);
+  handlers.decline([{ taskId: "bad", attempt: 1 }]);
+  assert.deepEqual(begun, [1]);
+  await start(handed("a"));
+  assert.deepEqual([begun, names()], [[1, 2], ["a#1"]]);
+  const report = { outcome: "requeue", error: "its worker could not read it" };
+  assert.deepEqual(posts, [{ type: "ended", taskId: "bad", attempt: 1, report }]);
+});
+
 test("what another worker may have is not begun, be it kept for this one or not", async () => {
   const { start, disowned, names, ended } = kit(3);
   for (const place of [1, 2]) disowned.add(place);

@@ -105,10 +105,14 @@ type Waiting = Handed & { readonly key: string; readonly place: number };
 const URGENT_PRIORITY = -200;
 const isUrgent = ({ task }: Handed): boolean => (task.effectivePriority ?? 0) <= URGENT_PRIORITY;
 
+const UNREADABLE: Report = { outcome: "requeue", error: "its worker could not read it" };
+
 export type Handlers = {
   /** How many handlers run. */
   readonly running: number;
   start(assignments: readonly Handed[]): void;
+  /** They were handed over, and cannot be begun: nobody can read them. */
+  decline(named: readonly AttemptRef[]): void;
   stop(stops: readonly Stop[]): void;
   /** Those of them that wait for a slot are never begun. */
   giveBack(attempts: readonly AttemptRef[]): void;
@@ -189,7 +193,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
 
   const isActive = (entry: Entry): boolean => active.get(entry.key) === entry;
 
-  function endUnbegun({ taskId, attempt, place }: Waiting, report: Report | null): void {
+  function endUnbegun({ taskId, attempt, place }: AttemptRef & { place: number }, report: Report | null): void {
     turns.pass(place);
     end({ taskId, attempt }, report);
   }
@@ -248,6 +252,9 @@ export function createHandlers(deps: HandlerDeps): Handlers {
       for (const handed of hasUrgent ? all.filter(isUrgent) : []) waiting.set(handed.key, handed);
       for (const handed of all) waiting.set(handed.key, handed);
       serveSoon();
+    },
+    decline(named) {
+      for (const { taskId, attempt } of named) endUnbegun({ taskId, attempt, place: turns.next() }, UNREADABLE);
     },
     stop(stops) {
       for (const { cause, ...attempt } of stops) stopOne(attempt, cause);

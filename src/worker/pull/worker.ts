@@ -12,7 +12,7 @@
  */
 import { type Client, createClient } from "../../client/index.ts";
 import { errorText } from "../../core/base/index.ts";
-import type { AnyParams, Inputs, LogBody, LogStatus } from "../../protocol/index.ts";
+import type { AnyParams, AttemptRef, Inputs, LogBody, LogStatus } from "../../protocol/index.ts";
 import { type Again, present, realClock } from "../../std/index.ts";
 import { startConnection } from "./connection.ts";
 import { type AssignedTask, createHandlers, type Identity, type Perform, type TaskContext } from "./handlers.ts";
@@ -144,9 +144,9 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
       case "start":
         return handlers.start(message.assignments);
       case "start-lean":
-        return startRead(() => together(message.named, message.tasks));
+        return startRead(message.named, () => together(message.named, message.tasks));
       case "start-unread":
-        return startRead(() => readUnread(message));
+        return startRead(JSON.parse(message.named), () => readUnread(message));
       case "stop":
         return handlers.stop(message.stops);
       case "give-back":
@@ -170,13 +170,14 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
     }
   }
 
-  /** What cannot be read is not begun, and so given back in time. */
-  function startRead(read: () => readonly Handed[]): void {
-    let given: readonly Handed[] = [];
+  /** What cannot be read has its place all the same, or the connection would take others for those that were begun. */
+  function startRead(named: readonly AttemptRef[], read: () => readonly Handed[]): void {
+    let given: readonly Handed[];
     try {
       given = read();
     } catch (error) {
       warn(`an answer of the server cannot be read: ${errorText(error)}`);
+      return handlers.decline(named);
     }
     handlers.start(given);
   }
