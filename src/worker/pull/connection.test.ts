@@ -440,3 +440,21 @@ test("a log that is wanted is told, and the next poll goes out at once", async (
   await made.last("sync").answer(answer({ logs }));
   assert.equal(made.calls.length, before + 1, "what it knows already makes it no faster");
 });
+
+test("that nothing is wanted ahead any more is said by an alarm, when a task has taken 50 ms", async () => {
+  const { calls, last, receive, advance } = await kit({ aheadMax: 2 });
+  await last("join").answer({ ...joined, brief: true, ahead: true });
+  for (let round = 0; round < 3; round++) {
+    await last("sync").answer(answer({ assignments: ["a", "b"].map((id) => assigned(`${id}${round}`)) }));
+    await receive(done(`a${round}`), done(`b${round}`));
+  }
+  await last("sync").answer(answer({ assignments: ["x", "y"].map(assigned) }));
+  await receive({ type: "began", ...one("x") }, { type: "began", ...one("y") });
+  await advance(3);
+  assert.deepEqual([last("sync").body.ahead, last("sync").body.want], [2, 2], "they are short as far as one knows");
+  const [before, { at }] = [calls.length, last("sync")];
+  await advance(46);
+  assert.equal(calls.length, before);
+  await advance(1);
+  assert.deepEqual([last("sync").at - at, last("sync").body.ahead, last("sync").body.want], [47, undefined, 0]);
+});

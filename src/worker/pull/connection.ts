@@ -85,7 +85,15 @@ type State = ConnectionDeps & ReturnType<typeof begin>;
 
 /** Nothing is joined yet, nothing is said. */
 const begin = ({ join: { slots }, limit, aheadMax, logPlace, cell }: ConnectionDeps) => ({
-  session: pull.createPullSession({ slots, limit, aheadMax, logPlace, begunSoFar: cell.begun, revoke: cell.revoke }),
+  session: pull.createPullSession({
+    slots,
+    limit,
+    aheadMax,
+    logPlace,
+    begunSoFar: cell.begun,
+    revoke: cell.revoke,
+    disown: cell.disown,
+  }),
   phase: "joining" as "joining" | "joined" | "leaving" | "over",
   isCalling: false,
   hasJoined: false,
@@ -133,6 +141,7 @@ function step(state: State): void {
   if (state.phase === "over") return;
   const now = state.clock.elapsed();
   if (pull.isAtWork(state.session) && now >= state.session.leaseEnd) expire(state);
+  pull.endAhead(state.session, now);
   const back = pull.takeBack(state.session, now);
   if (back.length > 0) state.tell({ type: "give-back", attempts: back });
   if (state.phase === "joining") stepJoining(state, now);
@@ -193,7 +202,9 @@ function lookAgain(state: State): void {
 }
 
 function nextDue(state: State): number {
-  const due = pull.isAtWork(state.session) ? [state.session.leaseEnd, pull.takeBackAt(state.session)] : [];
+  const { session } = state;
+  const due = [pull.endAheadAt(session)];
+  if (pull.isAtWork(session)) due.push(session.leaseEnd, pull.takeBackAt(session));
   if (state.phase === "joined") {
     const { current, retryAt, dueAt, mildAt, gatherUntil } = state;
     if (current === null) due.push(Math.max(retryAt, Math.min(dueAt, mildAt, gatherUntil)));

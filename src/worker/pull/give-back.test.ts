@@ -39,13 +39,13 @@ function opened(options: Options = {}, joined: Joined = JOINED) {
       pull.end(session, one(id), { outcome: "done" });
     }
   };
-  /** Three syncs full of short tasks. */
-  const hurry = (now = 0): void => {
+  /** Three syncs full of short tasks; the last is the first that wants some ahead. */
+  const hurry = (now = 0): SyncBody => {
     for (let round = 0; round < 3; round++) {
       give(now, `x${round}`, `y${round}`);
       end(`x${round}`, `y${round}`);
     }
-    exchange(now);
+    return exchange(now).body;
   };
   return { session, send, exchange, give, end, hurry };
 }
@@ -53,9 +53,10 @@ function opened(options: Options = {}, joined: Joined = JOINED) {
 test("with short tasks it wants as many again beyond its slots, and says how many of those it wants are", () => {
   const { hurry, exchange, give } = opened();
   assert.deepEqual([exchange(0).body.want, exchange(0).body.ahead], [2, undefined]);
-  hurry();
-  const { want, ahead } = give(0, "a", "b", "c").body;
+  const { want, ahead } = hurry();
   assert.deepEqual([want, ahead], [4, 2]);
+  const idle = give(0, "a", "b", "c").body;
+  assert.deepEqual([idle.want, idle.ahead], [2, undefined], "not while nothing is here");
   const { body } = exchange(1);
   assert.deepEqual([body.want, body.ahead, names(body.running)], [1, 2, ["a", "b", "c"]], "those beyond are named too");
 });
@@ -66,11 +67,66 @@ for (const [why, options, joined] of [
   ["it runs fewer than it has slots", { limit: 1 }, JOINED],
 ] as const)
   test(`it fetches nothing ahead where ${why}`, () => {
-    const { hurry, exchange } = opened(options, joined);
-    hurry();
-    const { want, ahead } = exchange(0).body;
+    const { hurry } = opened(options, joined);
+    const { want, ahead } = hurry();
     assert.deepEqual([want, ahead], [options === undefined || !("limit" in options) ? 2 : 1, undefined]);
   });
+
+test("once a task here has taken 50 ms the server hears at once that nothing is wanted ahead any more", () => {
+  const { session, hurry, give, exchange, end } = opened();
+  hurry();
+  assert.equal(pull.endAheadAt(session), Number.POSITIVE_INFINITY, "nothing is here");
+  give(100, "a", "b");
+  pull.began(session, one("a"));
+  end("b");
+  give(110, "c");
+  end("c");
+  const { body } = exchange(120);
+  assert.deepEqual([body.want, body.ahead], [3, 2]);
+  assert.equal(pull.endAheadAt(session), 150);
+  pull.endAhead(session, 149);
+  assert.equal(pull.unsaid(session, 149), "nothing");
+  pull.endAhead(session, 150);
+  assert.deepEqual([pull.unsaid(session, 150), pull.endAheadAt(session)], ["urgent", Number.POSITIVE_INFINITY]);
+  const said = exchange(150).body;
+  assert.deepEqual([said.want, said.ahead, pull.unsaid(session, 150)], [1, undefined, "nothing"]);
+});
+
+test("what could give nothing ahead is not taken back in a hurry", () => {
+  const { session, hurry, give, exchange } = opened();
+  hurry();
+  give(100, "a", "b", "c", "d");
+  const { want, ahead } = exchange(101).body;
+  assert.deepEqual([want, ahead], [0, 2]);
+  pull.endAhead(session, 150);
+  assert.equal(pull.unsaid(session, 150), "nothing");
+});
+
+test("who has given something back fetches nothing ahead for a while", () => {
+  const { session, hurry, give, end, exchange } = opened();
+  hurry();
+  give(100, "a", "b", "c");
+  for (const id of ["a", "b"]) pull.began(session, one(id));
+  pull.takeBack(session, 150);
+  pull.end(session, one("c"), null);
+  end("a", "b");
+  exchange(151);
+  assert.equal(hurry(1149).ahead, undefined);
+  assert.equal(hurry(1150).ahead, 2);
+});
+
+test("what goes back because its worker takes no more is no reason for a rest", () => {
+  const { session, hurry, give, end, exchange } = opened();
+  hurry();
+  give(100, "a", "b", "c");
+  pull.limit(session, 1, null);
+  assert.deepEqual(names(pull.takeBack(session, 100)), ["a", "b", "c"].slice(1));
+  for (const id of ["b", "c"]) pull.end(session, one(id), null);
+  end("a");
+  pull.limit(session, 2, null);
+  exchange(101);
+  assert.equal(hurry(102).ahead, 2);
+});
 
 test("what was not begun for 50 ms is asked of the handlers, once, and what they have not begun goes back", () => {
   const { session, hurry, give, exchange } = opened();
@@ -132,10 +188,13 @@ test("what an answer gives that the server made up while it still knew of more r
   const { session, hurry, send, give } = opened();
   hurry();
   const early = send(99);
-  give(100, "a", "b", "c");
+  give(100, "a", "b");
+  const { n, body } = send(101);
+  assert.equal(body.ahead, 2);
+  pull.hear(session, n, answer({ assignments: [assigned("c")] }), 101);
   for (const id of ["a", "b"]) pull.began(session, one(id));
-  pull.takeBack(session, 150);
-  pull.hear(session, early.n, answer({}), 150);
+  assert.deepEqual(names(pull.takeBack(session, 151)), ["c"]);
+  pull.hear(session, early.n, answer({}), 151);
   // The first sync that wants nothing ahead: by its answer the server has still given one.
   const first = send(151);
   assert.equal(first.body.ahead, undefined);

@@ -7,11 +7,20 @@
  */
 import type { AttemptRef } from "../../protocol/index.ts";
 import { present } from "../../std/index.ts";
-import { giveBackAt, stopFetching } from "./ahead.ts";
-import { catchUp, drop, finish, type Held, type PullSession } from "./held.ts";
+import { giveBackAt, longAt, rest, stopFetching, wantedAhead } from "./ahead.ts";
+import { catchUp, drop, finish, type Held, heldSince, type PullSession } from "./held.ts";
 
 /** How many it may hold beyond its slots. One that is to run fewer than it has slots needs nothing ahead. */
-export const aheadOf = ({ ahead, limit, slots }: PullSession): number => (limit < slots ? 0 : ahead.count);
+export const aheadOf = ({ ahead, limit, slots }: PullSession): number => (limit < slots ? 0 : wantedAhead(ahead));
+
+/** Something here is short no more: nothing is fetched behind it. */
+export function endAhead(state: PullSession, now: number): void {
+  if (now >= endAheadAt(state)) stopFetching(state.ahead);
+}
+
+/** When that is. */
+export const endAheadAt = (state: PullSession): number =>
+  state.ahead.count === 0 ? Number.POSITIVE_INFINITY : longAt(heldSince(state));
 
 /** Those that the handlers are to forget, if they have not begun them. Nothing more is fetched ahead then. */
 export function takeBack(state: PullSession, now: number): readonly AttemptRef[] {
@@ -19,6 +28,7 @@ export function takeBack(state: PullSession, now: number): readonly AttemptRef[]
   catchUp(state);
   const late = [...beyondSlots(state)];
   if (late.length > 0) stopFetching(state.ahead);
+  if (late.length > 0 && !isAtOnce(state)) rest(state.ahead, now);
   // Of one that awaits being named the handlers have never heard.
   const [unheard, handed] = [
     late.filter(({ awaits }) => awaits !== null),
@@ -36,11 +46,13 @@ export function takeBack(state: PullSession, now: number): readonly AttemptRef[]
 export function takeBackAt(state: PullSession): number {
   // A worker that closes has told its handlers already.
   if (state.isClosing || !state.isGivingBack) return Number.POSITIVE_INFINITY;
-  const isAtOnce = state.isDraining || state.limit < state.slots;
   // Those that came first are the first to be begun.
-  for (const { cameAt } of beyondSlots(state)) return isAtOnce ? Number.NEGATIVE_INFINITY : giveBackAt(cameAt);
+  for (const { cameAt } of beyondSlots(state)) return isAtOnce(state) ? Number.NEGATIVE_INFINITY : giveBackAt(cameAt);
   return Number.POSITIVE_INFINITY;
 }
+
+/** It takes no more, or runs fewer than it could. */
+const isAtOnce = ({ isDraining, limit, slots }: PullSession): boolean => isDraining || limit < slots;
 
 /** It was never begun, and the server is to hear that. */
 export function giveBack(state: PullSession, one: Held): void {

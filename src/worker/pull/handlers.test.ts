@@ -19,6 +19,7 @@ function kit(slots = 1, isLeaseHeld = (): boolean => true, files = NO_FILES) {
   const begun: number[] = [];
   const early: number[] = [];
   const revoked = new Set<number>();
+  const disowned = new Set<number>();
   const clock = createHandClock({ at: 1000 });
   const { settle } = clock;
   const posts: FromHandlers[] = [];
@@ -45,7 +46,9 @@ function kit(slots = 1, isLeaseHeld = (): boolean => true, files = NO_FILES) {
     cell: {
       setBegun: (count) => void begun.push(count),
       setBegunEarly: (place) => void early.push(place),
+      setLooked: () => {},
       isRevoked: (place) => revoked.has(place),
+      isDisowned: (place) => disowned.has(place),
     },
     perform: async ({ taskId, attempt }, context, entry) => {
       const { promise, resolve, reject } = Promise.withResolvers<unknown>();
@@ -74,6 +77,7 @@ function kit(slots = 1, isLeaseHeld = (): boolean => true, files = NO_FILES) {
     begun,
     early,
     revoked,
+    disowned,
     clients,
     handlers,
     start,
@@ -124,6 +128,32 @@ test("what may not be begun any more is not, and is said not to have been", asyn
   assert.deepEqual([names(), ended(), begun.at(-1)], [["a#1", "c#1"], [["b", null]], 3]);
 });
 
+test("what nobody can read has its place, and goes back as what it is", async () => {
+  const { handlers, start, begun, names, posts } = kit(2);
+  handlers.decline([{ taskId: "bad", attempt: 1 }]);
+  assert.deepEqual(begun, [1]);
+  await start(handed("a"));
+  assert.deepEqual([begun, names()], [[1, 2], ["a#1"]]);
+  const report = { outcome: "requeue", error: "its worker could not read it" };
+  assert.deepEqual(posts, [{ type: "ended", taskId: "bad", attempt: 1, report }]);
+});
+
+test("what another worker may have is not begun, be it kept for this one or not", async () => {
+  const { start, disowned, names, ended } = kit(3);
+  for (const place of [1, 2]) disowned.add(place);
+  await start(handed("a"), { ...handed("b"), goesOn: true }, handed("c"));
+  assert.deepEqual(
+    [names(), ended()],
+    [
+      ["c#1"],
+      [
+        ["a", null],
+        ["b", null],
+      ],
+    ],
+  );
+});
+
 test("thread and handlers never take the same one: whoever looks second sees what the other said", () => {
   const cell = createLeaseCell();
   cell.setBegun(3);
@@ -133,6 +163,7 @@ test("thread and handlers never take the same one: whoever looks second sees wha
   assert.equal(cell.revoke(8, 9), 5, "the fifth was begun out of turn");
   assert.deepEqual([2, 4, 8, 9, 10].filter(cell.isRevoked), [4, 8, 9], "what may still wait there stays revoked");
   cell.setBegun(9);
+  cell.setLooked(9);
   assert.equal(cell.revoke(12, 14), 9);
   assert.deepEqual([9, 12, 13, 14, 15].filter(cell.isRevoked), [13, 14]);
 });

@@ -22,18 +22,11 @@ import type {
   Usage,
 } from "../../protocol/index.ts";
 import { ask, attemptToken, type Clock, isSafePath, ringAfter } from "../../std/index.ts";
-import {
-  type AttemptStopCause,
-  type FromHandlers,
-  type Handed,
-  keyOf,
-  type LeaseCell,
-  type Report,
-  type Stop,
-} from "./messages.ts";
+import { type AttemptStopCause, type FromHandlers, type Handed, keyOf, type Report, type Stop } from "./messages.ts";
 import { largerUsage, permanentError, reportOfError, tokensOf } from "./outcome.ts";
 import type { WorkerPermits } from "./permits.ts";
 import type { ProgressReports } from "./progress.ts";
+import { type BegunCell, createTurns } from "./turns.ts";
 
 /** A task as it was submitted, and which attempt of it this is. */
 export type AssignedTask<Params extends object = AnyParams, Needed extends object = Inputs> = Omit<
@@ -106,17 +99,20 @@ function tokenOf({ taskId, attempt, taskSeq, given }: Entry, { tokenKey }: Ident
   return attemptToken(tokenKey, { taskId, attempt, taskSeq });
 }
 
-type BegunCell = Pick<LeaseCell, "setBegun" | "setBegunEarly" | "isRevoked">;
 type Waiting = Handed & { readonly key: string; readonly place: number };
 
 /** Of the express lane: EXPRESS_PRIORITY of the core. */
 const URGENT_PRIORITY = -200;
 const isUrgent = ({ task }: Handed): boolean => (task.effectivePriority ?? 0) <= URGENT_PRIORITY;
 
+const UNREADABLE: Report = { outcome: "requeue", error: "its worker could not read it" };
+
 export type Handlers = {
   /** How many handlers run. */
   readonly running: number;
   start(assignments: readonly Handed[]): void;
+  /** They were handed over, and cannot be begun: nobody can read them. */
+  decline(named: readonly AttemptRef[]): void;
   stop(stops: readonly Stop[]): void;
   /** Those of them that wait for a slot are never begun. */
   giveBack(attempts: readonly AttemptRef[]): void;
@@ -179,13 +175,12 @@ export function createHandlers(deps: HandlerDeps): Handlers {
 
   async function begin(handed: Waiting): Promise<void> {
     const { taskId, attempt, place } = handed;
-    const isInTurn = turns.take(place);
-    // Said first, then looked: what goes back is never begun.
-    if (handed.goesOn !== true && deps.cell.isRevoked(place)) return end(handed, null);
+    const turn = turns.begin(place, handed.goesOn === true);
+    if (turn === "never") return end(handed, null);
     const entry = newEntry(handed);
     active.set(entry.key, entry);
     busy.set(taskId, true);
-    if (!isInTurn) post({ type: "began", taskId, attempt });
+    if (turn === "early") post({ type: "began", taskId, attempt });
     let report: Report;
     try {
       const task = assignedTask(handed, deps.identity().workerId);
@@ -198,8 +193,8 @@ export function createHandlers(deps: HandlerDeps): Handlers {
 
   const isActive = (entry: Entry): boolean => active.get(entry.key) === entry;
 
-  function endUnbegun({ taskId, attempt, place }: Waiting, report: Report | null): void {
-    turns.take(place);
+  function endUnbegun({ taskId, attempt, place }: AttemptRef & { place: number }, report: Report | null): void {
+    turns.pass(place);
     end({ taskId, attempt }, report);
   }
 
@@ -257,6 +252,9 @@ export function createHandlers(deps: HandlerDeps): Handlers {
       for (const handed of hasUrgent ? all.filter(isUrgent) : []) waiting.set(handed.key, handed);
       for (const handed of all) waiting.set(handed.key, handed);
       serveSoon();
+    },
+    decline(named) {
+      for (const { taskId, attempt } of named) endUnbegun({ taskId, attempt, place: turns.next() }, UNREADABLE);
     },
     stop(stops) {
       for (const { cause, ...attempt } of stops) stopOne(attempt, cause);
@@ -381,27 +379,6 @@ const filesOf = (deps: HandlerDeps, entry: Entry) => {
   const { session } = deps.identity();
   return { task: taskId, attempt, signal: controllerOf(entry).signal, ...(session === "" ? {} : { session }) };
 };
-
-/** Which of those that were handed over have been begun, or will never be: nearly always they are in their order. */
-function createTurns(cell: BegunCell): { next(): number; take(place: number): boolean } {
-  /** Begun before one that came earlier. */
-  const early = new Set<number>();
-  let handedOver = 0;
-  let begun = 0;
-  let last = 0;
-  return {
-    next: () => ++handedOver,
-    /** Whether the count says it. */
-    take(place) {
-      early.add(place);
-      while (early.delete(begun + 1)) begun++;
-      last = Math.max(last, place);
-      if (last > begun) cell.setBegunEarly(last);
-      cell.setBegun(begun);
-      return place <= begun;
-    },
-  };
-}
 
 /** What an attempt has left is part of how it ended. */
 function withFiles({ files }: Entry, report: Report): Report {

@@ -27,6 +27,8 @@ export type Held = Omit<AttemptRef, "taskSeq"> & {
   readonly goesOn: boolean;
   /** The handlers were asked for it, if they have not begun it. */
   isAskedBack: boolean;
+  /** Since when the handlers are kept from it, because another worker is to have it. */
+  keptSince: number | null;
   /** Since when there is a slot in which it could be begun. */
   slotSince: number | null;
   /** What is handed over once the server has heard it named; null: it was. */
@@ -44,6 +46,8 @@ export type Flight = {
   readonly n: number;
   readonly sentAt: number;
   readonly want: number;
+  /** How many of these beyond its slots. */
+  readonly ahead: number;
   readonly limit: number;
   readonly worktrees: number | null | undefined;
   readonly note: string | null;
@@ -71,6 +75,7 @@ export type PullSession = {
   /** So many of those that were handed over have been begun, in their order. */
   readonly begunSoFar: () => number;
   readonly revoke: (behind: number, last: number) => number;
+  readonly disown: (last: number) => number;
   /** How many were handed over, and when the last was. */
   handedOver: number;
   handedAt: number;
@@ -123,6 +128,8 @@ export type SessionOptions = {
   readonly begunSoFar?: (() => number) | undefined;
   /** Keeps the handlers from these places, and answers up to where they have begun some (messages.ts). */
   readonly revoke?: ((behind: number, last: number) => number) | undefined;
+  /** The same for all up to a place. */
+  readonly disown?: ((last: number) => number) | undefined;
 };
 
 export const createPullSession = (options: SessionOptions): PullSession => ({
@@ -132,6 +139,7 @@ export const createPullSession = (options: SessionOptions): PullSession => ({
   logPlace: options.logPlace,
   begunSoFar: options.begunSoFar ?? (() => 0),
   revoke: options.revoke ?? (() => Number.POSITIVE_INFINITY),
+  disown: options.disown ?? (() => 0),
   held: { handed: new PassingMap(), running: new PassingMap(), ended: new PassingMap() },
   handedOver: 0,
   handedAt: Number.NEGATIVE_INFINITY,
@@ -209,6 +217,15 @@ export function nextUp(state: PullSession, now: number): Held[] {
     if (hasSlot || one.namedIn > 0 || (one.isAhead && one.awaits === null)) next.push(one);
   }
   return next;
+}
+
+/** When the first of those came that are here. */
+export function heldSince({ held: { handed, running } }: PullSession): number {
+  let first = Number.POSITIVE_INFINITY;
+  for (const { cameAt } of running.values()) first = Math.min(first, cameAt);
+  // These are in the order in which they came.
+  for (const { cameAt } of handed.values()) return Math.min(first, cameAt);
+  return first;
 }
 
 export function begun({ held }: PullSession): Held[] {

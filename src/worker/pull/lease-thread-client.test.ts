@@ -42,3 +42,11 @@ test("what is passed on and is no JSON is a warning, and ends no program", () =>
   const { type, message } = messageIn('{"type":"start","assignments":[{]}') as { type: string; message: string };
   assert.deepEqual([type, message.startsWith("an answer of the server cannot be read: ")], ["warning", true]);
 });
+
+test("of tasks that are no JSON the names are passed on: they have been handed over", () => {
+  const named = [{ taskId: 'a,"tasks":', attempt: 1 }];
+  for (const tasks of ["[{oops}]", "[{}", ""])
+    assert.deepEqual(messageIn(`{"type":"start-lean","named":${JSON.stringify(named)},"tasks":${tasks}}`), {
+      ...{ type: "start-lean", named, tasks: [] },
+    });
+});

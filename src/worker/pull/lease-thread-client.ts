@@ -49,12 +49,20 @@ export function openThreadLink({ server, cell, settings, onMessage }: LinkOption
   return { post: gatherEnds((messages) => near.postMessage(JSON.stringify(messages))) };
 }
 
-/** Assignments are passed on unread: what is no JSON shows here. They are not begun, and so given back in time. */
+const LEAN = '{"type":"start-lean",';
+const TASKS = ',"tasks":';
+
+/**
+ * Tasks are passed on unread, so what is no JSON shows here. Their names were read by the connection, which counts them
+ * as handed over: they are passed on without tasks, and declined.
+ */
 export function messageIn(text: string): ToHandlers {
   try {
     return JSON.parse(text) as ToHandlers;
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
+    const behind = text.startsWith(LEAN) ? text.indexOf(TASKS) : -1;
+    if (behind >= 0) return JSON.parse(`${text.slice(0, behind)}${TASKS}[]}`) as ToHandlers;
     return { type: "warning", message: `an answer of the server cannot be read: ${error.message}` };
   }
 }

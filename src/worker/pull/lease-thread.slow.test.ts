@@ -3,6 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { answering } from "../../../test/kits/loopback.ts";
 import { type Asked, type Fault, startWorkerServer } from "../../../test/kits/worker-server.ts";
 import { openDrover } from "../../engine/index.ts";
 import type { ResultReport, SyncBody } from "../../protocol/index.ts";
@@ -101,4 +102,51 @@ test("after a thread has died the next worker gets a new one", async () => {
   assert.equal((await drover.wait("t")).result, "well");
   await worker.close();
   await drover.close();
+});
+
+/** A server that gives these tasks, one with each answer, the first as a text that is none of JSON. */
+async function givingOneByOne(ids: readonly string[]) {
+  const left = [...ids];
+  const said: SyncBody[] = [];
+  const isOver = Promise.withResolvers<void>();
+  const server = await answering(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const send = (text: string): void => void response.writeHead(200, { "content-type": "application/json" }).end(text);
+    if (request.url === "/workers")
+      return send(
+        JSON.stringify({ workerId: "w", session: "s", leaseMs: 60_000, brief: true, ahead: true, tokenKey: "k" }),
+      );
+    if (request.url?.includes("/sync") !== true) return send("{}");
+    const body = JSON.parse(Buffer.concat(chunks).toString()) as SyncBody;
+    said.push(body);
+    const ended = said.flatMap(({ results = [] }) => results);
+    if (ended.length >= ids.length) isOver.resolve();
+    // One after the other: the next when the one before has ended.
+    const id = ended.length + left.length === ids.length ? left.shift() : undefined;
+    const named = id === undefined ? "" : `{"taskId":"${id}","attempt":1,"taskSeq":7}`;
+    const task = id === undefined ? "" : id === ids[0] ? "{oops}" : '{"agentId":"ann","action":"go"}';
+    const rest = '"cancel":[],"results":[],"leaseUntil":"","leaseMs":60000,"assignments":[]';
+    return send(`{"named":[${named}],${rest},"tasks":[${task}]}`);
+  });
+  return { server, said, isOver: isOver.promise };
+}
+
+test("a task that cannot be read goes back, and those behind it are begun, reported and counted as ever", async () => {
+  const { server, said, isOver } = await givingOneByOne(["bad", "a", "b"]);
+  await using _ = server;
+  const warnings: string[] = [];
+  const begun: string[] = [];
+  const options = { url: `http://127.0.0.1:${server.port}`, onWarning: (text: string) => void warnings.push(text) };
+  const worker = await startWorker(options, ({ taskId }) => void begun.push(taskId));
+  await isOver;
+  await worker.close();
+  assert.deepEqual(begun, ["a", "b"]);
+  const ends = said.flatMap(({ results = [] }) => results.map(({ taskId, outcome }) => `${taskId} ${outcome}`));
+  assert.deepEqual([...new Set(ends)], ["bad requeue", "a done", "b done"]);
+  assert.deepEqual(
+    said.flatMap(({ unbegun = [] }) => unbegun),
+    [],
+  );
+  assert.match(warnings.join(), /an answer of the server cannot be read/);
 });

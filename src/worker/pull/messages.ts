@@ -126,8 +126,8 @@ export const keyOf = ({ taskId, attempt }: AttemptRef): string => `${taskId}#${a
  * spans, not of dates: this is time that has elapsed, with one beginning for all threads. And how many of those that
  * were handed over have been begun, in their order: the handlers count, so that a handler which then keeps its thread
  * for itself is known to run, without a message for each. The last place that was begun out of turn. And which places
- * are not to be begun any more: one side says that it begins before it looks whether it may, the other says what may
- * not before it looks what was begun, so never do both take the same one.
+ * are not to be begun any more, of what was fetched ahead or of all: one side says that it begins before it looks
+ * whether it may, the other says what may not before it looks what was begun, so never do both take the same one.
  */
 export type LeaseCell = {
   readonly shared: SharedArrayBuffer;
@@ -136,28 +136,53 @@ export type LeaseCell = {
   begun(): number;
   setBegun(count: number): void;
   setBegunEarly(place: number): void;
+  /** Up to where it was looked whether they may be begun: the count says that it is about to. */
+  setLooked(count: number): void;
   /** Those behind the first place, up to the last; answers up to where some were begun already. */
   revoke(behind: number, last: number): number;
   isRevoked(place: number): boolean;
+  /** All up to this place; answers up to where some were begun already. */
+  disown(last: number): number;
+  isDisowned(place: number): boolean;
 };
 
-export function createLeaseCell(shared: SharedArrayBuffer = new SharedArrayBuffer(40)): LeaseCell {
+/** Where each of the numbers stands. */
+const AT = {
+  leaseEnd: 0,
+  begun: 1,
+  begunEarly: 2,
+  looked: 3,
+  revokedBehind: 4,
+  revokedTo: 5,
+  disownedTo: 6,
+} as const;
+const CELL_BYTES = Object.keys(AT).length * BigInt64Array.BYTES_PER_ELEMENT;
+
+export function createLeaseCell(shared: SharedArrayBuffer = new SharedArrayBuffer(CELL_BYTES)): LeaseCell {
   const cell = new BigInt64Array(shared);
   const write = (index: number, value: number): void => void Atomics.store(cell, index, BigInt(value));
   const read = (index: number): number => Number(Atomics.load(cell, index));
+  const begunTo = (): number => Math.max(read(AT.begun), read(AT.begunEarly));
   return {
     shared,
-    read: () => read(0),
-    write: (leaseEnd) => write(0, Math.max(0, Math.floor(leaseEnd))),
-    begun: () => read(1),
-    setBegun: (count) => write(1, count),
-    setBegunEarly: (place) => write(2, place),
+    read: () => read(AT.leaseEnd),
+    write: (leaseEnd) => write(AT.leaseEnd, Math.max(0, Math.floor(leaseEnd))),
+    begun: () => read(AT.begun),
+    setBegun: (count) => write(AT.begun, count),
+    setBegunEarly: (place) => write(AT.begunEarly, place),
+    setLooked: (count) => write(AT.looked, count),
     revoke(behind, last) {
-      // What was revoked before may still wait there: it stays so until the count has passed it.
-      write(3, read(4) > read(1) ? Math.min(read(3), behind) : behind);
-      write(4, last);
-      return Math.max(read(1), read(2));
+      // What was revoked before may still wait there, or be counted and not looked at: it stays so until it was.
+      const isWaited = read(AT.revokedTo) > read(AT.looked);
+      write(AT.revokedBehind, isWaited ? Math.min(read(AT.revokedBehind), behind) : behind);
+      write(AT.revokedTo, last);
+      return begunTo();
     },
-    isRevoked: (place) => place <= read(4) && place > read(3),
+    isRevoked: (place) => place <= read(AT.revokedTo) && place > read(AT.revokedBehind),
+    disown(last) {
+      write(AT.disownedTo, Math.max(read(AT.disownedTo), last));
+      return begunTo();
+    },
+    isDisowned: (place) => place <= read(AT.disownedTo),
   };
 }

@@ -24,7 +24,7 @@ export type PullWorkerOptions = {
   readonly id?: string;
   /** How many tasks at once; 1 if absent. */
   readonly slots?: number;
-  /** How many of the slots it uses to begin with, until its `limit` is called; all if absent. */
+  /** How many of the slots it uses to begin with, until its `limit` is called; all if absent, and at most. */
   readonly limit?: number;
   /**
    * How many tasks it may fetch ahead of its slots while its tasks are over within moments, so that its slots are not
@@ -38,7 +38,7 @@ export type PullWorkerOptions = {
   readonly resources?: WorkerResources;
   /** Where it is. */
   readonly zone?: string | null;
-  /** Which tasks it takes, by action, type and project: names, or patterns with `*`; all if absent. */
+  /** Which tasks it takes, by action, type and project: one name or pattern with `*` or more; all if absent. */
   readonly actions?: readonly string[] | null;
   /** Which tasks it takes, by their type. */
   readonly types?: readonly string[] | null;
@@ -113,6 +113,8 @@ function readJoin(given: readonly (readonly [string, unknown])[]): ReadOptions["
   const body = readShape(joinBody, Object.fromEntries(given));
   if (!body.ok) throw bad(sentence(body.failure));
   const { slots = 1, id = ownName() } = body.value;
+  for (const field of ["actions", "types", "projects"] as const)
+    if (body.value[field]?.length === 0) throw bad(`${field} is empty, so no task would ever come; all if absent`);
   if (slots > SLOTS_MAX) throw bad(`slots is ${slots}, and must be at most ${SLOTS_MAX}; start more workers instead`);
   return { ...body.value, id, slots };
 }

@@ -9,8 +9,9 @@
  * - A result is repeated until an answer lists it, accepted or not.
  * - What was handed to the handlers is named as running if there is a slot for it, or one whose handler was told to
  *   stop: it will be begun in a moment. If it is not, because their event loop stands still, nothing more is asked
- *   for; and after one and a half leases it is disowned, so that another worker gets it. What was fetched ahead is
- *   named too, and goes back sooner (give-back.ts). What was named once is named on.
+ *   for; and after one and a half leases it is disowned, so that another worker gets it: the shared numbers keep the
+ *   handlers from it, since their loop may go on with anything before it hears of that. What was fetched ahead is named
+ *   too, and goes back sooner (give-back.ts). What was named once is named on.
  * - An answer extends the lease from the moment its sync was *sent*, and not quite by a whole lease: so here the
  *   lease always ends before it ends at the server, whatever the network did. What runs then is stopped and disowned:
  *   no longer named, so that the server gives it to another, but its slot is taken until its handler has
@@ -34,6 +35,7 @@ import {
   type Flight,
   finish,
   type Held,
+  heldSince,
   liveOne,
   moveTo,
   type Named,
@@ -95,7 +97,7 @@ const NOTHING: HeardAnswer = {
   isNew: false,
 };
 
-export { takeBack, takeBackAt } from "./give-back.ts";
+export { endAhead, endAheadAt, takeBack, takeBackAt } from "./give-back.ts";
 export { createPullSession, type PullSession } from "./held.ts";
 
 /** Whether nothing runs, and everything that has ended was answered. */
@@ -204,13 +206,9 @@ export function compose(state: PullSession, now: number, mayWaitMs: number): Syn
   const n = ++state.n;
   for (const one of packed.named) one.namedIn = n;
   for (const one of packed.reported) one.reportedIn = n;
-  judge(
-    state.ahead,
-    Math.min(state.slots, state.limit),
-    packed.reported.map(({ cameAt }) => cameAt),
-    now,
-  );
+  judge(state.ahead, loadOf(state, packed.reported), now);
   const want = free(state, now);
+  const ahead = aheadOf(state);
   const { isDraining, session, limit, worktrees, note, logPlace, unbegun } = state;
   const awaiting = next.filter(({ awaits }) => awaits !== null);
   const { named, reported: results } = packed;
@@ -218,6 +216,7 @@ export function compose(state: PullSession, now: number, mayWaitMs: number): Syn
     n,
     sentAt: now,
     want,
+    ahead,
     limit,
     worktrees,
     note,
@@ -233,9 +232,9 @@ export function compose(state: PullSession, now: number, mayWaitMs: number): Syn
   const trees = worktrees === undefined ? {} : { worktrees };
   const status = isDraining ? "draining" : null;
   const manner = { brief: isBrief || null, lean: state.isLean || null };
-  const ahead = aheadOf(state) || null;
-  if (ahead !== null) Object.assign(state, { lastAhead: n, mayExceed: true });
-  const head = { session, n, want, waitMs, ...trees, ...present({ ...manner, ahead, status, note, logPlace }) };
+  if (ahead > 0) Object.assign(state, { lastAhead: n, mayExceed: true });
+  const more = { ...manner, ahead: ahead || null, status, note, logPlace };
+  const head = { session, n, want, waitMs, ...trees, ...present(more) };
   const fields = [
     JSON.stringify(head).slice(1, -1),
     isSame ? "" : packed.running,
@@ -245,6 +244,14 @@ export function compose(state: PullSession, now: number, mayWaitMs: number): Syn
   const isQuiet = results.length === 0 || (isBrief && waitMs > 0);
   return { n, workerId: state.workerId ?? "", waitMs, isQuiet, text: `{${fields.join()}}` };
 }
+
+/** What a sync with these ends has to do with. */
+const loadOf = (state: PullSession, reported: readonly Held[]): Parameters<typeof judge>[1] => ({
+  slots: Math.min(state.slots, state.limit),
+  cameAt: reported.map(({ cameAt }) => cameAt),
+  held: state.held.handed.size + state.held.running.size,
+  heldSince: heldSince(state),
+});
 
 const isEqual = (named: readonly Named[], before: readonly Named[] | null): boolean =>
   before !== null && named.length === before.length && named.every((one, index) => one === before[index]);
@@ -353,6 +360,7 @@ function takeOn(state: PullSession, given: HeardSync["assignments"][number], now
     isAhead: state.mayExceed,
     goesOn: "goesOn" in given,
     isAskedBack: false,
+    keptSince: null,
     slotSince: null,
     awaits: given as Handed,
     isOurs: true,
@@ -382,13 +390,19 @@ function endUnbegun(state: PullSession, one: Held, report: Report | null): void 
   else finish(state, one, report);
 }
 
-/** What is not begun for so long, though there is a slot, is for somebody else. */
+/** What is not begun for so long, though there is a slot, is for somebody else, once the handlers are kept from it. */
 function disownLate(state: PullSession, now: number): Stop[] {
   const late = nextUp(state, now).filter(
     ({ slotSince, isAskedBack, cameAt }) =>
       now - (slotSince ?? (isAskedBack ? cameAt : now)) >= state.leaseMs * NOT_BEGUN_LEASES,
   );
+  if (late.length === 0) return [];
+  const begunTo = state.disown(Math.max(...late.map(({ place }) => place ?? 0)));
   return late.flatMap((one) => {
+    one.keptSince ??= now;
+    // Which of those before one that was begun out of turn have been begun too, messages say that were sent by then.
+    const isDoubtful = one.place !== null && one.place <= begunTo && now - one.keptSince < STUCK_MS;
+    if (isDoubtful) return [];
     one.isOurs = false;
     return stopOne(state, one, "not-begun");
   });
@@ -447,9 +461,10 @@ function spoil(state: PullSession, one: Held, why: string): void {
   else Object.assign(one, { isSpoilt: true, report: { outcome: "failed", error: why, permanent: true } });
 }
 
-/** They are not ours any more; those that have not ended must. */
+/** They are not ours any more; those that have not ended must, and those that have not begun never do. */
 function disown(state: PullSession, cause: AttemptStopCause): Stop[] {
   const { handed, running } = state.held;
+  state.disown(state.handedOver);
   return [...running.values(), ...handed.values()].flatMap((one) => {
     one.isOurs = false;
     return stopOne(state, one, cause);
@@ -479,6 +494,8 @@ export function unsaid(state: PullSession, now: number): "urgent" | "mild" | "no
   const { last, isDraining } = state;
   if (last === null || (isDraining && !last.isDraining) || free(state, now) > last.want) return "urgent";
   if (state.unbegun.length > 0 && state.unbegun !== last.unbegun) return "urgent";
+  // What it offered ahead is not meant any more, and could still be given.
+  if (last.ahead > 0 && last.want > 0 && aheadOf(state) === 0) return "urgent";
   if (state.limit !== last.limit || state.worktrees !== last.worktrees || state.note !== last.note) return "urgent";
   for (const { reportedIn } of state.held.ended.values()) if (reportedIn !== last.n) return "urgent";
   const hasNew = ({ update, namedIn }: Held): boolean => update !== null || namedIn !== last.n;

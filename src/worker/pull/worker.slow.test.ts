@@ -359,6 +359,9 @@ test("what is wrong with the options is said by name", async () => {
     [{ limit: -1 }, /limit is -1, and/],
     [{ ahead: -1 }, /ahead is -1, and must be a whole number from 0/],
     [{ ahead: 3, slots: 2 }, /ahead is 3, and must be at most slots, which is 2/],
+    [{ actions: [] }, /actions is empty, so no task would ever come; all if absent/],
+    [{ types: [] }, /types is empty/],
+    [{ projects: [] }, /projects is empty/],
     [{ signal: {} }, /signal must be an AbortSignal/],
     [{ onWarning: 1 }, /onWarning must be a function/],
     [{ logs: null }, /logs\.read must be a function/],
@@ -373,7 +376,7 @@ test("what is wrong with the options is said by name", async () => {
       startWorker(options as PullWorkerOptions, () => 1),
       error,
     );
-  await assert.rejects(startWorker({}, undefined as never), /handler must be a function/);
+  await assert.rejects(startWorker({}, undefined as never), { code: "bad_request", message: /^handler is missing: / });
   await assert.rejects(
     startWorker(null as never, () => 1),
     /options must be an object/,

@@ -10,9 +10,9 @@
  * long as it likes and still keep its lease. If the server is away the worker waits for it; it stops by itself only
  * when it is told to, or when the server will not have it.
  */
-import { type Client, createClient } from "../../client/index.ts";
+import { type Client, ClientError, createClient } from "../../client/index.ts";
 import { errorText } from "../../core/base/index.ts";
-import type { AnyParams, Inputs, LogBody, LogStatus } from "../../protocol/index.ts";
+import type { AnyParams, AttemptRef, Inputs, LogBody, LogStatus } from "../../protocol/index.ts";
 import { type Again, present, realClock } from "../../std/index.ts";
 import { startConnection } from "./connection.ts";
 import { type AssignedTask, createHandlers, type Identity, type Perform, type TaskContext } from "./handlers.ts";
@@ -49,7 +49,10 @@ export type PullWorker = AsyncDisposable & {
   readonly leaseMs: number;
   /** How many worktrees a worker of this fleet may keep, as the server said last; null if it does not say. */
   readonly maxWorktrees: number | null;
-  /** Runs at most so many at once from now on; what runs goes on. The note says why. */
+  /**
+   * Takes more only while it holds fewer than so many. What it was given already is begun all the same, also with 0;
+   * what it had fetched ahead goes back. The note says why.
+   */
   limit(count: number, note?: string | null): void;
   /** At most so many of its tasks have a worktree from now on; null: any number. The note says why. */
   limitWorktrees(count: number | null, note?: string | null): void;
@@ -88,7 +91,8 @@ async function start(
   usual: Pick<PullWorkerOptions, "ahead"> = {},
 ): Promise<PullWorker> {
   const read = { ...usual, ...readOptions(options) };
-  if (typeof handler !== "function") throw new TypeError("handler must be a function that is given tasks");
+  if (typeof handler !== "function")
+    throw new ClientError("bad_request", "handler is missing: a function that is given tasks, behind the options");
   const { signal } = read;
   signal?.throwIfAborted();
   const joined = Promise.withResolvers<void>();
@@ -144,9 +148,9 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
       case "start":
         return handlers.start(message.assignments);
       case "start-lean":
-        return startRead(() => together(message.named, message.tasks));
+        return startRead(message.named, () => together(message.named, message.tasks));
       case "start-unread":
-        return startRead(() => readUnread(message));
+        return startRead(JSON.parse(message.named), () => readUnread(message));
       case "stop":
         return handlers.stop(message.stops);
       case "give-back":
@@ -170,13 +174,14 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
     }
   }
 
-  /** What cannot be read is not begun, and so given back in time. */
-  function startRead(read: () => readonly Handed[]): void {
-    let given: readonly Handed[] = [];
+  /** What cannot be read has its place all the same, or the connection would take others for those that were begun. */
+  function startRead(named: readonly AttemptRef[], read: () => readonly Handed[]): void {
+    let given: readonly Handed[];
     try {
       given = read();
     } catch (error) {
       warn(`an answer of the server cannot be read: ${errorText(error)}`);
+      return handlers.decline(named);
     }
     handlers.start(given);
   }
@@ -205,7 +210,8 @@ function createWorker(read: ReadOptions, perform: Perform, joined: PromiseWithRe
   }
 
   function openLink(): Link {
-    const { join, giveUpMs = null, limit, ahead: aheadMax = join.slots } = read;
+    const { join, giveUpMs = null, ahead: aheadMax = join.slots } = read;
+    const limit = Math.min(join.slots, read.limit ?? join.slots);
     const settings = { join, giveUpMs, limit, aheadMax, logPlace: read.logs?.place };
     if (!read.fetch && !read.client) return openThreadLink({ server, cell, settings, onMessage: receive });
     const tell = (message: ToHandlers): void => queueMicrotask(() => receive(message));

@@ -1,0 +1,80 @@
+/**
+ * What another worker may have by now is begun here by nobody, though the handlers' loop goes on before it hears so.
+ */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { AttemptRef, SyncAnswer, SyncBody } from "../../protocol/index.ts";
+import { createLeaseCell } from "./messages.ts";
+import * as pull from "./session.ts";
+
+const LEASE_MS = 1000;
+const one = (taskId: string): AttemptRef => ({ taskId, attempt: 1 });
+const assigned = (taskId: string) => ({
+  ...one(taskId),
+  task: { ...one(taskId), state: "assigned" as const },
+  leaseUntil: "",
+});
+
+/** One sync that is answered at once. */
+function exchange(session: pull.PullSession, said: Partial<SyncAnswer> = {}, now = 0) {
+  const { n, text } = pull.compose(session, now, 0);
+  const answer = { assignments: [], cancel: [], results: [], leaseUntil: "", leaseMs: LEASE_MS, ...said };
+  return { body: JSON.parse(text) as SyncBody, heard: pull.hear(session, n, answer, now) };
+}
+
+/** One beside handlers, with which it shares numbers. */
+function besideHandlers(slots: number) {
+  const cell = createLeaseCell();
+  const session = pull.createPullSession({ slots, begunSoFar: cell.begun, revoke: cell.revoke, disown: cell.disown });
+  pull.join(session, { workerId: "ann", session: "s1", leaseMs: LEASE_MS }, 0);
+  return { cell, session, kept: (...places: number[]) => places.filter(cell.isDisowned) };
+}
+
+test("what is disowned is kept from the handlers before they hear of it", () => {
+  const { session, kept } = besideHandlers(3);
+  exchange(session, { assignments: [assigned("a"), assigned("b")] });
+  exchange(session);
+  assert.deepEqual(exchange(session, {}, 1499).heard.stop, []);
+  assert.deepEqual(kept(1, 2), []);
+  assert.deepEqual(exchange(session, {}, 1500).heard.stop.length, 2);
+  assert.deepEqual(kept(1, 2, 3), [1, 2]);
+});
+
+test("what the handlers begin while it is disowned stays theirs, and only the rest goes to another", () => {
+  const { cell, session } = besideHandlers(3);
+  exchange(session, { assignments: [assigned("a"), assigned("b")] });
+  exchange(session);
+  const disown = (last: number): number => {
+    cell.setBegun(1);
+    return cell.disown(last);
+  };
+  Object.assign(session, { disown });
+  assert.deepEqual(exchange(session, {}, 1500).heard.stop, [{ ...one("b"), cause: "not-begun" }]);
+  assert.deepEqual(exchange(session, {}, 1501).body.running, [one("a")]);
+});
+
+test("what came before one that was begun out of turn is disowned when that has had time to be told", () => {
+  const { cell, session, kept } = besideHandlers(3);
+  exchange(session, { assignments: ["a", "b", "c"].map((id) => assigned(id)) });
+  exchange(session);
+  cell.setBegunEarly(3);
+  assert.deepEqual(exchange(session, {}, 1500).heard.stop, []);
+  assert.deepEqual(kept(1, 2, 3), [1, 2, 3], "none of them is begun from now on");
+  pull.began(session, one("c"));
+  assert.deepEqual(exchange(session, {}, 2499).heard.stop, []);
+  assert.deepEqual(
+    exchange(session, {}, 2500).heard.stop.map(({ taskId }) => taskId),
+    ["a", "b"],
+  );
+  assert.deepEqual(exchange(session, {}, 2501).body.running, [one("c")]);
+});
+
+test("when the lease is over or the session is lost, nothing that was handed over is begun any more", () => {
+  for (const end of [pull.expire, pull.lose]) {
+    const { session, kept } = besideHandlers(2);
+    exchange(session, { assignments: [assigned("a"), assigned("b")] });
+    assert.deepEqual(kept(1, 2), []);
+    end(session);
+    assert.deepEqual(kept(1, 2, 3), [1, 2], "and what comes later is");
+  }
+});
