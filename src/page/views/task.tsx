@@ -175,7 +175,10 @@ function Facts({ task }: { task: Task }): JSX.Element {
         {task.completedAt === undefined ? null : (
           <Fact name="Ended">
             <span title={dateOf(task.completedAt)}>
-              {timeOf(task.completedAt)} · after {span(task.latencyMs ?? 0)}
+              {timeOf(task.completedAt)}
+              {task.createdAt === undefined || task.state === "rejected"
+                ? ""
+                : ` · after ${span(Date.parse(task.completedAt) - Date.parse(task.createdAt))}`}
             </span>
           </Fact>
         )}
