@@ -31,7 +31,7 @@ const newCensus = () => ({
   /** Workers that would have room but for a hold. */
   onlyHeld: 0,
   missing: new Map<string, number>(),
-  /** What those that could run it say of themselves: why they take nothing. */
+  /** What those that could run it say of themselves: why they take nothing, or less than they could. */
   notes: new Set<string>(),
 });
 type Census = ReturnType<typeof newCensus>;
@@ -64,7 +64,7 @@ function count(state: ReadonlyState, task: ReadonlyTask, worker: ReadonlyWorker,
   if (isCapable && hasRoomFor(worker, demand, room)) census.feasible++;
   if (worker.status !== "ready") census.status++;
   const hasTree = hasTreeFor(worker, freeOf(worker), demand);
-  if (worker.note !== null && isCapable && (worker.status !== "ready" || !hasTree))
+  if (worker.note !== null && isCapable && isSaidOf(worker, { demand, room, hasTree }))
     census.notes.add(`worker ${worker.id}: ${worker.note}`);
   if (worker.attempts.size >= worker.slots + room) census.slots++;
   if (worker.cpu - worker.usedCpu < cpu) census.cpu++;
@@ -76,6 +76,14 @@ function count(state: ReadonlyState, task: ReadonlyTask, worker: ReadonlyWorker,
   if (worker.hold === null || worker.hold.task === task) return;
   census.held++;
   if (isCapable && hasRoomFor({ ...worker, hold: null }, demand, room)) census.onlyHeld++;
+}
+
+type Asked = { readonly demand: ReturnType<typeof neededBy>; readonly room: number; readonly hasTree: boolean };
+
+/** Whether what a worker says of itself is why it has no room: it takes nothing, no worktree, or less than it could. */
+function isSaidOf(worker: ReadonlyWorker, { demand, room, hasTree }: Asked): boolean {
+  if (worker.status !== "ready" || !hasTree) return true;
+  return worker.slots < worker.offered && !hasRoomFor({ ...worker, hold: null }, demand, room);
 }
 
 function whoIsHere({ fleet }: ReadonlyState, census: Census, task: ReadonlyTask): WhyCondition[] {
