@@ -178,7 +178,7 @@ test("a worker's note is for those who see all", async () => {
       if (name === "admin") assert.match(text, /secret-holder/);
       else assert.doesNotMatch(text, /secret/, name);
     }
-    assert.match(why.text, /"none of 1 workers has room for it: 1 (not taking work|without a free slot)/);
+    assert.match(why.text, /"the one worker has no room for it: (not taking work|without a free slot)/);
   }
 });
 

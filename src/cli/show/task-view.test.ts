@@ -101,3 +101,11 @@ for (const field of Object.keys(taskFields).filter((key) => !NOT_SHOWN.includes(
     const task: TaskView = { ...submitted, taskId: "t", state: "queued", attempt: 0 };
     assert.notEqual(taskDetails({ ...task, [field]: undefined }, output), taskDetails(task, output));
   });
+
+test("the limit of attempts is on own failures, and says so where more attempts than that were made", () => {
+  const shown = (attempt: number): string =>
+    /^attempts +(.*)$/m.exec(taskDetails({ taskId: "t", state: "running", attempt, maxAttempts: 1 }, output))?.[1] ??
+    "";
+  assert.equal(shown(1), "at most 1");
+  assert.equal(shown(2), "at most 1; only those that fail by themselves count");
+});

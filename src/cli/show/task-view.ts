@@ -128,6 +128,13 @@ function attemptOf({ state, attempt, worker, completedAt, latencyMs }: TaskView)
   return isExpired ? "not known any more; the record of this task has expired" : "none";
 }
 
+/** The limit is on its own failures, and the number of an attempt counts all of them. */
+function attemptsMaxOf({ attempt, maxAttempts }: TaskView): string | undefined {
+  if (maxAttempts === undefined) return undefined;
+  const counted = `at most ${maxAttempts}`;
+  return attempt <= maxAttempts ? counted : `${counted}; only those that fail by themselves count`;
+}
+
 /** With what waiting has made of it, where that is something else. */
 function priorityOf({ priority, effectivePriority }: TaskView): string | undefined {
   if (effectivePriority === undefined || effectivePriority === (priority ?? 0)) return text(priority);
@@ -184,7 +191,7 @@ export function taskDetails(task: TaskView, output: Output, waitsFor: readonly s
     ["ref", task.ref],
     ["selector", task.selector],
     ["iteration", text(task.iteration)],
-    ["attempts", task.maxAttempts === undefined ? undefined : `at most ${task.maxAttempts}`],
+    ["attempts", attemptsMaxOf(task)],
     ["timeout", task.timeoutMs === undefined ? undefined : span(task.timeoutMs)],
     ["on loss", task.onLoss],
     ["on dependency failure", task.onDependencyFailure],

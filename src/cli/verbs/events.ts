@@ -157,7 +157,7 @@ function follow(call: Call<Flags>, client: Client, filter: Filter): Promise<Exit
 
 const print = (event: EventJson, { output }: Call<Flags>): void => output.line(event, () => eventLine(event, output));
 
-// ------- an event as one line; nothing here knows a kind of event, so one that is added tomorrow is shown as well
+// ------- an event as one line; of all kinds one alone is known here, so one that is added tomorrow is shown as well
 
 const VALUE_MAX = 60;
 /** In fewer columns the day and the middle of a long id give way to what happened. */
@@ -169,20 +169,21 @@ const LEFT_OUT = new Set(["kind", "at", "task", "attempt", "bodyHash", "resultHa
 export function eventLine(event: EventJson, { paint, width }: Pick<Output, "paint" | "width">): string {
   const isNarrow = width !== null && width < WIDE;
   const id = event.task ?? "";
-  const facts = Object.entries(event.payload)
+  const isGivenBack = event.payload.kind === "attempt-lost" && event.payload.cause === "not-begun";
+  const facts = Object.entries(isGivenBack ? {} : event.payload)
     .filter(([key, value]) => !LEFT_OUT.has(key) && isWorthShowing(value))
     .map(([key, value]) => `${key}=${clip(plain(shortly(value)), VALUE_MAX)}`);
   const what = [
     isNarrow ? clipMiddle(id, NARROW_ID_MAX) : id,
     event.attempt === undefined || event.attempt === 0 ? "" : `attempt ${event.attempt}`,
-    facts.join(" "),
+    isGivenBack ? "given back, not begun" : facts.join(" "),
   ].filter((part) => part !== "");
   const at = isNarrow ? event.at.slice(11, 19) : event.at.replace("T", " ").replace("Z", "");
   const head = `${padEnd(`#${event.seq}`, 8)} ${at}`;
   const line = `${head}  ${padEnd(event.kind, 19)} ${plain(what.join("  "))}`.trimEnd();
   const shown = width === null ? line : clip(line, width);
   const rest = shown.slice(head.length);
-  const tint = tintOf(event.kind);
+  const tint = isGivenBack ? "dim" : tintOf(event.kind);
   return `${paint("dim", head)}${tint === null ? rest : paint(tint, rest)}`;
 }
 

@@ -1,8 +1,8 @@
 /**
  * What the workers say to a task: who is here, who could ever run it, who has room, and what the rest lack.
  *
- * Each worker is asked everything, so that a count per reason tells where the shortage is: a worker that is
- * full and also lacks a capability counts under both.
+ * A worker without room counts under one reason, the one that would have to change first: one that lacks a capability
+ * is not also one that is full. So the counts add up to the workers.
  */
 import { workerOf, zoneOf } from "../fleet/pin.ts";
 import { heldPlacement, neededBy } from "../fleet/placement.ts";
@@ -14,24 +14,32 @@ import { finding, type WhyCondition, when } from "./conditions.ts";
 
 const NAMED_MAX = 3;
 
+/** Why a worker has no room, in the order in which that would have to change. */
+const LACKS = {
+  /** It says that it does not take such a task. */
+  refusing: "not taking such tasks",
+  capability: "lacking",
+  size: "too small for it",
+  status: "not taking work",
+  slots: "without a free slot",
+  cpu: "short of CPU",
+  memory: "short of memory",
+  worktrees: "without room for a worktree",
+  /** It would have room but for a hold. */
+  held: "held for another task",
+} as const;
+type Lack = keyof typeof LACKS;
+const LACK_NAMES = Object.keys(LACKS) as Lack[];
+
 const newCensus = () => ({
   known: 0,
   reachable: 0,
   capable: 0,
   feasible: 0,
-  status: 0,
-  slots: 0,
-  cpu: 0,
-  memory: 0,
-  worktrees: 0,
-  capability: 0,
-  /** Workers that say they do not take such a task. */
-  refusing: 0,
-  held: 0,
-  /** Workers that would have room but for a hold. */
-  onlyHeld: 0,
+  lacks: Object.fromEntries(LACK_NAMES.map((name) => [name, 0])) as Record<Lack, number>,
+  /** How many workers do not offer a capability, whatever else they lack. */
   missing: new Map<string, number>(),
-  /** What those that could run it say of themselves: why they take nothing. */
+  /** What those that could run it say of themselves: why they take nothing, or less than they could. */
   notes: new Set<string>(),
 });
 type Census = ReturnType<typeof newCensus>;
@@ -53,29 +61,45 @@ const NAMELESS =
   "(a sentence, or from a log of an older version: cancel and submit it again, or have a worker that takes everything)";
 
 function count(state: ReadonlyState, task: ReadonlyTask, worker: ReadonlyWorker, census: Census): void {
-  const { capabilities, cpu, memory } = task.requirements;
   const { room } = state.fleet;
   const demand = { ...neededBy(state, task), pin: null };
-  const lacking = capabilities.filter((capability) => !worker.capabilitySet.has(capability));
   const isCapable = couldServe(worker, demand);
+  const hasTree = hasTreeFor(worker, freeOf(worker), demand);
   census.known++;
   if (worker.status === "ready" || worker.status === "overloaded") census.reachable++;
   if (isCapable) census.capable++;
   if (isCapable && hasRoomFor(worker, demand, room)) census.feasible++;
-  if (worker.status !== "ready") census.status++;
-  const hasTree = hasTreeFor(worker, freeOf(worker), demand);
-  if (worker.note !== null && isCapable && (worker.status !== "ready" || !hasTree))
+  if (worker.note !== null && isCapable && isSaidOf(worker, { demand, room, hasTree }))
     census.notes.add(`worker ${worker.id}: ${worker.note}`);
-  if (worker.attempts.size >= worker.slots + room) census.slots++;
-  if (worker.cpu - worker.usedCpu < cpu) census.cpu++;
-  if (worker.memory - worker.usedMemory < memory) census.memory++;
-  if (!hasTree) census.worktrees++;
-  if (lacking.length > 0) census.capability++;
-  if (!takesSuch(worker.takes, task.requirements, task.project.id)) census.refusing++;
-  for (const capability of lacking) census.missing.set(capability, (census.missing.get(capability) ?? 0) + 1);
-  if (worker.hold === null || worker.hold.task === task) return;
-  census.held++;
-  if (isCapable && hasRoomFor({ ...worker, hold: null }, demand, room)) census.onlyHeld++;
+  for (const capability of lackingOf(worker, task))
+    census.missing.set(capability, (census.missing.get(capability) ?? 0) + 1);
+  const lack = lackOf(worker, task, { room, hasTree });
+  if (lack !== null) census.lacks[lack]++;
+}
+
+const lackingOf = (worker: ReadonlyWorker, { requirements }: ReadonlyTask): readonly string[] =>
+  requirements.capabilities.filter((capability) => !worker.capabilitySet.has(capability));
+
+/** What would have to change first so that it had room; null if it has. */
+function lackOf(worker: ReadonlyWorker, task: ReadonlyTask, { room, hasTree }: Omit<Asked, "demand">): Lack | null {
+  const { cpu, memory } = task.requirements;
+  if (!takesSuch(worker.takes, task.requirements, task.project.id)) return "refusing";
+  if (lackingOf(worker, task).length > 0) return "capability";
+  if (worker.cpu < cpu || worker.memory < memory) return "size";
+  if (worker.status !== "ready") return "status";
+  if (worker.slots < 1 || worker.attempts.size >= worker.slots + room) return "slots";
+  if (worker.cpu - worker.usedCpu < cpu) return "cpu";
+  if (worker.memory - worker.usedMemory < memory) return "memory";
+  if (!hasTree) return "worktrees";
+  return worker.hold === null || worker.hold.task === task ? null : "held";
+}
+
+type Asked = { readonly demand: ReturnType<typeof neededBy>; readonly room: number; readonly hasTree: boolean };
+
+/** Whether what a worker says of itself is why it has no room: it takes nothing, no worktree, or less than it could. */
+function isSaidOf(worker: ReadonlyWorker, { demand, room, hasTree }: Asked): boolean {
+  if (worker.status !== "ready" || !hasTree) return true;
+  return worker.slots < worker.offered && !hasRoomFor({ ...worker, hold: null }, demand, room);
 }
 
 function whoIsHere({ fleet }: ReadonlyState, census: Census, task: ReadonlyTask): WhyCondition[] {
@@ -90,16 +114,28 @@ function whoIsHere({ fleet }: ReadonlyState, census: Census, task: ReadonlyTask)
   ];
   return [
     finding("no-workers", reachable > 0, { known, reachable }, [
-      `${reachable} of ${known} known workers are here`,
-      known === 0 ? "no worker is known; start one" : `none of the ${known} known workers is here; start one`,
+      known === 1
+        ? "the one known worker is here"
+        : `${reachable} of ${known} known workers ${isOrAre(reachable)} here`,
+      nobodyHere(known),
     ]),
     finding("never-fits", capable > 0 || reachable === 0, { reachable, capable, ...asked(task) }, [
       reachable === 0
         ? "there is no worker to ask"
-        : `${capable} of ${reachable} workers could run it if they were empty`,
+        : `${ofAll(capable, reachable)} could run it if ${capable === 1 ? "it were" : "they were"} empty`,
       `no worker here could ever run it: it needs ${needs.join(", ")}${whatIsMissing(census)}`,
     ]),
   ];
+}
+
+const isOrAre = (count: number): string => (count === 1 ? "is" : "are");
+const ofAll = (count: number, all: number): string => (all === 1 ? "the one worker" : `${count} of ${all} workers`);
+
+function nobodyHere(known: number): string {
+  if (known === 0) return "no worker is known; start one";
+  return known === 1
+    ? "the one known worker is not here; start one"
+    : `none of the ${known} known workers is here; start one`;
 }
 
 function whatIsMissing({ missing, reachable, known }: Census): string {
@@ -115,28 +151,31 @@ const asked = (task: ReadonlyTask): { requiredCpu: number; requiredMemory: numbe
 });
 
 function roomCondition(state: ReadonlyState, task: ReadonlyTask, census: Census): WhyCondition {
-  const { known, capable, feasible, status, slots, cpu, memory, worktrees, capability, refusing, held } = census;
+  const { known, capable, feasible, lacks } = census;
   const isHeldForIt = heldPlacement(state, task) !== null;
-  const shortOf = { status, slots, cpu, memory, worktrees, capability, refusing, held };
-  const numbers = { known, capable, feasible, ...shortOf, ...asked(task) };
-  const reasons = [
-    [status, "not taking work"],
-    [slots, "without a free slot"],
-    [cpu, "short of CPU"],
-    [memory, "short of memory"],
-    [worktrees, "without room for a worktree"],
-    [capability, `lacking ${[...census.missing.keys()].slice(0, NAMED_MAX).join(", ")}`],
-    [refusing, "not taking such tasks"],
-    [held, "held for another task"],
-  ] as const;
-  const shortages = reasons.filter(([workers]) => workers > 0).map(([workers, reason]) => `${workers} ${reason}`);
+  const numbers = { known, capable, feasible, ...lacks, ...asked(task) };
   const notes = [...census.notes].slice(0, NAMED_MAX);
   const said = notes.length === 0 ? "" : `; ${notes.join("; ")}`;
   const room = finding("worker-room", feasible > 0 || isHeldForIt, numbers, [
-    feasible > 0 ? `${feasible} of ${known} workers have room for it` : "the worker held for it has room",
-    known === 0 ? "there is no worker" : `none of ${known} workers has room for it: ${shortages.join(", ")}${said}`,
+    feasible > 0
+      ? `${ofAll(feasible, known)} ${feasible === 1 ? "has" : "have"} room for it`
+      : "the worker held for it has room",
+    known === 0
+      ? "there is no worker"
+      : `${noneOf(known)} has ${known === 1 ? "no " : ""}room for it: ${shortages(census)}${said}`,
   ]);
   return room.ok || said === "" ? room : { ...room, notes: said };
+}
+
+const noneOf = (known: number): string => (known === 1 ? "the one worker" : `none of ${known} workers`);
+
+/** How many lack what; of a single worker it goes without saying. */
+function shortages({ known, lacks, missing }: Census): string {
+  const wordsOf = (name: Lack): string =>
+    name === "capability" ? `${LACKS[name]} ${[...missing.keys()].slice(0, NAMED_MAX).join(", ")}` : LACKS[name];
+  return LACK_NAMES.filter((name) => lacks[name] > 0)
+    .map((name) => (known === 1 ? wordsOf(name) : `${lacks[name]} ${wordsOf(name)}`))
+    .join(", ");
 }
 
 /** Under the affinity strategy a task waits a while for the worker that has its data, or for one in its zone. */
@@ -162,12 +201,15 @@ function affinityCondition(state: ReadonlyState, task: ReadonlyTask): WhyConditi
 
 function holdCondition(state: ReadonlyState, task: ReadonlyTask, census: Census): WhyCondition {
   const { hold } = task.project;
+  const { held } = census.lacks;
   const isOwn = hold?.task === task;
-  const inItsWay = census.feasible === 0 && !isOwn && census.onlyHeld > 0;
-  const numbers = { holds: state.holds.size, inItsWay: census.onlyHeld, worker: isOwn ? hold.worker.id : null };
+  const inItsWay = census.feasible === 0 && !isOwn && held > 0;
+  const numbers = { holds: state.holds.size, inItsWay: held, worker: isOwn ? hold.worker.id : null };
   return finding("hold", !inItsWay, numbers, [
     isOwn ? `worker ${hold.worker.id} takes nothing else until it fits there` : "no hold is in its way",
-    `${census.onlyHeld} ${census.onlyHeld === 1 ? "worker has" : "workers have"} room but are held for overdue tasks`,
+    held === 1
+      ? "1 worker has room but is held for an overdue task"
+      : `${held} workers have room but are held for overdue tasks`,
   ]);
 }
 

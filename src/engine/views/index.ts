@@ -1,7 +1,8 @@
 /** What other layers may use of this room. */
 
 export type { GateView } from "./gate-view.ts";
-export { linksOf } from "./links.ts";
+export { readLinks } from "./links.ts";
+export { parkedByAgent } from "./parked.ts";
 export { fleetSpending, projectViews, workerStatus } from "./stats.ts";
 export { stuckTasks } from "./stuck.ts";
 export { whyJson } from "./why-json.ts";

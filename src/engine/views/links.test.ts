@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { TaskId } from "../../core/base/index.ts";
 import { LINKS_MAX } from "../../protocol/index.ts";
 import { createTestDrover } from "../../testing/index.ts";
-import { linksOf } from "./links.ts";
+import { linksOf, readLinks } from "./links.ts";
 
 test("of very many that wait for a task the first are listed and the others counted, each once", async () => {
   const few = 3;
@@ -54,4 +54,36 @@ test("every link is reached part by part, each direction by itself", async () =>
   }
   const beyond = linksOf(drover.state, "a" as TaskId, isSeen, { upSkip: 99, downSkip: 99 });
   assert.deepEqual([beyond.up, beyond.down, beyond.downTotal, beyond.omitted], [[], [], 12, undefined]);
+});
+
+test("a task whose record has expired still tells what it needed, and is tied to what is remembered", async () => {
+  await using kit = await createTestDrover({ config: { scheduler: { resultTtl: 1000, remember: "1h" } } });
+  const { drover, clock } = kit;
+  const below = { action: "x", parent: "p" };
+  await drover.submitBatch({
+    agentId: "ann",
+    tasks: [
+      { id: "p", action: "x" },
+      { id: "n", action: "x" },
+      { id: "a", needs: ["n", "n"], ...below },
+      { id: "b", needs: { first: "a", other: "n" }, ...below },
+    ],
+  });
+  await drover.worker({}, () => "ok");
+  const up = async (id: string, isSeen = (_: TaskId) => true): Promise<string> => {
+    const { up, upTotal } = await readLinks(drover, id as TaskId, isSeen);
+    assert.equal(upTotal, up.length);
+    return up.map(({ kind, taskId, state }) => `${kind} ${taskId} ${state}`).join();
+  };
+  await kit.settle();
+  const before = [await up("a"), await up("b"), await up("p")];
+  assert.deepEqual(before, ["parent p done,need n done", "parent p done,need a done,need n done", ""]);
+  await clock.advance(5000);
+  assert.deepEqual([drover.state.tasks.size, drover.state.tombstones.size], [0, 4]);
+  assert.deepEqual([await up("a"), await up("b"), await up("p")], before);
+  assert.equal(await up("b", (id) => id !== "n"), "parent p done,need a done", "what one may not see is left out");
+  await assert.rejects(
+    readLinks(drover, "z" as TaskId, () => true),
+    { code: "not_found" },
+  );
 });

@@ -1,11 +1,36 @@
 /**
  * What a task is tied to: what it waits for, and what waits for it, one step in each direction.
+ *
+ * Of one whose record has expired the state knows its parent alone. What it needed still stands in its body, as far as
+ * the log has it; who needed it stands in theirs, and is not looked for: there may be a million of them.
  */
 import type { TaskId } from "../../core/base/index.ts";
 import { items } from "../../core/collections/index.ts";
 import type { State } from "../../core/model/index.ts";
 import { LINKS_MAX, type LinksQuery, type TaskLink, type TaskLinks } from "../../protocol/index.ts";
-import { refused } from "../base/drover-error.ts";
+import { DroverError, refused } from "../base/drover-error.ts";
+import type { TaskApi } from "../tasks/task-api.ts";
+
+/** The links of a task, with what is read from the log where its record has expired. */
+export async function readLinks(
+  drover: { readonly state: State } & Pick<TaskApi, "task">,
+  id: TaskId,
+  isSeen: (id: TaskId) => boolean,
+  query: LinksQuery = {},
+): Promise<TaskLinks> {
+  const needs = drover.state.tombstones.has(id) ? await neededBy(drover, id) : [];
+  return linksOf(drover.state, id, isSeen, query, needs);
+}
+
+async function neededBy(drover: Pick<TaskApi, "task">, id: TaskId): Promise<readonly TaskId[]> {
+  try {
+    const { needs = [] } = await drover.task(id);
+    return [...new Set(Array.isArray(needs) ? needs : Object.values(needs))] as TaskId[];
+  } catch (error) {
+    if (error instanceof DroverError && error.code === "damaged") return [];
+    throw error;
+  }
+}
 
 type Linked = readonly [kind: TaskLink["kind"], id: TaskId];
 
@@ -18,6 +43,7 @@ export function linksOf(
   id: TaskId,
   isSeen: (id: TaskId) => boolean,
   { limit = LINKS_MAX, upSkip = 0, downSkip = 0 }: LinksQuery = {},
+  needsOnceKnown: readonly TaskId[] = [],
 ): TaskLinks {
   const { tasks, tombstones, children } = state;
   const task = tasks.get(id);
@@ -26,7 +52,7 @@ export function linksOf(
   function* above(): Generator<Linked> {
     const parent = task?.links?.parent ?? stone?.parent ?? null;
     if (parent !== null) yield ["parent", parent];
-    for (const other of task?.links?.needs ?? []) yield ["need", other];
+    for (const other of task === undefined ? needsOnceKnown : (task.links?.needs ?? [])) yield ["need", other];
   }
   function* below(): Generator<Linked> {
     const born = children.get(id);

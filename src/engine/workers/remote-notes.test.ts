@@ -12,7 +12,10 @@ test("why a worker takes nothing is said by why, and taken back by the next sync
   await kit.drover.submit({ id: "t", agentId: "a", action: "build" });
   const room = async (): Promise<string | undefined> =>
     (await kit.drover.why("t")).conditions.find(({ code }) => code === "worker-room")?.detail;
-  assert.match((await room()) ?? "", /1 not taking work; worker ann: 50 worktrees of 50$/);
+  assert.match(
+    (await room()) ?? "",
+    /^the one worker has no room for it: not taking work; worker ann: 50 worktrees of 50$/,
+  );
   assert.equal((await kit.drover.workers())[0]?.note, "50 worktrees of 50");
   assert.deepEqual((await kit.drover.task("t")).state, "queued");
   await ann.sync({ want: 0 });

@@ -42,7 +42,7 @@ test("as many tasks have a worktree at once as it says, and the others pass them
   ] as const)
     await submit(kit, id, worktree);
   assert.deepEqual(kit.begun, ["a", "c"]);
-  assert.match(await roomOf(kit, "b"), /^none of 1 workers has room for it: 1 without room for a worktree$/);
+  assert.match(await roomOf(kit, "b"), /^the one worker has no room for it: without room for a worktree$/);
   assert.equal((await kit.drover.workers())[0]?.worktrees, 1);
   kit.end("a");
   await kit.settle();
@@ -53,7 +53,7 @@ test("the limit changes while it is there, with a note for those that wait for a
   await using kit = await kitOf(null);
   await kit.worker.limitWorktrees(0, "1 worktree exists: /t");
   await submit(kit, "a", true);
-  assert.match(await roomOf(kit, "a"), /1 without room for a worktree; worker w: 1 worktree exists: \/t$/);
+  assert.match(await roomOf(kit, "a"), /: without room for a worktree; worker w: 1 worktree exists: \/t$/);
   for (const id of ["b", "c", "d", "e"]) await submit(kit, id, false);
   assert.deepEqual(kit.begun, ["b", "c", "d"]);
   assert.doesNotMatch(await roomOf(kit, "e"), /worktree/);

@@ -4,7 +4,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { EventJson, EventKind } from "../../protocol/generated/index.ts";
 import { live } from "./live.ts";
-import { ENDS } from "./outcomes.ts";
+import { END_KINDS, endIn } from "./outcomes.ts";
 import { followLog } from "./use-call.ts";
 
 export type Bar = {
@@ -25,7 +25,7 @@ export type Bars = {
   readonly isRead: boolean;
 };
 
-const KINDS = ["task-assigned", ...Object.keys(ENDS)] as EventKind[];
+const KINDS: readonly EventKind[] = ["task-assigned", ...END_KINDS];
 const BARS_MAX = 4000;
 /** Of a long log, so many pages are read before what they tell is drawn. */
 const PAGES_UNSEEN = 10;
@@ -41,11 +41,12 @@ function createGathering(): {
   let isFull = false;
   return {
     take(events) {
-      for (const { payload, at, kind, task } of events) {
+      for (const event of events) {
+        const { payload, at, task } = event;
         if (task === undefined) continue;
         const time = Date.parse(at);
         const running = open.get(task);
-        const outcome = ENDS[kind];
+        const outcome = endIn(event);
         if (payload.kind === "task-assigned") {
           const { attempt, worker } = payload;
           const bar = {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { EventJson } from "../../protocol/generated/index.ts";
 import { attemptsIn } from "./attempts.ts";
+import { toneOf } from "./outcomes.ts";
 
 let seq = 0;
 const event = (payload: Readonly<Record<string, unknown>> & { readonly kind: string }): EventJson => {
@@ -57,4 +58,11 @@ test("of attempts that the log has forgotten the numbers are left, and of very m
   assert.deepEqual(attemptsIn([], 0, "not known"), []);
   const many = attemptsIn([], 1000, "not known");
   assert.deepEqual([many.length, many[0]?.number, many.at(-1)?.number], [200, 801, 1000]);
+});
+
+test("an attempt that was given back before it began is told as that, and in no colour of a failure", () => {
+  const events = [begun(1, "ann"), event({ kind: "attempt-lost", attempt: 1, cause: "not-begun", reason: null })];
+  const [one] = attemptsIn(events, 1, "not known");
+  assert.deepEqual([one?.outcome, one?.error], ["given back, not begun", undefined]);
+  assert.deepEqual([toneOf(one?.outcome ?? ""), toneOf("lost")], ["waiting", "failed"]);
 });

@@ -2,7 +2,7 @@
  * The attempts of a task as its events tell of them: who ran each, when, how it ended and what it said then.
  */
 import type { EventJson } from "../../protocol/generated/index.ts";
-import { ENDS } from "./outcomes.ts";
+import { endIn, isGivenBack } from "./outcomes.ts";
 
 export type AttemptStory = {
   readonly number: number;
@@ -21,7 +21,9 @@ export type AttemptStory = {
 const LISTED_MAX = 200;
 
 /** What an event says of why an attempt is over; nothing of one that went well. */
-function errorIn({ payload }: EventJson): string {
+function errorIn(event: EventJson): string {
+  if (isGivenBack(event)) return "";
+  const { payload } = event;
   switch (payload.kind) {
     case "attempt-failed":
       return payload.error;
@@ -42,7 +44,7 @@ function errorIn({ payload }: EventJson): string {
 export function attemptsIn(events: readonly EventJson[], last: number, unknown: string): readonly AttemptStory[] {
   const told: AttemptStory[] = [];
   for (const event of events) {
-    const { payload, at, kind } = event;
+    const { payload, at } = event;
     if (payload.kind === "task-assigned")
       told.push({ number: payload.attempt, worker: payload.worker, startedAt: at, outcome: "running" });
     const now = told.at(-1);
@@ -50,7 +52,7 @@ export function attemptsIn(events: readonly EventJson[], last: number, unknown: 
     if (payload.kind === "attempt-used") now.tokens = payload.tokens;
     const error = errorIn(event);
     if (error !== "") now.error = error;
-    const end = ENDS[kind];
+    const end = endIn(event);
     if (end === undefined) continue;
     now.endedAt = at;
     now.outcome = end;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { EventJson } from "../../protocol/generated/index.ts";
-import { told } from "./event-words.ts";
+import { givenBackIn, told } from "./event-words.ts";
 
 const joined = (leads: boolean, node = "a"): EventJson => {
   const [kind, at] = ["node-joined", "2026-01-01T00:00:00.000Z"] as const;
@@ -17,4 +17,36 @@ test("a node that joins or leads is told by its name and its address", () => {
 test("no name turns the sentence behind it around", () => {
   const text = "node a\u05d0b joined: http://a:4747";
   assert.equal(told(joined(false, "a\u202e\u05d0\u2066b\u2069")).text, text);
+});
+
+const ofAttempt = (attempt: number, payload: Readonly<Record<string, unknown>> & { kind: string }): EventJson => {
+  const at = "2026-01-01T00:00:00.000Z";
+  return {
+    seq: 1,
+    at,
+    task: "a",
+    attempt,
+    kind: payload.kind,
+    payload: { attempt, ...payload },
+  } as unknown as EventJson;
+};
+
+test("what was given back before it began has not begun, and is no failure", () => {
+  const lost = { kind: "attempt-lost", reason: null, restUntil: 0 };
+  const events = [
+    ofAttempt(1, { kind: "attempt-started" }),
+    ofAttempt(1, { ...lost, cause: "not-begun" }),
+    ofAttempt(2, { kind: "attempt-started" }),
+    ofAttempt(2, { ...lost, cause: "worker-lost" }),
+  ];
+  const givenBack = givenBackIn(events);
+  assert.deepEqual(
+    events.map((event) => told(event, givenBack)),
+    [
+      { text: "attempt 1 is with its worker", tone: "waiting" },
+      { text: "attempt 1 was given back, not begun; runs again", tone: "waiting" },
+      { text: "attempt 2 has begun", tone: "running" },
+      { text: "attempt 2 was lost: worker-lost; runs again", tone: "failed" },
+    ],
+  );
 });

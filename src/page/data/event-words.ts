@@ -2,6 +2,7 @@
  * Events as sentences: what happened, and why, where the log says so.
  */
 import type { EventJson } from "../../protocol/generated/index.ts";
+import { isGivenBack, NOT_BEGUN } from "./outcomes.ts";
 import { count, plural, span, steady } from "./words.ts";
 
 export type Told = { readonly text: string; readonly tone: string };
@@ -46,7 +47,9 @@ const TOLD: { readonly [Kind in Payload["kind"]]?: Teller<Kind> } = {
   "attempt-failed": ({ attempt, error, tokens: used, restUntil }, at) =>
     `attempt ${attempt} failed: ${error}${tokens(used)}${rest(restUntil, at)}`,
   "attempt-lost": ({ attempt, cause, reason, restUntil }, at) =>
-    `attempt ${attempt} was lost: ${cause}${reason === null ? "" : `, ${reason}`}${rest(restUntil, at)}`,
+    `attempt ${attempt} was ${
+      cause === "not-begun" ? NOT_BEGUN : `lost: ${cause}${reason === null ? "" : `, ${reason}`}`
+    }${rest(restUntil, at)}`,
   "attempt-done": ({ attempt }) => `attempt ${attempt} is done; its children have not ended`,
   "task-done": ({ tokens: used }) => `done${tokens(used)}`,
   "task-failed": ({ reason, expired }) => `failed: ${reason}${expired ? " (its deadline passed)" : ""}`,
@@ -102,8 +105,23 @@ const TONES: Readonly<Record<string, string>> = {
   "node-joined": "done",
 };
 
-export function told({ kind, payload, at }: EventJson): Told {
+/** Which attempts among these events were given back before they began. */
+export const givenBackIn = (events: readonly EventJson[]): ReadonlySet<string> =>
+  new Set(events.filter(isGivenBack).map(nameOf));
+
+const nameOf = ({ task, attempt }: EventJson): string => `${attempt} ${task}`;
+
+/**
+ * An event as a sentence. The log has an attempt as begun once its worker has it; of one among those that were given
+ * back it is said as it was.
+ */
+export function told(event: EventJson, givenBack: ReadonlySet<string> = NONE): Told {
+  const { kind, payload, at } = event;
+  if (payload.kind === "attempt-started" && givenBack.has(nameOf(event)))
+    return { text: `attempt ${payload.attempt} is with its worker`, tone: "waiting" };
   const teller = TOLD[kind as Payload["kind"]] as ((event: Payload, at: number) => string) | undefined;
   const text = teller?.(payload, Date.parse(at)) ?? kind.replaceAll("-", " ");
-  return { text: steady(text), tone: TONES[kind] ?? "waiting" };
+  return { text: steady(text), tone: isGivenBack(event) ? "waiting" : (TONES[kind] ?? "waiting") };
 }
+
+const NONE: ReadonlySet<string> = new Set();

@@ -1,9 +1,9 @@
 /**
  * How an attempt ends, in one word, and the colour of a state that it is shown in.
  */
-import type { EventKind } from "../../protocol/generated/index.ts";
+import type { EventJson, EventKind } from "../../protocol/generated/index.ts";
 
-export const ENDS: Readonly<Partial<Record<EventKind, string>>> = {
+const ENDS: Readonly<Partial<Record<EventKind, string>>> = {
   "task-done": "done",
   "attempt-done": "done",
   "task-failed": "failed",
@@ -16,8 +16,21 @@ export const ENDS: Readonly<Partial<Record<EventKind, string>>> = {
   "task-parked": "parked",
 };
 
+/** The kinds of events that end an attempt. */
+export const END_KINDS = Object.keys(ENDS) as readonly EventKind[];
+
+/** Of an attempt that its worker has given back before it began: it cost nothing and did nothing. */
+export const NOT_BEGUN = "given back, not begun";
+export const isGivenBack = ({ payload }: Pick<EventJson, "payload">): boolean =>
+  payload.kind === "attempt-lost" && payload.cause === "not-begun";
+
+/** How an attempt has ended with this event; undefined if it goes on. */
+export const endIn = (event: Pick<EventJson, "kind" | "payload">): string | undefined =>
+  isGivenBack(event) ? NOT_BEGUN : ENDS[event.kind];
+
 const TONES: Readonly<Record<string, string>> = {
   lost: "failed",
+  [NOT_BEGUN]: "waiting",
   stopped: "cancelled",
   again: "done",
   "not known": "waiting",

@@ -12,6 +12,7 @@ import {
   percent,
   plural,
   span,
+  took,
   wideJson,
   withTimes,
 } from "./words.ts";
@@ -37,6 +38,9 @@ const rows: readonly Row[] = [
   [span(200_000), "3 m 20 s"],
   [span(7_200_000), "2 h"],
   [span(90_000_000), "1 d 1 h"],
+  [took("2026-01-01T00:00:00.000Z", "2026-01-01T00:00:00.005Z", 0), "5 ms"],
+  [took("2026-01-01T00:00:00.000Z", "2026-01-01T00:00:04.200Z", 0), "4.2 s"],
+  [took("2026-01-01T00:00:00.000Z", undefined, Date.parse("2026-01-01T00:00:04.200Z")), "4 s"],
   [clock(65_000), "1:05"],
   [clock(200), "0:01"],
   [clock(-1), "0:00"],

@@ -57,6 +57,9 @@ export const since = (instant: string, now: number): string => {
   const ms = Math.max(0, now - Date.parse(instant));
   return ms < 1000 ? "0 s" : span(Math.floor(ms / 1000) * 1000).replace(".0", "");
 };
+/** How long it took, to the millisecond where it was short; what goes on still is told in whole seconds. */
+export const took = (from: string, until: string | undefined, now: number): string =>
+  until === undefined ? since(from, now) : span(Date.parse(until) - Date.parse(from));
 /** How long ago. */
 export const ago = (instant: string, now: number): string =>
   now - Date.parse(instant) < 1000 ? "just now" : `${since(instant, now)} ago`;

@@ -6,7 +6,7 @@ import { useEffect, useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import type { EventJson, EventKind, Verified } from "../../protocol/generated/index.ts";
 import { ask } from "../data/ask.ts";
-import { told } from "../data/event-words.ts";
+import { givenBackIn, told } from "../data/event-words.ts";
 import { BASE } from "../data/links.ts";
 import { live } from "../data/live.ts";
 import { followLog } from "../data/use-call.ts";
@@ -79,6 +79,7 @@ export default function Events(): JSX.Element {
   // What is held is of the filter of before.
   useEffect(() => setHeld(null), [kinds, task]);
   const shown = [...(isHeld ?? events)].reverse();
+  const givenBack = givenBackIn(shown);
   const go = (next: { kinds?: Kinds; task?: string }): void => {
     const all = { kinds, task, ...next };
     const search = new URLSearchParams(
@@ -135,7 +136,7 @@ export default function Events(): JSX.Element {
               </thead>
               <tbody>
                 {shown.map((event) => (
-                  <EventRow key={event.seq} event={event} />
+                  <EventRow key={event.seq} event={event} givenBack={givenBack} />
                 ))}
               </tbody>
             </table>
@@ -146,9 +147,9 @@ export default function Events(): JSX.Element {
   );
 }
 
-function EventRow({ event }: { event: EventJson }): JSX.Element {
+function EventRow({ event, givenBack }: { event: EventJson; givenBack: ReadonlySet<string> }): JSX.Element {
   const { seq, at, kind, task, priorHash, postHash } = event;
-  const { text, tone } = told(event);
+  const { text, tone } = told(event, givenBack);
   return (
     <tr>
       <td class="number muted">{count(seq)}</td>

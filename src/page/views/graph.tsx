@@ -3,12 +3,10 @@
  *
  * The layout is made anew only when tasks or edges change; a change of state only changes colours.
  */
-import { Graph as Layered, layout } from "@dagrejs/dagre";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useLocation, useRoute } from "preact-iso";
 import { Refused } from "../data/ask.ts";
-import { inColumns } from "../data/graph-columns.ts";
 import {
   criticalPath,
   type GraphKind,
@@ -17,74 +15,16 @@ import {
   useGraph,
   useGraphKind,
 } from "../data/graph-data.ts";
+import { draw, HEIGHT, type Placed, WIDTH } from "../data/graph-layout.ts";
 import { to } from "../data/links.ts";
 import { useNow } from "../data/use-call.ts";
 import { plural, span, steady } from "../data/words.ts";
 import { Empty, Failure, Missing, Name, Panel, State, View } from "../parts/pieces.tsx";
 import { PlanActs, Progress } from "./plans.tsx";
 
-const WIDTH = 168;
-const HEIGHT = 44;
 const ZOOM_MIN = 0.3;
 const ZOOM_MAX = 2;
 const FIT_MIN = 0.7;
-
-type Placed = { readonly x: number; readonly y: number };
-type Drawn = {
-  readonly width: number;
-  readonly height: number;
-  readonly places: ReadonlyMap<string, Placed>;
-  readonly edges: readonly { readonly from: string; readonly to: string; readonly path: string }[];
-};
-
-/** A large one is laid out plainly, since the page stands still meanwhile. */
-const draw = (nodes: readonly GraphNode[]): Drawn =>
-  nodes.length > LAYERED_MAX ? drawPlainly(nodes) : drawFinely(nodes);
-const LAYERED_MAX = 150;
-const [GAP_X, GAP_Y, MARGIN] = [46, 14, 12];
-
-function drawPlainly(nodes: readonly GraphNode[]): Drawn {
-  const columns = inColumns(nodes);
-  const places = new Map<string, Placed>();
-  let [width, height] = [0, 0];
-  for (const [id, { column, row }] of columns) {
-    const [left, top] = [MARGIN + column * (WIDTH + GAP_X), MARGIN + row * (HEIGHT + GAP_Y)];
-    places.set(id, { x: left + WIDTH / 2, y: top + HEIGHT / 2 });
-    width = Math.max(width, left + WIDTH + MARGIN);
-    height = Math.max(height, top + HEIGHT + MARGIN);
-  }
-  const edges = nodes.flatMap(({ id, after }) =>
-    [...new Set(after)].flatMap((other) => {
-      const [from, end] = [places.get(other), places.get(id)];
-      return from === undefined || end === undefined ? [] : [{ from: other, to: id, path: curve(from, end) }];
-    }),
-  );
-  return { width, height, places, edges };
-}
-
-function drawFinely(nodes: readonly GraphNode[]): Drawn {
-  const graph = new Layered();
-  graph.setGraph({ rankdir: "LR", nodesep: GAP_Y, ranksep: GAP_X, marginx: MARGIN, marginy: MARGIN });
-  graph.setDefaultEdgeLabel(() => ({}));
-  const known = new Set(nodes.map(({ id }) => id));
-  for (const { id } of nodes) graph.setNode(id, { width: WIDTH, height: HEIGHT });
-  for (const { id, after } of nodes) for (const other of after) if (known.has(other)) graph.setEdge(other, id);
-  layout(graph);
-  const { width = 0, height = 0 } = graph.graph() as { width?: number; height?: number };
-  const places = new Map(nodes.map(({ id }) => [id, graph.node(id) as unknown as Placed]));
-  const edges = graph.edges().map(({ v: from, w: to }) => {
-    const ends = [from, to].map((id) => places.get(id) as Placed) as [Placed, Placed];
-    return { from, to, path: curve(...ends) };
-  });
-  return { width, height, places, edges };
-}
-
-/** From the end of one node to the beginning of another. */
-function curve(from: Placed, to: Placed): string {
-  const [x1, x2] = [from.x + WIDTH / 2, to.x - WIDTH / 2];
-  const bend = Math.max(20, (x2 - x1) / 2);
-  return `M${x1},${from.y} C${x1 + bend},${from.y} ${x2 - bend},${to.y} ${x2},${to.y}`;
-}
 
 const TITLES = { plan: "Plan", group: "Batch", tree: "Tree" } as const;
 
@@ -189,7 +129,11 @@ function Drawing({ nodes, isCut }: { nodes: readonly GraphNode[]; isCut: boolean
       isFlush
     >
       <div class="graph" ref={box} tabIndex={0} role="region" aria-label="Graph">
-        <svg width={drawn.width * zoom} height={drawn.height * zoom} viewBox={`0 0 ${drawn.width} ${drawn.height}`}>
+        <svg
+          width={drawn.width * zoom}
+          height={drawn.height * zoom}
+          viewBox={`0 ${drawn.top} ${drawn.width} ${drawn.height}`}
+        >
           <title>Tasks and what they wait for</title>
           {drawn.edges.map(({ from, to: end, path: line }) => (
             <path

@@ -8,7 +8,7 @@ import type { TaskView as Task } from "../../protocol/generated/index.ts";
 import { Refused } from "../data/ask.ts";
 import { type AttemptStory, attemptsIn } from "../data/attempts.ts";
 import { to } from "../data/links.ts";
-import { toneOf } from "../data/outcomes.ts";
+import { NOT_BEGUN, toneOf } from "../data/outcomes.ts";
 import type { TaskEvents } from "../data/task-events.ts";
 import { useCall, useNow } from "../data/use-call.ts";
 import { count, span, steady, tokensOf } from "../data/words.ts";
@@ -74,13 +74,14 @@ function Attempt({
   const { number, worker, startedAt, endedAt, outcome, error } = attempt;
   const usage = task.attempts?.find((one) => one.attempt === number)?.usage;
   const tokens = usage === undefined ? attempt.tokens : tokensOf(usage);
+  const isNotBegun = outcome === NOT_BEGUN;
   const until = endedAt === undefined ? now : Date.parse(endedAt);
   return (
     <Fragment>
       <tr>
         <td class="number">{number}</td>
         <td>
-          <span class={`badge is-${toneOf(outcome)}`}>{outcome}</span>
+          <span class={`badge is-${toneOf(outcome)}`}>{isNotBegun ? "given back" : outcome}</span>
         </td>
         <td class="number nowrap">{startedAt === undefined ? "" : span(until - Date.parse(startedAt))}</td>
         <td class="number">{tokens === undefined ? "" : count(tokens)}</td>
@@ -99,6 +100,7 @@ function Attempt({
         <td />
         <td colSpan={4}>
           {worker !== undefined ? <Name>{worker}</Name> : isWhole ? "its worker is not in the log any more" : "…"}
+          {isNotBegun ? ", not begun" : null}
           {error === undefined ? null : <bdi class="attempt-error">{steady(error)}</bdi>}
         </td>
       </tr>

@@ -6,7 +6,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { useLocation, useRoute } from "preact-iso";
 import type { EventJson, TaskView as Task } from "../../protocol/generated/index.ts";
-import { told } from "../data/event-words.ts";
+import { givenBackIn, told } from "../data/event-words.ts";
 import { to } from "../data/links.ts";
 import { type TaskEvents, useTaskEvents } from "../data/task-events.ts";
 import { useCall, useNow } from "../data/use-call.ts";
@@ -175,7 +175,10 @@ function Facts({ task }: { task: Task }): JSX.Element {
         {task.completedAt === undefined ? null : (
           <Fact name="Ended">
             <span title={dateOf(task.completedAt)}>
-              {timeOf(task.completedAt)} · after {span(task.latencyMs ?? 0)}
+              {timeOf(task.completedAt)}
+              {task.createdAt === undefined || task.state === "rejected"
+                ? ""
+                : ` · after ${span(Date.parse(task.completedAt) - Date.parse(task.createdAt))}`}
             </span>
           </Fact>
         )}
@@ -251,6 +254,7 @@ function Story({
   moment: Moment | null;
   setMoment: (moment: Moment) => void;
 }): JSX.Element {
+  const givenBack = givenBackIn(events);
   const choose = ({ at, seq }: EventJson): void => {
     setMoment({ at: Date.parse(at), seq });
     document.querySelector(".why")?.scrollIntoView({ block: "nearest" });
@@ -267,6 +271,7 @@ function Story({
               key={event.seq}
               event={event}
               before={events[index - 1]}
+              givenBack={givenBack}
               isChosen={moment?.seq === event.seq}
               onChoose={() => choose(event)}
             />
@@ -280,15 +285,17 @@ function Story({
 function StoryLine({
   event,
   before,
+  givenBack,
   isChosen,
   onChoose,
 }: {
   event: EventJson;
   before: EventJson | undefined;
+  givenBack: ReadonlySet<string>;
   isChosen: boolean;
   onChoose: () => void;
 }): JSX.Element {
-  const { text, tone } = told(event);
+  const { text, tone } = told(event, givenBack);
   const since = before === undefined ? 0 : Date.parse(event.at) - Date.parse(before.at);
   return (
     <li class={`is-${tone}`}>

@@ -12,7 +12,7 @@ import { to } from "../data/links.ts";
 import { ALL_MAX, type TaskList, useTaskPages } from "../data/task-pages.ts";
 import { useCall, useNow } from "../data/use-call.ts";
 import { useRights } from "../data/who.ts";
-import { brief, count, dateOf, plural, since, tokensOf } from "../data/words.ts";
+import { brief, count, dateOf, plural, since, tokensOf, took } from "../data/words.ts";
 import { isAsking } from "../parts/approvals.tsx";
 import { Empty, Failure, Name, State, TaskName, View } from "../parts/pieces.tsx";
 import { cancelAll, quietly, retryAll, type Stayed } from "../parts/task-acts.ts";
@@ -436,7 +436,7 @@ function Row({
         {tokens === 0 ? "" : brief(tokens)}
       </span>
       <span role="cell" class="right muted nowrap">
-        {startedAt === undefined ? "" : since(startedAt, completedAt === undefined ? now : Date.parse(completedAt))}
+        {startedAt === undefined ? "" : took(startedAt, completedAt, now)}
       </span>
       <span role="cell" class="right muted nowrap" title={createdAt === undefined ? "" : dateOf(createdAt)}>
         {createdAt === undefined ? "" : since(createdAt, now)}

@@ -5,7 +5,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { EventJson, WhyAnswer, WhyQuery } from "../../protocol/generated/index.ts";
-import { told } from "../data/event-words.ts";
+import { givenBackIn, told } from "../data/event-words.ts";
 import { useCall, useNow } from "../data/use-call.ts";
 import { clock, dateOf, plural, timeOf, withTimes } from "../data/words.ts";
 import { Loaded, Panel, TaskName } from "../parts/pieces.tsx";
@@ -97,16 +97,21 @@ function Slider({
     moment === null
       ? undefined
       : events.findLast(({ seq, at }) => (moment.seq === null ? Date.parse(at) <= moment.at : seq <= moment.seq));
+  const givenBack = givenBackIn(events);
   const words =
     moment === null
       ? `${isOver ? "" : "Now. "}Drag back along its time, or choose a line of its story: why it was not running then.`
-      : `${timeOf(moment.at)}${before === undefined ? "" : `, after: ${told(before).text}`}`;
+      : `${timeOf(moment.at)}${before === undefined ? "" : `, after: ${told(before, givenBack).text}`}`;
   return (
     <div class="moment">
       <span class="small muted">{words}</span>
       <span class="moment-line">
         {events.map((event) => (
-          <i key={event.seq} class={`is-${told(event).tone}`} style={{ "--part": partOf(Date.parse(event.at)) }} />
+          <i
+            key={event.seq}
+            class={`is-${told(event, givenBack).tone}`}
+            style={{ "--part": partOf(Date.parse(event.at)) }}
+          />
         ))}
         <input
           type="range"

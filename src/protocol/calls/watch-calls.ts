@@ -28,8 +28,10 @@ export const watchCalls: WatchCalls = {
       query: watching.linksQuery,
       summary: "What a task waits for, and what waits for it",
       description:
-        "Its parent and needs, its children and those that need it, each with where it stands. Of very many a part " +
-        "is listed: ask again with upSkip and downSkip for the next.",
+        "Its parent and needs, its children and those that need it, each with where it stands. A task that " +
+        "needs it is listed until it has heard of its end. Of very many a part is listed: ask again with upSkip and " +
+        "downSkip for the next. Where the record of the task has expired (resultTtl), up is what its body names, and " +
+        "down has only children whose own records are still there.",
       answers: { 200: watching.taskLinks },
       errors: ["not_found"],
     },

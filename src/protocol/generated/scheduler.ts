@@ -69,20 +69,20 @@ export type QueueView = {
 export type Stats = {
   /** What waits and what runs. */
   readonly queue: {
-    /** Waiting and queued. */
+    /** Waiting and queued tasks. What is parked is neither; GET /pulse has it. */
     readonly totalQueued: number;
-    /** How many run, whole fleet. */
+    /** Assigned and running tasks. */
     readonly totalInflight: number;
-    /** How many wait for something other than their turn. */
+    /** Those of totalQueued that wait for a dependency, an artifact or an instant. */
     readonly waiting: number;
-    /** Each of the agents. */
+    /** By agent, over all its projects: its share of totalQueued and of totalInflight. */
     readonly agents: Readonly<
       Record<
         string,
         {
-          /** How many wait for their turn. */
+          /** Its share of totalQueued. */
           readonly queued: number;
-          /** How many run. */
+          /** Its share of totalInflight. */
           readonly inflight: number;
         }
       >

@@ -145,10 +145,18 @@ export const configPatchBody: s.Schema<ConfigPatchBody> = s.component(
 
 export const stats: s.Schema<wire.Stats> = s.namedAnswer("Stats", {
   queue: s.answer<wire.Stats["queue"]>({
-    totalQueued: s.described(count(), "Waiting and queued."),
-    totalInflight: count(),
-    waiting: count(),
-    agents: s.table(s.answer<{ queued: number; inflight: number }>({ queued: count(), inflight: count() })),
+    totalQueued: s.described(count(), "Waiting and queued tasks. What is parked is neither; GET /pulse has it."),
+    totalInflight: s.described(count(), "Assigned and running tasks."),
+    waiting: s.described(count(), "Those of totalQueued that wait for a dependency, an artifact or an instant."),
+    agents: s.described(
+      s.table(
+        s.answer<{ queued: number; inflight: number }>({
+          queued: s.described(count(), "Its share of totalQueued."),
+          inflight: s.described(count(), "Its share of totalInflight."),
+        }),
+      ),
+      "By agent, over all its projects: its share of totalQueued and of totalInflight.",
+    ),
   }),
   metrics: s.answer<wire.Stats["metrics"]>({
     tasksSubmitted: s.described(count(), "Every submit, rejected ones included. It is kept over restarts."),

@@ -6,7 +6,7 @@
 import type { TaskId } from "../../core/base/index.ts";
 import type { Drover } from "../../engine/index.ts";
 import type { DroverNode, Witnessed } from "../../engine/node/index.ts";
-import { linksOf, stuckTasks } from "../../engine/views/index.ts";
+import { readLinks, stuckTasks } from "../../engine/views/index.ts";
 import { asText, holderOf, isScoped, type Streams } from "../../http/index.ts";
 import type { WatchCalls } from "../../protocol/calls/index.ts";
 import type { History, Pulse, SettingsView, Verified, WhoAmI } from "../../protocol/index.ts";
@@ -61,7 +61,7 @@ export function watchHandlers(deps: Deps, { streams, clock, history, node }: Wat
     links: async ({ params, query }, { caller }) => {
       await checkTask(drover, caller, params.id);
       const isSeen = (id: TaskId): boolean => !isScoped(caller) || isOwnTask(drover.state, caller, id);
-      return linksOf(drover.state, params.id as TaskId, isSeen, query);
+      return readLinks(drover, params.id as TaskId, isSeen, query);
     },
     stuck: (_, { caller }) => {
       const isSeen = (project: string, agentId: string): boolean => isOwn(caller, { project, agentId });
