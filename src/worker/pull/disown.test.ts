@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { AttemptRef, SyncAnswer, SyncBody } from "../../protocol/index.ts";
+import type { AttemptRef, Joined, SyncAnswer, SyncBody } from "../../protocol/index.ts";
 import { createLeaseCell } from "./messages.ts";
 import * as pull from "./session.ts";
 
@@ -23,10 +23,10 @@ function exchange(session: pull.PullSession, said: Partial<SyncAnswer> = {}, now
 }
 
 /** One beside handlers, with which it shares numbers. */
-function besideHandlers(slots: number) {
+function besideHandlers(slots: number, joined: Partial<Joined> = {}) {
   const cell = createLeaseCell();
   const session = pull.createPullSession({ slots, begunSoFar: cell.begun, revoke: cell.revoke, disown: cell.disown });
-  pull.join(session, { workerId: "ann", session: "s1", leaseMs: LEASE_MS }, 0);
+  pull.join(session, { workerId: "ann", session: "s1", leaseMs: LEASE_MS, ...joined }, 0);
   return { cell, session, kept: (...places: number[]) => places.filter(cell.isDisowned) };
 }
 
@@ -76,5 +76,36 @@ test("when the lease is over or the session is lost, nothing that was handed ove
     assert.deepEqual(kept(1, 2), []);
     end(session);
     assert.deepEqual(kept(1, 2, 3), [1, 2], "and what comes later is");
+  }
+});
+
+test("where the server knows of giving back, what is not begun in its slot goes back at no cost", () => {
+  const { cell, session, kept } = besideHandlers(4, { ahead: true });
+  const unheard = { ...assigned("c"), task: { ...assigned("c").task, onLoss: "fail" as const } };
+  exchange(session, { assignments: [assigned("a"), assigned("b"), unheard] });
+  cell.setBegun(1);
+  exchange(session, {}, 1);
+  assert.deepEqual(exchange(session, {}, 1502).heard.stop, []);
+  const { running, unbegun, want } = exchange(session, {}, 1503).body;
+  assert.deepEqual([running, unbegun, want], [[one("a"), one("c")], [one("b")], 0]);
+  assert.deepEqual(kept(2, 3), [2]);
+  exchange(session, {}, 3002);
+  assert.deepEqual(exchange(session, {}, 3003).body.unbegun, [one("c")], "it was handed over later");
+});
+
+test("a worker whose loop stood still asks for nothing more until the handlers are heard of", () => {
+  for (const isHeard of [
+    (session: pull.PullSession) => pull.began(session, one("x")),
+    (session: pull.PullSession) => pull.end(session, one("b"), null),
+    (session: pull.PullSession) => pull.tell(session, one("a"), { progress: "1" }),
+  ]) {
+    const { cell, session } = besideHandlers(3, { ahead: true });
+    exchange(session, { assignments: [assigned("a"), assigned("b")] });
+    cell.setBegun(1);
+    exchange(session, {}, 1);
+    exchange(session, {}, 1502);
+    assert.equal(exchange(session, {}, 9000).body.want, 0);
+    isHeard(session);
+    assert.equal(exchange(session, {}, 9001).body.want, 2);
   }
 });

@@ -99,6 +99,8 @@ export type PullSession = {
   isDraining: boolean;
   isClosing: boolean;
   isCautious: boolean;
+  /** The handlers' event loop stood still for so long that tasks went back, and they were not heard of since. */
+  isStuck: boolean;
   /** Whether the server takes brief syncs, and lean ones. */
   isBrief: boolean;
   isLean: boolean;
@@ -155,6 +157,7 @@ export const createPullSession = (options: SessionOptions): PullSession => ({
   isDraining: false,
   isClosing: false,
   isCautious: false,
+  isStuck: false,
   isBrief: false,
   isLean: false,
   namesHeard: null,

@@ -9,9 +9,10 @@
  * - A result is repeated until an answer lists it, accepted or not.
  * - What was handed to the handlers is named as running if there is a slot for it, or one whose handler was told to
  *   stop: it will be begun in a moment. If it is not, because their event loop stands still, nothing more is asked
- *   for; and after one and a half leases it is disowned, so that another worker gets it: the shared numbers keep the
- *   handlers from it, since their loop may go on with anything before it hears of that. What was fetched ahead is named
- *   too, and goes back sooner (give-back.ts). What was named once is named on.
+ *   for; and after one and a half leases it goes back, so that another worker gets it: the shared numbers keep the
+ *   handlers from it, since their loop may go on with anything before it hears of that. Until they are heard of again
+ *   nothing is asked for. What was fetched ahead is named too, and goes back sooner (give-back.ts). What was named once
+ *   is named on.
  * - An answer extends the lease from the moment its sync was *sent*, and not quite by a whole lease: so here the
  *   lease always ends before it ends at the server, whatever the network did. What runs then is stopped and disowned:
  *   no longer named, so that the server gives it to another, but its slot is taken until its handler has
@@ -135,11 +136,13 @@ export function fail(state: PullSession, n: number): void {
 }
 
 export function began(state: PullSession, attempt: AttemptRef): void {
+  state.isStuck = false;
   const one = state.held.handed.get(keyOf(attempt));
   if (one !== undefined) moveTo(state, one, "running");
 }
 
 export function tell(state: PullSession, attempt: AttemptRef, update: Update): void {
+  state.isStuck = false;
   const one = liveOne(state, keyOf(attempt));
   if (one !== undefined) one.update = { ...one.update, ...update };
 }
@@ -173,7 +176,7 @@ export function close(state: PullSession): void {
 /** How many more it could take. */
 export function free(state: PullSession, now: number): number {
   const isStuck = nextUp(state, now).some(({ slotSince }) => now - (slotSince ?? now) >= STUCK_MS);
-  if (state.isDraining || isStuck) return 0;
+  if (state.isDraining || state.isStuck || isStuck) return 0;
   const { handed, running } = state.held;
   return Math.max(0, Math.min(state.slots, state.limit) + aheadOf(state) - handed.size - running.size);
 }
@@ -390,7 +393,10 @@ function endUnbegun(state: PullSession, one: Held, report: Report | null): void 
   else finish(state, one, report);
 }
 
-/** What is not begun for so long, though there is a slot, is for somebody else, once the handlers are kept from it. */
+/**
+ * What is not begun for so long, though there is a slot, is for somebody else, once the handlers are kept from it: it did
+ * nothing wrong, and goes back at no cost.
+ */
 function disownLate(state: PullSession, now: number): Stop[] {
   const late = nextUp(state, now).filter(
     ({ slotSince, isAskedBack, cameAt }) =>
@@ -398,11 +404,16 @@ function disownLate(state: PullSession, now: number): Stop[] {
   );
   if (late.length === 0) return [];
   const begunTo = state.disown(Math.max(...late.map(({ place }) => place ?? 0)));
+  state.isStuck = true;
   return late.flatMap((one) => {
     one.keptSince ??= now;
+    const isUntouched = one.place === null || one.place > begunTo;
     // Which of those before one that was begun out of turn have been begun too, messages say that were sent by then.
-    const isDoubtful = one.place !== null && one.place <= begunTo && now - one.keptSince < STUCK_MS;
-    if (isDoubtful) return [];
+    if (!isUntouched && now - one.keptSince < STUCK_MS) return [];
+    if (isUntouched && state.isGivingBack) {
+      giveBack(state, one);
+      return [];
+    }
     one.isOurs = false;
     return stopOne(state, one, "not-begun");
   });
@@ -480,6 +491,7 @@ export function lose(state: PullSession): readonly Stop[] {
 }
 
 export function end(state: PullSession, attempt: AttemptRef, given: Report | null): void {
+  state.isStuck = false;
   const one = liveOne(state, keyOf(attempt));
   if (one === undefined) return;
   const report = given === null ? null : reportAfter(one.stop, state.isClosing, given);
