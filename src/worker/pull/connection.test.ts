@@ -6,6 +6,7 @@ import {
   done,
   joined,
   joinedKit,
+  type Kit,
   kit,
   LEASE_MS,
   one,
@@ -457,4 +458,25 @@ test("that nothing is wanted ahead any more is said by an alarm, when a task has
   assert.equal(calls.length, before);
   await advance(1);
   assert.deepEqual([last("sync").at - at, last("sync").body.ahead, last("sync").body.want], [47, undefined, 0]);
+});
+
+test("a mistake in a connection ends that worker alone: its handlers are stopped, and it says what it was", async () => {
+  for (const goWrong of [
+    ({ last }: Kit) => last("sync").answer(answer({ assignments: [null as never] })),
+    ({ receive }: Kit) => receive({ type: "all-done", names: null as never }),
+    async ({ receive, advance }: Kit) => {
+      await receive({ type: "progress", items: [{ ...one("a"), usage: 1n as never }] });
+      await advance(30);
+    },
+    ({ last }: Kit) => last("sync").refuse(refusal("unavailable")),
+  ]) {
+    const made = await workingKit(["a"], { chance: () => assert.fail("no chance") });
+    await goWrong(made);
+    assert.deepEqual(made.toldOf("stop"), [{ type: "stop", stops: [{ ...one("a"), cause: "session-lost" }] }]);
+    assert.equal(made.toldOf("failed").length, 1);
+    assert.equal(made.cell.read(), 0, "and it may begin nothing");
+    const calls = made.calls.length;
+    await made.advance(10 * LEASE_MS);
+    assert.equal(made.calls.length, calls);
+  }
 });

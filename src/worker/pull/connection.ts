@@ -81,6 +81,12 @@ type Current = {
 const NEVER = Number.POSITIVE_INFINITY;
 const AT_ONCE = Number.NEGATIVE_INFINITY;
 
+/** Limits that the server may change. */
+type Terms = {
+  readonly leaseMs: number;
+  readonly maxWorktrees: number | null;
+  readonly tokenKey: string | null;
+};
 type State = ConnectionDeps & ReturnType<typeof begin>;
 
 /** Nothing is joined yet, nothing is said. */
@@ -113,9 +119,8 @@ const begin = ({ join: { slots }, limit, aheadMax, logPlace, cell }: ConnectionD
   gatherUntil: NEVER,
   isAskedToLeave: false,
   leaveBy: NEVER,
-  leaseMs: 0,
-  maxWorktrees: null as number | null,
-  tokenKey: null as string | null,
+  /** As they were told last. */
+  terms: { leaseMs: 0, maxWorktrees: null, tokenKey: null } as Terms,
   isStepDue: false,
   alarmAt: NEVER,
   cancelAlarm: () => {},
@@ -124,7 +129,16 @@ const begin = ({ join: { slots }, limit, aheadMax, logPlace, cell }: ConnectionD
 export function startConnection(deps: ConnectionDeps): Connection {
   const state: State = { ...deps, ...begin(deps) };
   stepSoon(state);
-  return { receive: (message) => receive(state, message) };
+  return { receive: (message) => guard(state, () => receive(state, message)) };
+}
+
+/** A mistake of ours ends this worker and says what it was, and not the thread with all other workers. */
+function guard(state: State, act: () => void): void {
+  try {
+    act();
+  } catch (error) {
+    stop(state, error);
+  }
 }
 
 /** Everything that has arrived by then is said in one. */
@@ -133,7 +147,7 @@ function stepSoon(state: State): void {
   state.isStepDue = true;
   state.clock.defer(() => {
     state.isStepDue = false;
-    step(state);
+    guard(state, () => step(state));
   });
 }
 
@@ -197,7 +211,7 @@ function lookAgain(state: State): void {
   state.alarmAt = next;
   state.cancelAlarm = state.clock.ringAt(Math.max(next, state.clock.elapsed()), () => {
     state.alarmAt = NEVER;
-    step(state);
+    guard(state, () => step(state));
   });
 }
 
@@ -219,8 +233,8 @@ function join(state: State, now: number): void {
   state.isCalling = true;
   const { first, max } = JOIN_TIMEOUT_MS;
   state.wire.join(state.join, Math.min(max, first * 2 ** state.failures)).then(
-    (joined) => onJoined(state, joined, now),
-    (error: unknown) => onJoinFailed(state, error),
+    (joined) => guard(state, () => onJoined(state, joined, now)),
+    (error: unknown) => guard(state, () => onJoinFailed(state, error)),
   );
 }
 
@@ -228,11 +242,14 @@ function onJoined(state: State, joined: Joined, sentAt: number): void {
   state.isCalling = false;
   pull.join(state.session, joined, sentAt);
   state.cell.write(state.session.leaseEnd);
-  Object.assign(state, { phase: "joined", hasJoined: true, joinedAt: state.clock.elapsed(), current: null });
+  state.phase = "joined";
+  state.hasJoined = true;
+  state.joinedAt = state.clock.elapsed();
+  state.current = null;
   onAnswer(state);
   state.dueAt = AT_ONCE;
   const { workerId, session: name, leaseMs, maxWorktrees = null, tokenKey = null } = joined;
-  Object.assign(state, { leaseMs, maxWorktrees, tokenKey });
+  state.terms = { leaseMs, maxWorktrees, tokenKey };
   state.tell({ type: "joined", workerId, session: name, leaseMs, maxWorktrees, tokenKey });
   stepSoon(state);
 }
@@ -254,8 +271,8 @@ function sync(state: State, now: number): void {
   state.gatherUntil = NEVER;
   // A moment before: the sync that is sent then goes to another node, if there is one.
   state.wire.sync(workerId, text, waitMs + state.session.leaseMs, dueMs * DOUBTED_AFTER).then(
-    (answer) => onHeard(state, n, answer),
-    (error: unknown) => onSyncFailed(state, n, error),
+    (answer) => guard(state, () => onHeard(state, n, answer)),
+    (error: unknown) => guard(state, () => onSyncFailed(state, n, error)),
   );
 }
 
@@ -317,7 +334,10 @@ function onRefused(state: State, n: number, error: unknown): void {
 
 function onAnswer(state: State): void {
   if (state.isBackUntold) warn(state, "the server answers now");
-  Object.assign(state, { failures: 0, awaySince: NEVER, isAwayTold: false, isBackUntold: false, retryAt: AT_ONCE });
+  state.failures = 0;
+  state.awaySince = NEVER;
+  state.isAwayTold = state.isBackUntold = false;
+  state.retryAt = AT_ONCE;
 }
 
 function onAway(state: State, error: unknown): void {
@@ -361,7 +381,10 @@ function lose(state: State, error: unknown): void {
       : `the server does not know this worker any more (${errorText(error)}): joining again`,
   );
   const rest = state.shortLives === 0 ? 0 : restMs(state.shortLives, state.chance());
-  Object.assign(state, { phase: "joining", current: null, failures: 0, retryAt: now + rest });
+  state.phase = "joining";
+  state.current = null;
+  state.failures = 0;
+  state.retryAt = now + rest;
 }
 
 function leave(state: State, now: number): void {
@@ -405,10 +428,11 @@ function tellStops(state: State, stops: readonly Stop[]): void {
 
 /** Limits that the server may change while this worker is here; one that does not say has not changed them. */
 function tellTerms(state: State, answer: HeardSync): void {
-  const { maxWorktrees = state.maxWorktrees, tokenKey = state.tokenKey } = answer;
+  const { terms } = state;
+  const { maxWorktrees = terms.maxWorktrees, tokenKey = terms.tokenKey } = answer;
   const { leaseMs } = state.session;
-  if (leaseMs === state.leaseMs && maxWorktrees === state.maxWorktrees && tokenKey === state.tokenKey) return;
-  Object.assign(state, { leaseMs, maxWorktrees, tokenKey });
+  if (leaseMs === terms.leaseMs && maxWorktrees === terms.maxWorktrees && tokenKey === terms.tokenKey) return;
+  state.terms = { leaseMs, maxWorktrees, tokenKey };
   state.tell({ type: "terms", leaseMs, maxWorktrees, tokenKey });
 }
 
@@ -447,8 +471,9 @@ function receive(state: State, message: FromHandlers): void {
       pull.close(state.session);
       break;
     case "leave":
-      if (!state.isAskedToLeave)
-        Object.assign(state, { isAskedToLeave: true, leaveBy: state.clock.elapsed() + LEAVE_MS });
+      if (state.isAskedToLeave) break;
+      state.isAskedToLeave = true;
+      state.leaveBy = state.clock.elapsed() + LEAVE_MS;
       break;
     default:
       message satisfies never;

@@ -183,7 +183,11 @@ export function free(state: PullSession, now: number): number {
 
 export function join(state: PullSession, joined: Joined, sentAt: number): void {
   const { workerId, session, leaseMs, brief, tokenKey } = joined;
-  Object.assign(state, { workerId, session, leaseMs, leaseEnd: sentAt + leaseMs * LEASE_SHARE, last: null });
+  state.workerId = workerId;
+  state.session = session;
+  state.leaseMs = leaseMs;
+  state.leaseEnd = sentAt + leaseMs * LEASE_SHARE;
+  state.last = null;
   state.isBrief = brief === true;
   state.isLean = state.isBrief && tokenKey !== undefined;
   stopFetching(state.ahead);
@@ -235,7 +239,10 @@ export function compose(state: PullSession, now: number, mayWaitMs: number): Syn
   const trees = worktrees === undefined ? {} : { worktrees };
   const status = isDraining ? "draining" : null;
   const manner = { brief: isBrief || null, lean: state.isLean || null };
-  if (ahead > 0) Object.assign(state, { lastAhead: n, mayExceed: true });
+  if (ahead > 0) {
+    state.lastAhead = n;
+    state.mayExceed = true;
+  }
   const more = { ...manner, ahead: ahead || null, status, note, logPlace };
   const head = { session, n, want, waitMs, ...trees, ...present(more) };
   const fields = [
@@ -468,8 +475,9 @@ function forgetSeqs({ held }: PullSession): void {
 }
 
 function spoil(state: PullSession, one: Held, why: string): void {
-  if (one.isSpoilt) drop(state, one);
-  else Object.assign(one, { isSpoilt: true, report: { outcome: "failed", error: why, permanent: true } });
+  if (one.isSpoilt) return drop(state, one);
+  one.isSpoilt = true;
+  one.report = { outcome: "failed", error: why, permanent: true };
 }
 
 /** They are not ours any more; those that have not ended must, and those that have not begun never do. */
@@ -486,7 +494,10 @@ function disown(state: PullSession, cause: AttemptStopCause): Stop[] {
 export function lose(state: PullSession): readonly Stop[] {
   state.held.ended.clear();
   state.flights.clear();
-  Object.assign(state, { workerId: null, leaseEnd: Number.NEGATIVE_INFINITY, last: null, unbegun: [] });
+  state.workerId = null;
+  state.leaseEnd = Number.NEGATIVE_INFINITY;
+  state.last = null;
+  state.unbegun = [];
   return disown(state, "session-lost");
 }
 
