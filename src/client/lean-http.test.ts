@@ -203,7 +203,7 @@ test("a connection carries one call after the other, and another one what comes 
 
 const keepsProcess = (): number => process.getActiveResourcesInfo().filter((name) => name === "TCPSocketWrap").length;
 
-test("a kept connection is closed when it is idle for long, and keeps no process; with a call it is neither", async () => {
+test("a kept connection that is idle for long is closed, and keeps no process; with a call it is neither", async () => {
   const held = Promise.withResolvers<() => void>();
   await using raw = await rawServer((socket, text) => {
     if (text === "held") held.resolve(() => void socket.write(answerOf(text)));

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { createClient } from "./client.ts";
 
-const DOCUMENT = new URL("../../docs/reference/client.md", import.meta.url);
+const DOCUMENT = join(import.meta.dirname, "../../docs/reference/client.md");
 
 test("the table of docs/reference/client.md has every method of a client, of its plans and of its files", () => {
   const rows = readFileSync(DOCUMENT, "utf8").match(/^\| about .*\n(\|.*\n)+/m)?.[0] ?? "";

@@ -5,9 +5,9 @@
  * at once for what is left and what has come meanwhile. A task that is waited for alone is asked for as it always was.
  * Few requests are out at a time: where there are too many, the one with the fewest tasks is given up, and its tasks go
  * with the new ones. Each wait ends by itself: with its task, with its own refusal, or when its caller gives it up; its
- * rests and repeats are its own (exchange.ts). A request that is refused for one of its tasks is looked into: its halves
- * are asked for one after the other, without waiting, and what is not refused waits again with the others. One that is
- * too large goes again for fewer. A server that does not know `waitAny` is asked for each task.
+ * rests and repeats are its own (exchange.ts). A request that is refused for one of its tasks is looked into: its
+ * halves are asked for one after the other, without waiting, and what is not refused waits again with the others. One
+ * that is too large goes again for fewer. A server that does not know `waitAny` is asked for each task.
  */
 import type { TaskView, WaitAnyAnswer, WaitAnyItem } from "../protocol/index.ts";
 import { BULK_MAX, ENDPOINTS, isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
@@ -67,6 +67,16 @@ type Waiting = {
 };
 type Out = { readonly waits: Map<string, Set<Waiting>>; readonly controller: AbortController };
 
+/** What this request waits for will go with another. */
+function putBack({ waits }: Out, waiting: Set<Waiting>): void {
+  for (const same of waits.values())
+    for (const wait of same) {
+      wait.out = null;
+      waiting.add(wait);
+    }
+  waits.clear();
+}
+
 export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join<Found> {
   const waiting = new Set<Waiting>();
   const all = new Set<Out>();
@@ -115,18 +125,9 @@ export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join
   function giveUpSmallest(): void {
     const [smallest] = [...all].sort((left, right) => left.waits.size - right.waits.size);
     if (smallest === undefined || smallest.waits.size > idsMax / 2) return;
-    putBack(smallest);
+    putBack(smallest, waiting);
     all.delete(smallest);
     smallest.controller.abort();
-  }
-
-  function putBack({ waits }: Out): void {
-    for (const same of waits.values())
-      for (const wait of same) {
-        wait.out = null;
-        waiting.add(wait);
-      }
-    waits.clear();
   }
 
   async function send(out: Out, timeoutMs: number): Promise<void> {
@@ -139,7 +140,7 @@ export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join
       fail(out, error);
     }
     all.delete(out);
-    putBack(out);
+    putBack(out, waiting);
     goSoon();
   }
 

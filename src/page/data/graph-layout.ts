@@ -1,6 +1,6 @@
 /**
- * Where the nodes of a graph stand, and the lines between them. No line runs behind a node, unless the graph is so large
- * that it is laid out plainly.
+ * Where the nodes of a graph stand, and the lines between them. No line runs behind a node, unless the graph is so
+ * large that it is laid out plainly.
  */
 import { Graph as Layered, layout } from "@dagrejs/dagre";
 import { inColumns } from "./graph-columns.ts";

@@ -460,7 +460,7 @@ test("that nothing is wanted ahead any more is said by an alarm, when a task has
   assert.deepEqual([last("sync").at - at, last("sync").body.ahead, last("sync").body.want], [47, undefined, 0]);
 });
 
-test("a mistake in a connection ends that worker alone: its handlers are stopped, and it says what it was", async () => {
+test("a mistake in a connection ends that worker alone: handlers are stopped, and it says what it was", async () => {
   for (const goWrong of [
     ({ last }: Kit) => last("sync").answer(answer({ assignments: [null as never] })),
     ({ receive }: Kit) => receive({ type: "all-done", names: null as never }),

@@ -401,8 +401,8 @@ function endUnbegun(state: PullSession, one: Held, report: Report | null): void 
 }
 
 /**
- * What is not begun for so long, though there is a slot, is for somebody else, once the handlers are kept from it: it did
- * nothing wrong, and goes back at no cost.
+ * What is not begun for so long, though there is a slot, is for somebody else, once the handlers are kept from it: it
+ * did nothing wrong, and goes back at no cost.
  */
 function disownLate(state: PullSession, now: number): Stop[] {
   const late = nextUp(state, now).filter(
