@@ -8,14 +8,14 @@ import { createTestDrover, type TestDrover } from "../../src/testing/index.ts";
 export const kitWith = (config: object = {}): Promise<TestDrover> => createTestDrover({ config });
 
 export type HandWorker = Joined & {
-  sync(told?: SyncBody): Promise<SyncAnswer>;
+  sync(told?: SyncBody, options?: { readonly signal?: AbortSignal }): Promise<SyncAnswer>;
 };
 
 export async function join(kit: TestDrover, body: object = {}): Promise<HandWorker> {
   const joined = await kit.drover.remote.join({ id: "ann", ...body });
   let n = 0;
-  const sync = (told: SyncBody = {}): Promise<SyncAnswer> =>
-    kit.drover.remote.sync("ann", { session: joined.session, n: ++n, ...told });
+  const sync: HandWorker["sync"] = (told = {}, options = {}) =>
+    kit.drover.remote.sync("ann", { session: joined.session, n: ++n, ...told }, options);
   return { ...joined, sync };
 }
 

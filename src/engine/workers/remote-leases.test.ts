@@ -104,6 +104,52 @@ test("a clock that is set back holds up nothing that is to be said again, nor on
   await kit.drover.close();
 });
 
+test("an answer that was held renews the lease once more, and says how long it was held", async () => {
+  const kit = await kitWith({ workers: { lease: "10s" } });
+  const ann = await join(kit);
+  await submit(kit, "t");
+  await ann.sync();
+  const held = ann.sync({ running: [one("t")], want: 0, waitMs: 2500 });
+  await kit.clock.advance(2500);
+  const { heldMs, leaseUntil } = await held;
+  assert.equal(heldMs, 2500);
+  assert.equal(Date.parse(leaseUntil), kit.clock.now() + 10_000);
+  assert.equal((await ann.sync({ running: [one("t")], want: 0 })).heldMs, undefined);
+  await kit.clock.advance(9999);
+  assert.equal((await kit.drover.task("t")).state, "running");
+  await kit.clock.advance(1);
+  assert.equal((await kit.drover.task("t")).state, "queued");
+  await kit.drover.close();
+});
+
+test("one that has gone while its sync was held is not given another lease", async () => {
+  const kit = await kitWith({ workers: { lease: "10s" } });
+  const ann = await join(kit);
+  await submit(kit, "t");
+  await ann.sync();
+  const gone = new AbortController();
+  const held = ann.sync({ running: [one("t")], want: 0, waitMs: 2500 }, { signal: gone.signal });
+  await kit.clock.advance(1000);
+  gone.abort();
+  await held.catch(() => {});
+  await kit.clock.advance(8999);
+  assert.equal((await kit.drover.task("t")).state, "running");
+  await kit.clock.advance(1);
+  assert.equal((await kit.drover.task("t")).state, "queued");
+  await kit.drover.close();
+});
+
+test("a lease that was made shorter while a sync was held is the one that its answer tells", async () => {
+  const kit = await kitWith({ workers: { lease: "10s" } });
+  const ann = await join(kit);
+  const held = ann.sync({ want: 0, waitMs: 2500 });
+  await kit.clock.advance(2000);
+  await kit.drover.reload({ workers: { lease: "1s" } });
+  await kit.clock.advance(500);
+  assert.equal((await held).leaseMs, 1000);
+  await kit.drover.close();
+});
+
 test("a lease that is changed binds from the next sync on, and takes back nothing that was granted", async () => {
   const kit = await kitWith({ workers: { lease: "10s" } });
   const ann = await join(kit);

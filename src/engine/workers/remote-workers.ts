@@ -260,27 +260,38 @@ function createSync(parts: Syncing): Pick<RemoteWorkers, "sync" | "syncText"> {
     signal: AbortSignal | undefined,
     writing: Writing<Written>,
   ): Promise<Omit<Answer<Written>, "said"> & { readonly said: Omit<SyncAnswer, "assignments"> }> {
-    const { lease: leaseMs } = state.config.workers;
+    let leaseMs = state.config.workers.lease;
     const { id, stray, answers } = hear(given, said);
     const { seq: saidBy } = state;
-    const leaseUntil = isoTime(clock.now() + parts.leases.renew(id));
+    let leftMs = parts.leases.renew(id);
+    const heardAt = clock.elapsed();
+    let heldMs = 0;
     const isLate = answers.some(({ code }) => code === "stale_attempt");
     const known = isLate ? await parts.results.knownAgain(said.results ?? [], answers) : answers;
     const untold = said.brief === true ? known.filter(isWorthTelling) : known;
     const waitMs = Math.min(said.waitMs ?? 0, Math.floor(leaseMs / POLL_PART));
-    if (untold.length === 0 && waitMs > 0)
+    if (untold.length === 0 && waitMs > 0) {
       await polls.wait(id, { waitMs, signal, hasChanges: () => hasChanges(parts, id, stray) });
+      // Who hears the answer was there all the time; of one that has gone nobody knows.
+      if (signal?.aborted !== true) heldMs = Math.floor(clock.elapsed() - heardAt);
+    }
     // What it said must be durable, and that it is gone or is to go; not what others said while it waited.
     if (writer.committedSeq() < saidBy || !isStaying(state.fleet.byId.get(id), said)) await writer.settled();
     const worker = state.fleet.byId.get(id);
     if (worker === undefined) throw refused({ type: "worker-unknown", worker: given });
     // It may have joined again while this one waited: what is assigned now is for its new session only.
     checkSession(parts, worker, { ...(said.session === undefined ? {} : { session: said.session }) });
-    const { maxWorktrees } = state.config.workers;
+    const { maxWorktrees, lease } = state.config.workers;
+    if (heldMs > 0) {
+      leaseMs = lease;
+      leftMs = parts.leases.renew(id);
+    }
+    const leaseUntil = isoTime(clock.now() + leftMs);
     const news = await answerUnlessOvertaken(parts, worker, said, stray, leaseUntil, writing);
     // A session outlives the key of a server whose log is served from another directory.
     const key = isLean(said) ? { tokenKey: parts.tokens.keyFor(worker) } : {};
-    return { ...news, said: { ...news.said, results: untold, leaseUntil, ...key, leaseMs, maxWorktrees } };
+    const held = heldMs > 0 ? { heldMs } : {};
+    return { ...news, said: { ...news.said, results: untold, leaseUntil, ...held, ...key, leaseMs, maxWorktrees } };
   }
 
   return {

@@ -241,6 +241,11 @@ export type SyncAnswer = {
   /** When the lease ends, unless it is renewed. */
   readonly leaseUntil: string;
   /**
+   * How long it was held before the lease was renewed once more: the lease lasts leaseMs from when the
+   * sync was sent and this long.
+   */
+  readonly heldMs?: number;
+  /**
    * In a lean answer: what the worker makes the tokens of its attempts with from now on. It is another
    * one behind a server that was moved to another directory.
    */

@@ -259,6 +259,11 @@ export const syncAnswer: s.Schema<wire.SyncAnswer> = s.namedAnswer("SyncAnswer",
     "What became of each result that was reported; in a brief answer, of those that were not simply taken.",
   ),
   leaseUntil: s.instant(),
+  heldMs: s.optional(
+    s.whole(1),
+    "How long it was held before the lease was renewed once more: the lease lasts leaseMs from when the sync was sent " +
+      "and this long.",
+  ),
   tokenKey: s.optional(
     s.text(1, 256),
     "In a lean answer: what the worker makes the tokens of its attempts with from now on. It is another one behind a " +

@@ -30,6 +30,16 @@ function besideHandlers(slots: number, joined: Partial<Joined> = {}) {
   return { cell, session, kept: (...places: number[]) => places.filter(cell.isDisowned) };
 }
 
+/** One that has begun a of a and b, and whose loop has stood still for more than a second since. */
+function stoodStill(slots: number) {
+  const beside = besideHandlers(slots, { ahead: true });
+  exchange(beside.session, { assignments: [assigned("a"), assigned("b")] });
+  beside.cell.setBegun(1);
+  exchange(beside.session, {}, 1);
+  exchange(beside.session, {}, 1001);
+  return beside;
+}
+
 test("what is disowned is kept from the handlers before they hear of it", () => {
   const { session, kept } = besideHandlers(3);
   exchange(session, { assignments: [assigned("a"), assigned("b")] });
@@ -79,33 +89,83 @@ test("when the lease is over or the session is lost, nothing that was handed ove
   }
 });
 
-test("where the server knows of giving back, what is not begun in its slot goes back at no cost", () => {
+test("where the server knows of giving back, what is not begun in its slot for a second goes back at no cost", () => {
   const { cell, session, kept } = besideHandlers(4, { ahead: true });
   const unheard = { ...assigned("c"), task: { ...assigned("c").task, onLoss: "fail" as const } };
   exchange(session, { assignments: [assigned("a"), assigned("b"), unheard] });
   cell.setBegun(1);
   exchange(session, {}, 1);
-  assert.deepEqual(exchange(session, {}, 1502).heard.stop, []);
-  const { running, unbegun, want } = exchange(session, {}, 1503).body;
+  exchange(session, {}, 1000);
+  assert.equal(exchange(session, {}, 1001).body.unbegun, undefined);
+  const { running, unbegun, want } = exchange(session, {}, 1002).body;
   assert.deepEqual([running, unbegun, want], [[one("a"), one("c")], [one("b")], 0]);
   assert.deepEqual(kept(2, 3), [2]);
-  exchange(session, {}, 3002);
-  assert.deepEqual(exchange(session, {}, 3003).body.unbegun, [one("c")], "it was handed over later");
+  exchange(session, {}, 1999);
+  assert.equal(exchange(session, {}, 2000).body.unbegun, undefined);
+  assert.deepEqual(exchange(session, {}, 2001).body.unbegun, [one("c")], "it was handed over later");
 });
 
-test("a worker whose loop stood still asks for nothing more until the handlers are heard of", () => {
+test("one that awaits being named waits for the server, and does not go back because that is slow", () => {
+  const { session } = besideHandlers(2, { ahead: true });
+  const unheard = { ...assigned("c"), task: { ...assigned("c").task, onLoss: "fail" as const } };
+  exchange(session, { assignments: [unheard] });
+  const { heard } = exchange(session, {}, 1499);
+  assert.deepEqual(
+    heard.start.map(({ taskId }) => taskId),
+    ["c"],
+  );
+});
+
+test("what came before one that was begun out of turn does not go back for a second, since it may have begun", () => {
+  const { cell, session } = besideHandlers(3, { ahead: true });
+  exchange(session, { assignments: [assigned("a"), assigned("b"), assigned("c")] });
+  exchange(session, {}, 0);
+  cell.setBegunEarly(2);
+  const { heard } = exchange(session, {}, 1000);
+  assert.deepEqual(heard.stop, []);
+  const { unbegun, running } = exchange(session, {}, 1001).body;
+  assert.deepEqual([running, unbegun], [[one("a"), one("b")], [one("c")]]);
+});
+
+test("a worker whose loop stood still asks for nothing until the handlers are heard of, and says why", () => {
   for (const isHeard of [
     (session: pull.PullSession) => pull.began(session, one("x")),
     (session: pull.PullSession) => pull.end(session, one("b"), null),
     (session: pull.PullSession) => pull.tell(session, one("a"), { progress: "1" }),
   ]) {
-    const { cell, session } = besideHandlers(3, { ahead: true });
-    exchange(session, { assignments: [assigned("a"), assigned("b")] });
-    cell.setBegun(1);
-    exchange(session, {}, 1);
-    exchange(session, {}, 1502);
-    assert.equal(exchange(session, {}, 9000).body.want, 0);
+    const { session } = stoodStill(3);
+    const { want, note } = exchange(session, {}, 9000).body;
+    assert.deepEqual([want, note], [0, "its event loop stands still"]);
     isHeard(session);
-    assert.equal(exchange(session, {}, 9001).body.want, 2);
+    assert.equal(exchange(session, {}, 9001).body.note, undefined);
   }
+});
+
+test("a worker whose loop stood still asks for as many as it had begun, and for one more with each that ends", () => {
+  const { session } = stoodStill(3);
+  const wanted = (): number | undefined => exchange(session, {}, 9000).body.want;
+  pull.end(session, one("b"), null);
+  assert.equal(wanted(), 0, "it runs one, and had begun one");
+  pull.end(session, one("a"), { outcome: "done" });
+  assert.equal(wanted(), 2);
+  exchange(session, { assignments: [assigned("d")] }, 9000);
+  pull.end(session, one("d"), { outcome: "done" });
+  assert.equal(wanted(), 3);
+  exchange(session, { assignments: [assigned("e")] }, 9000);
+  pull.end(session, one("e"), { outcome: "done" });
+  assert.equal(wanted(), 3, "it has no more slots");
+});
+
+test("when the lease is over, what never began goes back when the server is there again", () => {
+  const { cell, session } = besideHandlers(3, { ahead: true });
+  exchange(session, { assignments: [assigned("a"), assigned("b"), assigned("c")] });
+  cell.setBegunEarly(2);
+  const stops = pull.expire(session);
+  assert.deepEqual(
+    stops.map(({ taskId }) => taskId),
+    ["a", "b"],
+    "they may have begun",
+  );
+  assert.deepEqual(exchange(session).body.unbegun, [one("c")]);
+  assert.equal(exchange(session).body.unbegun, undefined, "once");
 });

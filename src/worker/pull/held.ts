@@ -101,6 +101,8 @@ export type PullSession = {
   isCautious: boolean;
   /** The handlers' event loop stood still for so long that tasks went back, and they were not heard of since. */
   isStuck: boolean;
+  /** Since its loop stood still: as many as had been begun then, and one more for each that has ended since. */
+  pace: number;
   /** Whether the server takes brief syncs, and lean ones. */
   isBrief: boolean;
   isLean: boolean;
@@ -158,6 +160,7 @@ export const createPullSession = (options: SessionOptions): PullSession => ({
   isClosing: false,
   isCautious: false,
   isStuck: false,
+  pace: Number.POSITIVE_INFINITY,
   isBrief: false,
   isLean: false,
   namesHeard: null,

@@ -8,13 +8,14 @@
  *   ended and not answered) is not begun a second time.
  * - A result is repeated until an answer lists it, accepted or not.
  * - What was handed to the handlers is named as running if there is a slot for it, or one whose handler was told to
- *   stop: it will be begun in a moment. If it is not, because their event loop stands still, nothing more is asked
- *   for; and after one and a half leases it goes back, so that another worker gets it: the shared numbers keep the
- *   handlers from it, since their loop may go on with anything before it hears of that. Until they are heard of again
- *   nothing is asked for. What was fetched ahead is named too, and goes back sooner (give-back.ts). What was named once
- *   is named on.
- * - An answer extends the lease from the moment its sync was *sent*, and not quite by a whole lease: so here the
- *   lease always ends before it ends at the server, whatever the network did. What runs then is stopped and disowned:
+ *   stop: it will be begun in a moment. If it is not within a second, because their event loop stands still, it goes
+ *   back: the shared numbers keep the handlers from it, since their loop may go on with anything before it hears of
+ *   that. Where they do not tell what was begun, or the server does not know of going back, it is disowned after one and
+ *   a half leases. Until the handlers are heard of again nothing is asked for, and then no more than they could begin.
+ *   What was fetched ahead is named too, and goes back sooner (give-back.ts). What was named once is named on.
+ * - An answer extends the lease from the moment its sync was *sent*, or as much later as the server says that it held
+ *   it before it renewed the lease once more, and not quite by a whole lease: so here the lease always ends before it
+ *   ends at the server, whatever the network did. What runs then is stopped and disowned:
  *   no longer named, so that the server gives it to another, but its slot is taken until its handler has
  *   ended.
  * - An id may be given to another task when the one that had it is forgotten; the assignment says which (`taskSeq`),
@@ -62,6 +63,7 @@ const LEASE_SHARE = 0.9;
 const RESULTS_MAX = 10_000;
 /** What is not begun for so long, though there is a slot, has met an event loop that stands still. */
 const STUCK_MS = 1000;
+const STUCK = "its event loop stands still";
 const NOT_BEGUN_LEASES = 1.5;
 /** What was given so lately may have ended in a moment. */
 const FRESH_MS = 5;
@@ -178,7 +180,7 @@ export function free(state: PullSession, now: number): number {
   const isStuck = nextUp(state, now).some(({ slotSince }) => now - (slotSince ?? now) >= STUCK_MS);
   if (state.isDraining || state.isStuck || isStuck) return 0;
   const { handed, running } = state.held;
-  return Math.max(0, Math.min(state.slots, state.limit) + aheadOf(state) - handed.size - running.size);
+  return Math.max(0, Math.min(state.slots, state.limit, state.pace) + aheadOf(state) - handed.size - running.size);
 }
 
 export function join(state: PullSession, joined: Joined, sentAt: number): void {
@@ -216,7 +218,8 @@ export function compose(state: PullSession, now: number, mayWaitMs: number): Syn
   judge(state.ahead, loadOf(state, packed.reported), now);
   const want = free(state, now);
   const ahead = aheadOf(state);
-  const { isDraining, session, limit, worktrees, note, logPlace, unbegun } = state;
+  const { isDraining, session, limit, worktrees, logPlace, unbegun } = state;
+  const note = noteOf(state);
   const awaiting = next.filter(({ awaits }) => awaits !== null);
   const { named, reported: results } = packed;
   state.last = {
@@ -255,6 +258,9 @@ export function compose(state: PullSession, now: number, mayWaitMs: number): Syn
   return { n, workerId: state.workerId ?? "", waitMs, isQuiet, text: `{${fields.join()}}` };
 }
 
+/** What it says of itself: in words of its own if it was given none. */
+const noteOf = ({ note, isStuck }: PullSession): string | null => note ?? (isStuck ? STUCK : null);
+
 /** What a sync with these ends has to do with. */
 const loadOf = (state: PullSession, reported: readonly Held[]): Parameters<typeof judge>[1] => ({
   slots: Math.min(state.slots, state.limit),
@@ -274,7 +280,8 @@ export function hear(state: PullSession, n: number, answer: HeardSync, now: numb
   state.isCautious = false;
   // It may have been changed since; a server that does not say so has not changed it.
   state.leaseMs = answer.leaseMs > 0 ? answer.leaseMs : state.leaseMs;
-  state.leaseEnd = Math.max(state.leaseEnd, flight.sentAt + state.leaseMs * LEASE_SHARE);
+  const renewedAt = Math.min(now, flight.sentAt + (answer.heldMs ?? 0));
+  state.leaseEnd = Math.max(state.leaseEnd, renewedAt + state.leaseMs * LEASE_SHARE);
   state.namesHeard = flight.named;
   settleUnbegun(state, flight.unbegun);
   const { settled, refused } = hearResults(state, flight, answer.results);
@@ -405,22 +412,27 @@ function endUnbegun(state: PullSession, one: Held, report: Report | null): void 
  * did nothing wrong, and goes back at no cost.
  */
 function disownLate(state: PullSession, now: number): Stop[] {
+  const { isGivingBack, leaseMs, held } = state;
+  const lateAfterMs = leaseMs * NOT_BEGUN_LEASES;
+  const waitedMs = ({ slotSince, isAskedBack, cameAt }: Held): number =>
+    now - (slotSince ?? (isAskedBack ? cameAt : now));
   const late = nextUp(state, now).filter(
-    ({ slotSince, isAskedBack, cameAt }) =>
-      now - (slotSince ?? (isAskedBack ? cameAt : now)) >= state.leaseMs * NOT_BEGUN_LEASES,
+    // One that awaits being named waits for the server, and not for the handlers.
+    (one) => waitedMs(one) >= (isGivingBack && one.awaits === null ? Math.min(STUCK_MS, lateAfterMs) : lateAfterMs),
   );
   if (late.length === 0) return [];
   const begunTo = state.disown(Math.max(...late.map(({ place }) => place ?? 0)));
   state.isStuck = true;
+  state.pace = Math.min(state.pace, Math.max(1, held.running.size));
   return late.flatMap((one) => {
     one.keptSince ??= now;
     const isUntouched = one.place === null || one.place > begunTo;
-    // Which of those before one that was begun out of turn have been begun too, messages say that were sent by then.
-    if (!isUntouched && now - one.keptSince < STUCK_MS) return [];
-    if (isUntouched && state.isGivingBack) {
+    if (isUntouched && isGivingBack) {
       giveBack(state, one);
       return [];
     }
+    // Which of those before one that was begun out of turn have been begun too, messages say that were sent by then.
+    if (waitedMs(one) < lateAfterMs || (!isUntouched && now - one.keptSince < STUCK_MS)) return [];
     one.isOurs = false;
     return stopOne(state, one, "not-begun");
   });
@@ -483,8 +495,14 @@ function spoil(state: PullSession, one: Held, why: string): void {
 /** They are not ours any more; those that have not ended must, and those that have not begun never do. */
 function disown(state: PullSession, cause: AttemptStopCause): Stop[] {
   const { handed, running } = state.held;
-  state.disown(state.handedOver);
+  const begunTo = state.disown(state.handedOver);
+  // The session goes on when the server is back, and hears then what never began.
+  const isKept = cause === "lease-lost" && state.isGivingBack;
   return [...running.values(), ...handed.values()].flatMap((one) => {
+    if (isKept && one.stage === "handed" && one.stop === null && (one.place === null || one.place > begunTo)) {
+      giveBack(state, one);
+      return [];
+    }
     one.isOurs = false;
     return stopOne(state, one, cause);
   });
@@ -505,6 +523,7 @@ export function end(state: PullSession, attempt: AttemptRef, given: Report | nul
   state.isStuck = false;
   const one = liveOne(state, keyOf(attempt));
   if (one === undefined) return;
+  state.pace++;
   const report = given === null ? null : reportAfter(one.stop, state.isClosing, given);
   if (report !== null) finish(state, one, report);
   else if (given === null && one.isOurs && state.isGivingBack) giveBack(state, one);
@@ -519,7 +538,7 @@ export function unsaid(state: PullSession, now: number): "urgent" | "mild" | "no
   if (state.unbegun.length > 0 && state.unbegun !== last.unbegun) return "urgent";
   // What it offered ahead is not meant any more, and could still be given.
   if (last.ahead > 0 && last.want > 0 && aheadOf(state) === 0) return "urgent";
-  if (state.limit !== last.limit || state.worktrees !== last.worktrees || state.note !== last.note) return "urgent";
+  if (state.limit !== last.limit || state.worktrees !== last.worktrees || noteOf(state) !== last.note) return "urgent";
   for (const { reportedIn } of state.held.ended.values()) if (reportedIn !== last.n) return "urgent";
   const hasNew = ({ update, namedIn }: Held): boolean => update !== null || namedIn !== last.n;
   return nextUp(state, now).some(hasNew) || begun(state).some(hasNew) ? "mild" : "nothing";
