@@ -88,6 +88,8 @@ const AT_ONCE: Partial<Record<CallName, number>> = {
 };
 /** How many of these one caller has at once: how long each takes is up to who sends, or reads. */
 const OF_EACH: Partial<Record<CallName, number>> = { putFile: 8, file: 8 };
+/** As many as any worker may send. */
+const SYNC_BYTES = 1_048_576;
 const nothing = (): void => {};
 
 /** The caller of what needs no token. */
@@ -224,8 +226,9 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
     }
   }
 
+  const limits = { bodies: parts.bodies, bodyLimit: bodyLimitOf(name, parts.bodyLimit) };
   /** The node that sent it on has looked at its size, and may have added ids. */
-  const forwardedLimits = { bodies: parts.bodies, bodyLimit: parts.bodyLimit, addedBytesMax: GIVEN_BYTES_MAX };
+  const forwardedLimits = { ...limits, addedBytesMax: GIVEN_BYTES_MAX };
   return (request, response, target) => {
     const startedAt = performance.now();
     const exchange = { caller: NOBODY, request, response, route, startedAt, headers: [], target, place: null };
@@ -239,13 +242,17 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
     phase.begin();
     if (name === "putFile") spare(request, response);
     if (call.body === null) return begin(exchange, undefined, null);
-    const isLong = Number(request.headers["content-length"]) > parts.bodyLimit;
-    readBody(request, isLong && cluster?.isSentOn(request) === true ? forwardedLimits : parts, (read) => {
+    const isLong = Number(request.headers["content-length"]) > limits.bodyLimit;
+    readBody(request, isLong && cluster?.isSentOn(request) === true ? forwardedLimits : limits, (read) => {
       if (read.ok) begin(exchange, read.value, read.bytes);
       else fail(exchange, read.error);
     });
   };
 }
+
+/** A sync names all that a worker holds and brings what has ended: none of that could be left out. */
+const bodyLimitOf = (name: CallName, bodyLimit: number): number =>
+  name === "sync" ? Math.max(bodyLimit, SYNC_BYTES) : bodyLimit;
 
 /** Says who is calling; throws if it may not, or if this is not begun now. */
 function admitter(

@@ -134,6 +134,17 @@ for (const { name, method = "POST", path = "/tasks", ask, status, code, error } 
     if (status === 405) assert.match(reply.headers.get("allow") ?? "", /POST/);
   });
 
+test("a worker's sync may have a mebibyte whatever the limit is, since it leaves nothing out", async () => {
+  const { json } = await at.call("POST", "/workers", { body: { id: "wide", slots: 400 } });
+  const { session } = json as { session: string };
+  const running = Array.from({ length: 400 }, (_, index) => ({ taskId: `none-${index}`, attempt: 1 }));
+  const said = await at.call("POST", "/workers/wide/sync", { body: { session, n: 1, want: 0, running } });
+  assert.equal(said.status, 200, said.text);
+  const pad = "x".repeat(1_100_000);
+  const reply = await at.call("POST", "/workers/wide/sync", { body: { session, n: 2, want: 0, running, pad } });
+  assert.deepEqual([reply.status, reply.problem.details], [413, { bodyLimit: 1_048_576 }]);
+});
+
 test("a body far over the limit is refused in a way that whoever sends it gets to hear", async () => {
   for (const size of [5000, 300_000, 3_000_000]) {
     const reply = await at.call("POST", "/tasks", { body: { ...task, payload: "x".repeat(size) } });

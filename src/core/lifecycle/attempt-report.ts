@@ -50,7 +50,8 @@ export function decideAttempt(state: ReadonlyState, command: AttemptCommand, now
       return ok({ events: [giveUpAttempt(state, attempt, { cause: "worker-lost", reason: command.reason }, now)] });
     case "return-attempt": {
       const isStopping = attempt.state === "stopping";
-      return ok({ events: [isStopping ? endOfStop(state, attempt, 0, now) : returnAttempt(attempt, now)] });
+      const returned = (): Event => returnAttempt(state, attempt, command.rests ?? 0, now);
+      return ok({ events: [isStopping ? endOfStop(state, attempt, 0, now) : returned()] });
     }
   }
 }

@@ -60,9 +60,11 @@ export function loseAttempt(state: ReadonlyState, attempt: ReadonlyAttempt, loss
   return { ...lost(attempt, { cause, tokens, reason }, after(now, restMs), now), estimate };
 }
 
-/** It did nothing, costs nothing and says nothing of what its kind uses; its task may start again at once. */
-export const returnAttempt = (attempt: ReadonlyAttempt, now: Instant): Event =>
-  lost(attempt, { cause: "not-begun", tokens: null, reason: null }, now, now);
+/** It did nothing, costs nothing and says nothing of what its kind uses. Its task rests if this comes too often. */
+export function returnAttempt(state: ReadonlyState, attempt: ReadonlyAttempt, rests: number, now: Instant): Event {
+  const restUntil = rests === 0 ? now : after(now, restOf(state, attempt, rests));
+  return lost(attempt, { cause: "not-begun", tokens: null, reason: null }, restUntil, now);
+}
 
 /** Logs of core 6 and before have 0 tokens there, which were settled as any other. */
 export const isUnbegun = ({ cause, tokens }: EventOf<"attempt-lost">): boolean =>

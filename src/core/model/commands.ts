@@ -169,7 +169,10 @@ type CommandFields = {
     reason: string;
   };
   /** It never reached who was to run it, whatever was said of it before. */
-  "return-attempt": Of<"task" | "attempt">;
+  "return-attempt": Of<"task" | "attempt"> & {
+    /** It rests for the so manieth time since this happened too often; absent: it may start again at once. */
+    rests?: number;
+  };
   "ask-permit": {
     /** The id the caller chose; null if Drover makes one. */
     permit: PermitId | null;

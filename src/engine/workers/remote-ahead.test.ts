@@ -118,19 +118,40 @@ test("only what the worker holds can be given back, and saying it twice changes 
   await kit.drover.close();
 });
 
-test("a task that is given back again and again comes to rest, as one that is requeued", async () => {
+test("a task that is given back ten times in a row rests, longer each time, at no cost", async () => {
   const { kit, ann } = await withTasks(1);
-  let given = 0;
-  for (let round = 0; round < 30; round++) {
+  const giveBack = async (): Promise<string[]> => {
     const { assignments } = await ann.sync({ want: 2, running: [] });
-    given += assignments.length;
     await ann.sync({ want: 0, running: [], unbegun: assignments.map(({ taskId, attempt }) => ({ taskId, attempt })) });
-  }
-  assert.equal(given, 10);
+    return names(assignments);
+  };
+  for (let round = 1; round <= 10; round++) assert.deepEqual(await giveBack(), [`t0#${round}`]);
+  assert.deepEqual(await giveBack(), []);
+  await kit.clock.advance(1250);
+  assert.deepEqual(await giveBack(), ["t0#11"]);
+  await kit.clock.advance(1250);
+  assert.deepEqual(await giveBack(), []);
+  await kit.clock.advance(1250);
+  const { assignments } = await ann.sync({ want: 2, running: [] });
+  assert.deepEqual(names(assignments), ["t0#12"]);
   const task = [...kit.drover.state.tasks.values()][0];
-  assert.deepEqual([task?.requeues, task?.losses, task?.phase], [1, 0, "queued"]);
-  await kit.clock.advance(2000);
-  assert.deepEqual(names((await ann.sync({ want: 2, running: [] })).assignments), ["t0#11"]);
+  assert.deepEqual([task?.requeues, task?.losses, task?.ownFailures], [0, 0, 0]);
+  const [project] = await kit.drover.projects();
+  assert.deepEqual([project?.spent, project?.charged], [0, 11_000], "only the start that is under way");
+  await kit.drover.close();
+});
+
+test("a task that began between two returns has not been given back in a row", async () => {
+  const { kit, ann } = await withTasks(1);
+  for (let round = 1; round <= 20; round++) {
+    const [given] = (await ann.sync({ want: 2, running: [] })).assignments;
+    const attempt = one("t0", given?.attempt);
+    const hasBegun = round % 9 === 0;
+    const ended = hasBegun ? { results: [{ ...attempt, outcome: "requeue" as const }] } : { unbegun: [attempt] };
+    assert.equal(given?.attempt, round);
+    await ann.sync({ want: 0, running: [], ...ended });
+    if (hasBegun) await kit.clock.advance(5000);
+  }
   await kit.drover.close();
 });
 
@@ -148,6 +169,27 @@ test("what a worker fetches ahead is not shown as slots of its own, and waits on
   ]);
   await kit.drover.close();
 });
+
+for (const [strategy, zone] of [
+  ["least-loaded", null],
+  ["affinity", "z"],
+] as const)
+  test(`where it would wait a task goes only if no worker has a free slot, by ${strategy}`, async () => {
+    const kit = await kitWith({ scheduler: { placement: { strategy, preferLocality: true } } });
+    const ann = await join(kit, { slots: 1, zone: "z" });
+    await ann.sync({ want: 1, running: [] });
+    await submit(kit, "a0");
+    await ann.sync({ want: 1, ahead: 1, running: [one("a0")] });
+    const bob = await kit.drover.remote.join({ id: "bob", slots: 4, zone: "z" });
+    await kit.drover.remote.sync("bob", { session: bob.session, n: 1, want: 4, running: [] });
+    for (const id of ["b0", "b1", "b2", "b3"]) await submit(kit, id, { ...(zone === null ? {} : { zone }) });
+    const workers = await kit.drover.workers();
+    assert.deepEqual(
+      workers.map(({ tasks }) => tasks),
+      [["a0"], ["b0", "b1", "b2", "b3"]],
+    );
+    await kit.drover.close();
+  });
 
 test("a worker that has room and never names what it was given does not keep it, however much it wanted", async () => {
   const { kit, ann } = await withTasks(6);

@@ -83,7 +83,11 @@ export const serverSection: Section = section(
   {
     host: knob(s.text(1, 256), "127.0.0.1", "The address to listen on; another than loopback needs tokens."),
     port: knob(s.whole(0, 65_535), 4747, "0: any that is free."),
-    bodyLimit: knob(s.size(BODY_LIMIT.min, BODY_LIMIT.max), "1MiB", "The largest body of a request."),
+    bodyLimit: knob(
+      s.size(BODY_LIMIT.min, BODY_LIMIT.max),
+      "1MiB",
+      "The largest body of a request; a worker's sync may have 1 MiB in any case.",
+    ),
     shutdownGrace: spanKnob(0, 10_000, "How long what runs may take to end when the server stops."),
     tokens: knob(tokenList, [], "Who may call; empty: anybody who reaches the address."),
     allowedHosts: knob(hosts(), [], "Further names under which the server may be called, beside its own address."),

@@ -261,8 +261,8 @@ export const syncAnswer: s.Schema<wire.SyncAnswer> = s.namedAnswer("SyncAnswer",
   leaseUntil: s.instant(),
   heldMs: s.optional(
     s.whole(1),
-    "How long it was held before the lease was renewed once more: the lease lasts leaseMs from when the sync was sent " +
-      "and this long.",
+    "How long it was held before the lease was renewed once more: the lease lasts leaseMs from when the sync was " +
+      "sent and this long.",
   ),
   tokenKey: s.optional(
     s.text(1, 256),

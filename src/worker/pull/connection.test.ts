@@ -234,6 +234,20 @@ test("when no answer came for nearly a lease what runs is stopped, and the handl
   assert.equal(toldOf("warning").at(-1)?.message, "the server answers now");
 });
 
+test("the short rests of a lease do not make those behind it long", async () => {
+  const { calls, last, advance } = await workingKit();
+  const refuseFor = async (ms: number): Promise<void> => {
+    for (let passed = 0; passed < ms; passed += 100) {
+      await last("sync").refuse(new Error("no server"));
+      await advance(100);
+    }
+  };
+  await refuseFor(LEASE_MS);
+  const before = calls.length;
+  await refuseFor(1500);
+  assert.ok(calls.length > before, "it is asked again within one and a half seconds");
+});
+
 for (const code of ["session_lost", "not_found"])
   test(`${code}: what ran is stopped, its results are dropped, and it joins anew`, async () => {
     const { calls, last, toldOf, receive, advance } = await workingKit(["a", "b"]);

@@ -359,6 +359,8 @@ function onAway(state: State, error: unknown): void {
 function expire(state: State): void {
   const stops = pull.expire(state.session);
   state.isBackUntold = true;
+  // Those of the short rests: after as many longer ones it would come back late.
+  state.failures = Math.min(state.failures, FAILURES_TOLD);
   warn(
     state,
     `no answer from the server for a whole lease (${state.session.leaseMs} ms): ${stops.length} attempts are stopped`,

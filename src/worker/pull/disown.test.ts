@@ -169,3 +169,38 @@ test("when the lease is over, what never began goes back when the server is ther
   assert.deepEqual(exchange(session).body.unbegun, [one("c")]);
   assert.equal(exchange(session).body.unbegun, undefined, "once");
 });
+
+test("a worker that only waited for the server does not wait for its handlers to be heard of", () => {
+  const { session } = besideHandlers(4, { ahead: true });
+  const unheard = { ...assigned("c"), task: { ...assigned("c").task, onLoss: "fail" as const } };
+  exchange(session, { assignments: [unheard] });
+  pull.compose(session, 0, 0);
+  exchange(session, {}, 1500);
+  const { want, unbegun } = exchange(session, {}, 1501).body;
+  assert.deepEqual([want, unbegun], [4, [one("c")]]);
+});
+
+test("what was cancelled before it was begun is named until the handlers say so, and goes back then", () => {
+  const { session } = besideHandlers(2, { ahead: true });
+  exchange(session, { assignments: [assigned("a"), assigned("b")] });
+  exchange(session);
+  const { heard } = exchange(session, { cancel: [one("b")] });
+  assert.deepEqual(heard.stop, [{ ...one("b"), cause: "cancelled" }]);
+  assert.deepEqual(exchange(session).body.running, [one("a"), one("b")]);
+  pull.end(session, one("b"), null);
+  const { running, unbegun } = exchange(session).body;
+  assert.deepEqual([running, unbegun], [[one("a")], [one("b")]]);
+});
+
+test("an answer that was held counts from when the server renewed the lease, and never from later than now", () => {
+  for (const [heldMs, leaseEnd] of [
+    [250, 1250],
+    [500, 1500],
+    [9000, 1500],
+  ] as const) {
+    const { session } = besideHandlers(2);
+    const { n } = pull.compose(session, 100, 500);
+    pull.hear(session, n, { assignments: [], cancel: [], results: [], leaseUntil: "", leaseMs: LEASE_MS, heldMs }, 600);
+    assert.equal(session.leaseEnd, leaseEnd);
+  }
+});

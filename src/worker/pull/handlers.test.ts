@@ -324,6 +324,20 @@ test("what is reported after the end is not passed on, and usage counts in the r
   ]);
 });
 
+test("what arrives when all was told to stop is not begun, since its worker leaves", async () => {
+  for (const cause of ["closing", "session-lost"] as const) {
+    const { handlers, start, runs, ended } = kit();
+    handlers.stopAll(cause);
+    await handlers.idle();
+    await start(handed("a"), handed("b"));
+    assert.equal(runs.length, 0);
+    assert.deepEqual(ended(), [
+      ["a", null],
+      ["b", null],
+    ]);
+  }
+});
+
 test("stopping all forgets what waits and resolves idle when the last has ended", async () => {
   const { handlers, start, runs, ended } = kit();
   await start(handed("a"), handed("b"));

@@ -116,7 +116,7 @@ export type Handlers = {
   stop(stops: readonly Stop[]): void;
   /** Those of them that wait for a slot are never begun. */
   giveBack(attempts: readonly AttemptRef[]): void;
-  /** Forgets what waits, and tells all that runs to stop. */
+  /** Begins nothing from now on, and tells all that runs to stop. */
   stopAll(cause: AttemptStopCause | "closing"): void;
   /** Resolves when nothing runs any more. */
   idle(): Promise<void>;
@@ -148,6 +148,8 @@ export function createHandlers(deps: HandlerDeps): Handlers {
   const onIdle = new Set<() => void>();
   const turns = createTurns(deps.cell);
   let isServing = false;
+  /** Nothing is begun any more: what still comes was under way. */
+  let isOver = false;
 
   function serveSoon(): void {
     if (isServing || waiting.size === 0 || active.size >= deps.slots) return;
@@ -245,6 +247,10 @@ export function createHandlers(deps: HandlerDeps): Handlers {
         const waiting = { taskId, attempt, taskSeq: taskSeq as number, task, token, key, place: turns.next() };
         return goesOn === true ? { ...waiting, goesOn } : waiting;
       });
+      if (isOver) {
+        for (const handed of given) endUnbegun(handed, null);
+        return;
+      }
       // What waits is beyond the slots: who is urgent goes before it.
       const hasUrgent = waiting.size > 0 && given.some(isUrgent);
       const all = hasUrgent ? [...waiting.values(), ...given] : given;
@@ -268,6 +274,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
       }
     },
     stopAll(cause) {
+      isOver = true;
       for (const handed of [...waiting.values()]) {
         waiting.delete(handed.key);
         endUnbegun(handed, null);

@@ -216,7 +216,12 @@ export function nextUp(state: PullSession, now: number): Held[] {
   for (const { stop } of running.values()) if (stop !== null) roomSoon++;
   let index = 0;
   for (const one of handed.values()) {
-    if (!one.isOurs || one.stop !== null) continue;
+    if (!one.isOurs) continue;
+    if (one.stop !== null) {
+      // Until the handlers say that they never began it.
+      if (one.namedIn > 0) next.push(one);
+      continue;
+    }
     const hasSlot = index++ < (one.awaits === null ? roomSoon : room);
     one.slotSince = hasSlot ? (one.slotSince ?? now) : null;
     // Named once, it is named on: what the server has as running is lost where it is missing.

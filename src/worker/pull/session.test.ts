@@ -115,19 +115,6 @@ test("the lease counts from when a sync was sent, and ends before the server's",
   assert.equal(session.leaseEnd, 1300);
 });
 
-test("an answer that was held counts from when the server renewed the lease, and never from later than now", () => {
-  for (const [heldMs, leaseEnd] of [
-    [250, 1250],
-    [500, 1500],
-    [9000, 1500],
-  ] as const) {
-    const session = joined();
-    const { n } = compose(session, 100, 500);
-    pull.hear(session, n, answer({ heldMs }), 600);
-    assert.equal(session.leaseEnd, leaseEnd);
-  }
-});
-
 test("an answer that lay about for a whole lease gives nothing to do", () => {
   const session = joined();
   const { n } = compose(session, 0, 0);

@@ -10,14 +10,13 @@
  * - What was handed to the handlers is named as running if there is a slot for it, or one whose handler was told to
  *   stop: it will be begun in a moment. If it is not within a second, because their event loop stands still, it goes
  *   back: the shared numbers keep the handlers from it, since their loop may go on with anything before it hears of
- *   that. Where they do not tell what was begun, or the server does not know of going back, it is disowned after one and
- *   a half leases. Until the handlers are heard of again nothing is asked for, and then no more than they could begin.
+ *   that. Where they do not tell what was begun, or the server does not know of going back, it is disowned after one
+ *   and a half leases. Until they are heard of again nothing is asked for, and then no more than they could begin.
  *   What was fetched ahead is named too, and goes back sooner (give-back.ts). What was named once is named on.
  * - An answer extends the lease from the moment its sync was *sent*, or as much later as the server says that it held
  *   it before it renewed the lease once more, and not quite by a whole lease: so here the lease always ends before it
- *   ends at the server, whatever the network did. What runs then is stopped and disowned:
- *   no longer named, so that the server gives it to another, but its slot is taken until its handler has
- *   ended.
+ *   ends at the server, whatever the network did. What runs then is stopped and disowned: no longer named, so that the
+ *   server gives it to another, but its slot is taken until its handler has ended.
  * - An id may be given to another task when the one that had it is forgotten; the assignment says which (`taskSeq`),
  *   and so does whatever is said of it. What is kept of the earlier task makes room: a result is given up, since nobody
  *   knows its task any more, and what still runs is stopped first.
@@ -422,8 +421,11 @@ function disownLate(state: PullSession, now: number): Stop[] {
   );
   if (late.length === 0) return [];
   const begunTo = state.disown(Math.max(...late.map(({ place }) => place ?? 0)));
-  state.isStuck = true;
-  state.pace = Math.min(state.pace, Math.max(1, held.running.size));
+  // Of what was never handed over the handlers know nothing to be heard of.
+  if (late.some(({ place }) => place !== null)) {
+    state.isStuck = true;
+    state.pace = Math.min(state.pace, Math.max(1, held.running.size));
+  }
   return late.flatMap((one) => {
     one.keptSince ??= now;
     const isUntouched = one.place === null || one.place > begunTo;

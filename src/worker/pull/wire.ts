@@ -2,7 +2,7 @@
  * The calls of a pull worker's connection, and what their failures mean to it.
  */
 import { type Client, ClientError } from "../../client/index.ts";
-import { errorText } from "../../core/base/index.ts";
+import { errorText, isRecord } from "../../core/base/index.ts";
 import type { JoinBody, Joined, SyncBody } from "../../protocol/index.ts";
 import { JsonText } from "../../std/index.ts";
 import type { Fatal } from "./messages.ts";
@@ -33,12 +33,17 @@ export const wireOf = (client: Client): Wire => ({
     const doubt = Math.min(TIMER_MS_MAX, Math.floor(doubtMs));
     const options = { ...once(timeoutMs), doubtMs: doubt, parse: parseNames };
     const answer: HeardSync = await client.sync(workerId, new JsonText<SyncBody>(text).asBody(), options);
-    const lists: readonly unknown[] = [answer?.assignments, answer?.cancel, answer?.results, answer?.logs ?? []];
-    return lists.every(Array.isArray) ? answer : notDrover();
+    const lists: readonly unknown[] = [answer?.assignments, answer?.cancel, answer?.results];
+    return lists.every(namesAttempts) && Array.isArray(answer.logs ?? []) ? answer : notDrover();
   },
   leave: async (workerId, session, timeoutMs) =>
     void (await client.leaveWorker(workerId, { session }, once(timeoutMs))),
 });
+
+/** What would be begun, or named, under another name than the server's is not taken on. */
+const namesAttempts = (list: unknown): boolean =>
+  Array.isArray(list) &&
+  list.every((one) => isRecord(one) && typeof one.taskId === "string" && Number.isSafeInteger(one.attempt));
 
 function notDrover(): never {
   throw new ClientError("bad_answer", "the answer is not Drover's; is this a Drover server?", { status: 200 });
