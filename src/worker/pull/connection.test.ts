@@ -178,34 +178,25 @@ test("while the server is away the rests double, up to ten seconds", async () =>
   );
 });
 
-test("with work at stake the rests stay short", async () => {
-  const { calls, last, advance } = await workingKit();
-  for (let tries = 0; tries < 8; tries++) {
-    const before = calls.length;
-    await last("sync").refuse(refusal("network"));
-    await advance(1000);
-    assert.ok(calls.length > before, "at most a tenth of a lease");
-  }
-});
-
-test("with results to bring they stay short too, until the lease is over", async () => {
-  const { calls, last, advance, receive } = await workingKit();
-  receive({ type: "ended", ...one("a"), report: { outcome: "done" } });
-  for (let tries = 0; tries < 8; tries++) {
-    const before = calls.length;
-    await last("sync").refuse(refusal("network"));
-    await advance(1000);
-    assert.ok(calls.length > before, "at most a tenth of a lease");
-  }
-  for (let tries = 0; tries < 4; tries++) {
-    await last("sync").refuse(refusal("network"));
-    await advance(1000);
-  }
-  const before = calls.length;
-  await last("sync").refuse(refusal("network"));
-  await advance(5000);
-  assert.equal(calls.length, before, "then nothing runs that another could be given");
-});
+for (const [what, begin] of [
+  ["results to bring", ({ receive }: Kit) => receive(done("a"))],
+  ["work", () => Promise.resolve()],
+] as const)
+  test(`with ${what} the rests are short until the lease is over, and begin small behind it`, async () => {
+    const made = await workingKit();
+    await begin(made);
+    const callsIn = async (ms: number): Promise<number> => {
+      const before = made.calls.length;
+      for (let passed = 0; passed < ms; passed += 100) {
+        await made.last("sync").refuse(refusal("network"));
+        await made.advance(100);
+      }
+      return made.calls.length - before;
+    };
+    for (let seconds = 0; seconds < 9; seconds++) assert.ok((await callsIn(1000)) >= 1, "a tenth of a lease at most");
+    assert.ok((await callsIn(3500)) >= 2, "one of the short rests ends, and the next is not much longer");
+    assert.ok((await callsIn(30_000)) <= 6, "then nothing runs that another could be given");
+  });
 
 test("a server that answers at once and says nothing new is not asked in a tight loop", async () => {
   const { calls, last, advance } = await joinedKit();
@@ -232,20 +223,6 @@ test("when no answer came for nearly a lease what runs is stopped, and the handl
   await last("sync").answer(answer());
   assert.deepEqual(last("sync").body.running, []);
   assert.equal(toldOf("warning").at(-1)?.message, "the server answers now");
-});
-
-test("the short rests of a lease do not make those behind it long", async () => {
-  const { calls, last, advance } = await workingKit();
-  const refuseFor = async (ms: number): Promise<void> => {
-    for (let passed = 0; passed < ms; passed += 100) {
-      await last("sync").refuse(new Error("no server"));
-      await advance(100);
-    }
-  };
-  await refuseFor(LEASE_MS);
-  const before = calls.length;
-  await refuseFor(1500);
-  assert.ok(calls.length > before, "it is asked again within one and a half seconds");
 });
 
 for (const code of ["session_lost", "not_found"])

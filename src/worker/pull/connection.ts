@@ -67,6 +67,8 @@ const SHORT_LIFE_MS = 60_000;
 /** Taken by another so often, each time soon: there are two of the same id, and the other one may have it. */
 const TAKEN_MAX = 2;
 const FAILURES_TOLD = 3;
+/** So many failures count at most while something is at stake. */
+const SHORT_RESTS = 4;
 /** Of the time in which a sync is due. */
 const DOUBTED_AFTER = 0.9;
 
@@ -342,11 +344,12 @@ function onAnswer(state: State): void {
 
 function onAway(state: State, error: unknown): void {
   const now = state.clock.elapsed();
-  state.failures++;
   state.awaySince = Math.min(state.awaySince, now);
   const { leaseMs, leaseEnd } = state.session;
   const isAtStake = pull.isAtWork(state.session) || (pull.hasResults(state.session) && now < leaseEnd);
   const longest = isAtStake ? leaseMs / 10 : undefined;
+  // The rests behind the lease would begin with the longest, if all the short ones of before counted.
+  state.failures = isAtStake ? Math.min(state.failures + 1, SHORT_RESTS) : state.failures + 1;
   state.retryAt = now + restMs(state.failures, state.chance(), longest);
   if (state.failures >= FAILURES_TOLD && !state.isAwayTold) {
     state.isAwayTold = state.isBackUntold = true;
@@ -359,8 +362,6 @@ function onAway(state: State, error: unknown): void {
 function expire(state: State): void {
   const stops = pull.expire(state.session);
   state.isBackUntold = true;
-  // Those of the short rests: after as many longer ones it would come back late.
-  state.failures = Math.min(state.failures, FAILURES_TOLD);
   warn(
     state,
     `no answer from the server for a whole lease (${state.session.leaseMs} ms): ${stops.length} attempts are stopped`,
