@@ -8,7 +8,7 @@ import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
 import { type Bar, useBars } from "../data/attempt-bars.ts";
 import { to } from "../data/links.ts";
-import { NOT_BEGUN, toneOf } from "../data/outcomes.ts";
+import { HANDED_BACK, toneOf } from "../data/outcomes.ts";
 import { useTaskIds } from "../data/task-ids.ts";
 import { useCall, useNow } from "../data/use-call.ts";
 import { dateOf, plural, span, steady, timeOf } from "../data/words.ts";
@@ -122,7 +122,7 @@ export default function Timeline(): JSX.Element {
 
 const Keys = (): JSX.Element => (
   <span class="keys">
-    {["running", "done", "failed", "cancelled", "skipped", "parked", NOT_BEGUN].map((state) => (
+    {["running", "done", "failed", "cancelled", "skipped", "parked", HANDED_BACK].map((state) => (
       <span key={state} class={`key is-${toneOf(state)}`}>
         {state}
       </span>
