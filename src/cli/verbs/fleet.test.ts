@@ -121,6 +121,19 @@ describe("why", () => {
       assert.match(out, /^tsk_12 is queued\. It waits\b/);
       assert.match(out, /\n {2}✘ worker-room\n {4}every worker is full\n {4}workers 1 200\n/);
     });
+  for (const [state, code, mark] of [
+    ["done", "ended", "✔"],
+    ["failed", "ended", "✘"],
+    ["cancelled", "ended", "✘"],
+    ["skipped", "ended", "✘"],
+    ["running", "running", "✔"],
+  ] as const)
+    test(`what is ${state} has ${mark}`, async () => {
+      const conditions = [{ code, ok: false, detail: `the task is ${state}`, numbers: {} }];
+      const answer = { task: "t", state, summary: "So it is.", conditions, ahead: { count: 0, next: [] } };
+      const { out } = await drover(["why", "t"], { "GET /tasks/t/why": answer });
+      assert.equal(out, lines(`t is ${state}. So it is.`, "", `  ${mark} ${code}  the task is ${state}`));
+    });
   test("--at asks for the past, --json passes the answer on", async () => {
     const { out, asked } = await drover(["why", "tsk_12", "--at", "47", "--json"], { "GET /tasks/tsk_12/why": why });
     assert.equal(asked[0]?.call, "GET /tasks/tsk_12/why?at=47");
