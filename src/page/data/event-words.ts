@@ -2,6 +2,7 @@
  * Events as sentences: what happened, and why, where the log says so.
  */
 import type { EventJson } from "../../protocol/generated/index.ts";
+import { reasonInWords } from "../../protocol/wire/index.ts";
 import { HANDED_BACK, isGivenBack, isHandedBack, NOT_BEGUN } from "./outcomes.ts";
 import { count, plural, span, steady } from "./words.ts";
 
@@ -12,17 +13,8 @@ type Of<Kind extends Payload["kind"]> = Extract<Payload, { kind: Kind }>;
 type Teller<Kind extends Payload["kind"]> = (event: Of<Kind>, at: number) => string;
 
 function becauseOf({ reason, rank }: Of<"task-assigned">): string {
-  const why = {
-    "least-loaded": () =>
-      `the least loaded, with ${plural((reason as { queueDepth?: number }).queueDepth ?? 0, "task")}`,
-    "resource-fit": () => "the best fit",
-    "round-robin": () => "next in the round",
-    random: () => "drawn by its hash",
-    "only-worker-available": () => "the only worker with room",
-    affinity: () => `it knows the work: ${(reason as { reason?: string }).reason ?? ""}`,
-  } as Readonly<Record<string, () => string>>;
   const numbers = `first of its agent with priority ${rank.priority}, score ${Number(rank.score.toFixed(1))}`;
-  return `${why[reason.type]?.() ?? reason.type}; ${numbers}`;
+  return `${reasonInWords(reason)}; ${numbers}`;
 }
 
 function lossOf(payload: Of<"attempt-lost">): string {
