@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { Refusal } from "../core/base/refusal.ts";
 import { DroverError, refused } from "../engine/base/drover-error.ts";
 import { LogFailure } from "../engine/index.ts";
+import { closed } from "../engine/writer/writer.ts";
 import { ServerRefusal } from "../http/index.ts";
 import { readShape, wireErrorSchema } from "../protocol/index.ts";
 import { problemOf } from "./problem.ts";
@@ -63,6 +64,14 @@ for (const { name, error, status, code, details, retryAfterS } of rows)
     assert.equal(problem.isBug, status === 500 || error instanceof LogFailure);
     if (problem.isBug) assert.doesNotMatch(JSON.stringify(problem.body), /secret|not a function|oops/);
   });
+
+test("whoever asks at the very end of a shutdown hears that it is one, and nothing of opening it again", () => {
+  for (const error of [closed(), new LogFailure("closed", "gone")]) {
+    const { status, body } = problemOf(error);
+    assert.equal(status, 503);
+    assert.deepEqual([body.code, body.error], ["closed", "the server is shutting down; try again later"]);
+  }
+});
 
 test("every refusal of the core has a status and a body the protocol knows", () => {
   const every: { [Type in Refusal["type"]]: Extract<Refusal, { type: Type }> } = {

@@ -18,14 +18,18 @@ export function problemOf(error: unknown): Problem {
   return error instanceof LogFailure ? ofLog(error) : bug();
 }
 
+const GOING = "the server is shutting down; try again later";
+
 function ofEngine(error: DroverError): Problem {
   if (error.code === "broken") return bug();
+  // Its own words are for whoever embeds it, who could open it again; over HTTP nobody can.
+  if (error.code === "closed") return problem("closed", GOING, {}, error.details.retryAfterMs);
   return problem(wireCode(error.code), error.message, detailsOf(error), error.details.retryAfterMs);
 }
 
 /** A log that cannot be read: the caller may try later, and the server's log has why. */
 function ofLog({ code }: LogFailure): Problem {
-  if (code === "closed") return problem("closed", "the server is shutting down; try again later");
+  if (code === "closed") return problem("closed", GOING);
   return { ...problem("log_failed", "the log cannot be read; the server's log says why"), isBug: true };
 }
 

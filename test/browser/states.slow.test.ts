@@ -4,9 +4,10 @@
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { Page } from "playwright-core";
+import type { Page, Route } from "playwright-core";
 import { noBrowser, openTab } from "../kits/browser.ts";
 import { openServer, type TestServer } from "../kits/test-server.ts";
+import { inbox } from "../kits/waits.ts";
 
 const seeText = (page: Page, text: string | RegExp): Promise<void> => page.getByText(text).first().waitFor();
 
@@ -25,6 +26,38 @@ async function seeQuestions(page: Page, { drover }: TestServer): Promise<void> {
   await seeText(page, "11 tasks match");
   await page.getByRole("button", { name: "asks", exact: true }).click();
   await seeText(page, /^\d+ tasks$/);
+}
+
+const LOG_PAGE = 1000;
+/** Of what that makes, the last four thousand ended after this. */
+const CUT_MS = 202_008;
+const BUSY_END = Date.parse("2026-01-31T12:00:00.000Z");
+/** In the last five minutes one worker ran thousands of short tasks, and another a single long one. */
+const BUSY_LOG: readonly object[] = [
+  ...[begun(-299_000, "long", "quiet")],
+  ...Array.from({ length: 5998 }, (_, index) => index * 48 - 298_000).flatMap((ms) => [
+    begun(ms, `t${ms}`, "busy"),
+    done(ms + 40, `t${ms}`),
+  ]),
+  ...[done(-5000, "long"), begun(-4000, "late", "quiet"), done(-3000, "late")],
+];
+function begun(ms: number, task: string, worker: string): object {
+  return logged(ms, task, { kind: "task-assigned", attempt: 1, worker });
+}
+function done(ms: number, task: string): object {
+  return logged(ms, task, { kind: "task-done" });
+}
+function logged(
+  ms: number,
+  task: string,
+  payload: { readonly kind: string; readonly attempt?: number; readonly worker?: string },
+): object {
+  return { at: new Date(BUSY_END + ms).toISOString(), task, kind: payload.kind, payload, priorHash: "", postHash: "" };
+}
+function pageOf(after: number): object {
+  const end = after + LOG_PAGE;
+  const events = BUSY_LOG.slice(after, end).map((event, index) => ({ ...event, seq: after + index + 1 }));
+  return end < BUSY_LOG.length ? { events, nextAfter: end } : { events };
 }
 
 describe("the web page with little to show", { skip: noBrowser }, () => {
@@ -154,6 +187,40 @@ describe("the web page with little to show", { skip: noBrowser }, () => {
     await seeText(page, "There are more: these are the 200 that were put last.");
     await page.goto(`${at.url}/ui/timeline`);
     await page.locator("option", { hasText: "… more, put earlier" }).waitFor({ state: "attached" });
+  });
+
+  test("a long timeline is drawn when all is read; what is left out is so in all lanes, and said above", async () => {
+    await using at = await openServer();
+    await using tab = await openTab(at.url, "/ui/events");
+    const { page } = tab;
+    const last = inbox<Route>("the last page of the log");
+    await page.route(/\/events\?.*kind=task-assigned/, (route) => {
+      const after = Number(new URL(route.request().url()).searchParams.get("after"));
+      return after + LOG_PAGE < BUSY_LOG.length ? route.fulfill({ json: pageOf(after) }) : last.put(route);
+    });
+    await page.goto(`${at.url}/ui/timeline?minutes=5&until=${BUSY_END}`);
+    const held = await last.next();
+    await seeText(page, /The log is read up to/);
+    assert.equal(await page.locator(".bar").count(), 0, "how what runs there goes on is not known yet");
+    assert.equal(await page.getByText("Nothing ran here").count(), 0);
+    await held.fulfill({ json: pageOf(BUSY_LOG.length - LOG_PAGE) });
+    const note = page.getByText(/So much happened that all before \d+:\d+:\d+.* is left out/);
+    await note.waitFor();
+    assert.equal(await page.getByText(/The log is read up to/).count(), 0);
+    const boxOf = async (selector: string) => await page.locator(selector).first().boundingBox();
+    const [lanes, told] = [await boxOf(".gantt"), await note.boundingBox()];
+    assert.ok(lanes !== null && told !== null && told.y + told.height <= lanes.y, "it stands above the lanes");
+    const startOf = async (name: string): Promise<number> => {
+      const first = page.locator(".lane", { hasText: name }).locator(".bar").first();
+      return (await first.boundingBox())?.x ?? Number.NaN;
+    };
+    const [busy, quiet] = [await startOf("busy"), await startOf("quiet")];
+    const before = new URL(
+      (await page.getByRole("link", { name: "Show what was before" }).getAttribute("href")) ?? "",
+      at.url,
+    );
+    assert.equal(Number(before.searchParams.get("until")), BUSY_END - CUT_MS, "the last four thousand are there");
+    assert.ok(Math.abs(busy - quiet) <= 2, `the lanes begin at ${busy} and ${quiet}`);
   });
 
   test("the timeline is narrowed to a plan, also by a link; of a plan that there is not that is said", async () => {

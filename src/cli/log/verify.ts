@@ -43,7 +43,7 @@ export const verifyVerb: VerbBody<Flags> = {
     { flags: "-c, --config <file>", about: "read this file instead of ./drover.yml" },
   ],
   examples: [
-    ["drover verify", "the log in .drover; a server may be running meanwhile"],
+    ["drover verify", "the log in .drover here, whatever DROVER_URL says; a server may be running meanwhile"],
     ["drover verify --data backup --expect 4711:9f86d08…", "a backup, against a head printed earlier"],
   ],
   run: async (call) => {

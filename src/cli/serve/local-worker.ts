@@ -57,9 +57,15 @@ type WorkerEngine = {
   ): Promise<JoinedWorker>;
   workers(): Promise<readonly OtherWorker[]>;
   events(from: { readonly after: number; readonly follow: true; readonly signal: AbortSignal }): AsyncIterable<Kind>;
-  readonly state: { readonly seq: number };
+  readonly state: { readonly seq: number; readonly shapes: { readonly byKey: ReadonlyMap<string, QueuedKind> } };
 };
-type Kind = { readonly kind: string; readonly task?: string | null };
+type Kind = {
+  readonly kind: string;
+  readonly task?: string | null;
+  readonly payload: { readonly kind: string; readonly action?: unknown };
+};
+/** How many tasks of a kind are queued, and how many worktrees each of them takes. */
+type QueuedKind = { readonly queued: number; readonly demand: { readonly worktrees: number } };
 type JoinedWorker = {
   drain(): Promise<void>;
   close(): Promise<void>;
@@ -210,8 +216,10 @@ async function keepPresent(options: LocalWorkerOptions, exec: ExecHandler): Prom
   const over = new AbortController();
   let here: (JoinedWorker & { readonly name: string }) | null = null;
 
-  /** Outside a repository there are none. That is no trouble unless a task wants one, and then `why` says it. */
+  /** Outside a repository there are none. That is no trouble unless a task wants one, and then the note says it. */
   let outside: string | null = null;
+  const isTreeWanted = (): boolean =>
+    [...drover.state.shapes.byKey.values()].some(({ queued, demand }) => queued > 0 && demand.worktrees > 0);
   async function room(): Promise<Awaited<ReturnType<ExecHandler["room"]>>> {
     outside = flags.exec === undefined ? await whyNoTree(terminal.cwd) : null;
     return outside === null ? await exec.room() : { count: 0, note: outside };
@@ -222,7 +230,10 @@ async function keepPresent(options: LocalWorkerOptions, exec: ExecHandler): Prom
     warn: (text) => (outside === null ? complain(text) : undefined),
     clock: realClock,
     // It may have left.
-    limit: (count, note) => void here?.limitWorktrees(count, note).catch(() => {}),
+    limit: (count, note) => {
+      const said = outside === null || isTreeWanted() ? note : null;
+      void here?.limitWorktrees(count, said).catch(() => {});
+    },
   });
   const run = async (task: ExecTask, context: ExecContext): Promise<unknown> => {
     const outcome = await lines(task, () => exec.run(task, context));
@@ -270,8 +281,9 @@ async function keepPresent(options: LocalWorkerOptions, exec: ExecHandler): Prom
   }
 
   async function follow(after: number): Promise<void> {
-    for await (const { kind, task } of drover.events({ after, follow: true, signal: over.signal })) {
+    for await (const { kind, task, payload } of drover.events({ after, follow: true, signal: over.signal })) {
       if ((kind === "worker-joined" || kind === "worker-left") && !over.signal.aborted) await settle();
+      if (outside !== null && kind === "task-submitted" && payload.action === EXEC_WORKTREE) await trees.look();
       // A loop, or a task that had asked, may have ended while it waited to go on here.
       if ((kind === "task-cancelled" || kind === "task-failed") && (await exec.letGo(task ?? ""))) await trees.look();
     }

@@ -8,6 +8,7 @@ import { describe, test } from "node:test";
 import { emptyDirectory, type Served, served } from "../../../test/kits/cli/served.ts";
 import { testTerminal } from "../../../test/kits/cli/test-terminal.ts";
 import { createRepo } from "../../../test/kits/faults/repository.ts";
+import { until } from "../../../test/kits/waits.ts";
 import { createClient } from "../../client/index.ts";
 import { runCommandLine } from "../command-line.ts";
 import { VERBS } from "../verbs.ts";
@@ -217,17 +218,23 @@ test(
   },
 );
 
-test("outside a repository the local worker takes no task with a worktree, and why says so", LIMIT, async () => {
+test("outside a repository a task that wants a worktree hears so, and nobody before there is one", LIMIT, async () => {
   await using server = await served(["--log", "memory:"]);
   const client = createClient({ url: server.url });
   const submit = (id: string, params: object): Promise<unknown> =>
     client.submit({ id, agentId: "ann", action: "exec", params: { command: "true", ...params } });
+  const notes = async () => (await client.workers()).workers.map(({ note }) => note);
+  assert.deepEqual(await notes(), [undefined], "no task has asked for a worktree");
   await submit("tree", { worktree: true });
   await submit("plain", {});
   assert.equal((await client.wait("plain")).state, "done");
   assert.deepEqual(await stateOf(server, "tree"), ["queued", 0]);
   assert.deepEqual(await unmet(server, "tree"), ["worker-room"]);
-  assert.match((await server.drover(["why", "tree"])).out, /worker local: .* is not inside a git repository/);
+  await until("the worker says why", async () => (await notes())[0] !== undefined);
+  const [note = ""] = await notes();
+  assert.match(note, /^\/\S+ is not inside a git repository, so there can be no worktree \(git init makes one\)$/);
+  const { out } = await server.drover(["why", "tree"]);
+  assert.ok(out.includes(`worker local: ${note}`), out);
   assert.doesNotMatch(server.terminal.complained(), /worktree/);
 });
 

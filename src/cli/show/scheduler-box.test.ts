@@ -75,6 +75,21 @@ test("what failed is counted beside what was completed: the averages are of both
   assert.match(lines.at(-2) ?? "", /Stats: 0 completed, 1 failed \| 0 rate limited \| avg wait 0.4s, run 2.3s/);
 });
 
+test("a number that has no room is left out and not cut", () => {
+  const counts = { inFlight: 0, maxInFlight: 5, queued: 0, completed: 38_214, failed: 1_203, rateLimited: 1_432 };
+  const box = { ...counts, title: "Scheduler", isRateLimited: false, avgWaitMs: 2200, avgRunMs: 300 };
+  const stats = (width: number): string => {
+    const lines = schedulerBox({ ...box, running: [], next: [] }, { width, height: 9, paint: (_, text) => text });
+    return (lines.at(-2) ?? "").slice(2, -2).trim();
+  };
+  const whole = "Stats: 38,214 completed, 1,203 failed | 1,432 rate limited | avg wait 2.2s, run 0.3s";
+  assert.equal(stats(whole.length + 4), whole);
+  assert.equal(stats(whole.length + 3), "Stats: 38,214 completed, 1,203 failed | avg wait 2.2s, run 0.3s");
+  assert.equal(stats(80), "Stats: 38,214 completed, 1,203 failed | avg wait 2.2s, run 0.3s");
+  assert.equal(stats(60), "Stats: 38,214 completed, 1,203 failed | avg wait 2.2s");
+  assert.equal(stats(42), "Stats: 38,214 completed, 1,203 failed");
+});
+
 test("the numbers of tasks stand beside those of calls, and the other way round", () => {
   const part = (inFlight: number, maxInFlight: number, queued: number): LinePart => ({
     ...{ inFlight, maxInFlight, queued, completed: 0, avgWaitMs: 0, avgRunMs: 0, running: [], next: [] },

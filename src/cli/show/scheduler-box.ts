@@ -137,7 +137,7 @@ export function schedulerBox(box: SchedulerBox, size: BoxSize): string[] {
   const room = Math.max(0, height - around(box));
   const rows = rowsOf(box, room, size);
   const filled = isFilled ? [...rows, ...Array.from({ length: Math.max(0, room - rows.length) }, () => [])] : rows;
-  return boxOf(box.title, [[headOf(box), ...(box.notes ?? [])], filled, [statsOf(box)]], { width, paint });
+  return boxOf(box.title, [[headOf(box), ...(box.notes ?? [])], filled, [statsOf(box, width - 4)]], { width, paint });
 }
 
 function headOf({ queued, isRateLimited, paused, ...box }: SchedulerBox): BoxLine {
@@ -148,10 +148,16 @@ function headOf({ queued, isRateLimited, paused, ...box }: SchedulerBox): BoxLin
   ];
 }
 
-function statsOf({ completed, failed = 0, rateLimited, avgWaitMs, avgRunMs }: SchedulerBox): BoxLine {
-  const ended = `${grouped(completed)} completed${failed === 0 ? "" : `, ${grouped(failed)} failed`}`;
-  const averages = `avg wait ${seconds(avgWaitMs)}, ${failed === 0 ? "avg " : ""}run ${seconds(avgRunMs)}`;
-  return [`Stats: ${ended} | ${grouped(rateLimited)} rate limited | ${averages}`];
+/**
+ * A number that is cut off is a wrong one, so where there is too little room one is left out: first how often a
+ * provider said no, since the head says whether one does now; then the averages.
+ */
+function statsOf({ completed, failed = 0, rateLimited, avgWaitMs, avgRunMs }: SchedulerBox, columns: number): BoxLine {
+  const ended = `Stats: ${grouped(completed)} completed${failed === 0 ? "" : `, ${grouped(failed)} failed`}`;
+  const wait = `avg wait ${seconds(avgWaitMs)}`;
+  const averages = `${wait}, ${failed === 0 ? "avg " : ""}run ${seconds(avgRunMs)}`;
+  const forms = [`${ended} | ${grouped(rateLimited)} rate limited | ${averages}`, `${ended} | ${averages}`];
+  return [[...forms, `${ended} | ${wait}`].find((form) => widthOf(form) <= columns) ?? ended];
 }
 
 /** Which entries stand in the box, the running ones first. */

@@ -4,12 +4,12 @@
 
 import type { Client } from "../../client/index.ts";
 import type { EventJson, EventsQuery } from "../../protocol/index.ts";
-import { EVENTS_MAX } from "../../protocol/wire/index.ts";
+import { EVENTS_MAX, reasonInWords } from "../../protocol/wire/index.ts";
 import { clientFor } from "../shell/connection.ts";
 import type { Output } from "../shell/output.ts";
 import { EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
 import { interruptible } from "../shell/terminal.ts";
-import { clip, clipMiddle, padEnd, plain, type Tint } from "../shell/text.ts";
+import { clip, clipMiddle, padEnd, plain, type Tint, widthOf } from "../shell/text.ts";
 import { type Call, given, label, several, type VerbBody, wholeNumber } from "../shell/verb.ts";
 
 import { named, namedLive } from "./named.ts";
@@ -169,14 +169,17 @@ const LEFT_OUT = new Set(["kind", "at", "task", "attempt", "bodyHash", "resultHa
 export function eventLine(event: EventJson, { paint, width }: Pick<Output, "paint" | "width">): string {
   const isNarrow = width !== null && width < WIDE;
   const id = event.task ?? "";
-  const isGivenBack = event.payload.kind === "attempt-lost" && event.payload.cause === "not-begun";
-  const facts = Object.entries(isGivenBack ? {} : event.payload)
-    .filter(([key, value]) => !LEFT_OUT.has(key) && isWorthShowing(value))
-    .map(([key, value]) => `${key}=${clip(plain(shortly(value)), VALUE_MAX)}`);
+  const isGivenBack = event.payload.kind === "attempt-lost" && GIVEN_BACK.has(event.payload.cause);
+  const { text, without } = inWords(event);
+  const facts = Object.entries(event.payload)
+    .filter(([key, value]) => !LEFT_OUT.has(key) && !without.includes(key) && isWorthShowing(value))
+    .map(([key, value]) => factOf(key, value))
+    .filter((fact) => fact !== "");
   const what = [
     isNarrow ? clipMiddle(id, NARROW_ID_MAX) : id,
     event.attempt === undefined || event.attempt === 0 ? "" : `attempt ${event.attempt}`,
-    isGivenBack ? "given back, not begun" : facts.join(" "),
+    text,
+    facts.join(" "),
   ].filter((part) => part !== "");
   const at = isNarrow ? event.at.slice(11, 19) : event.at.replace("T", " ").replace("Z", "");
   const head = `${padEnd(`#${event.seq}`, 8)} ${at}`;
@@ -187,10 +190,54 @@ export function eventLine(event: EventJson, { paint, width }: Pick<Output, "pain
   return `${paint("dim", head)}${tint === null ? rest : paint(tint, rest)}`;
 }
 
+/** What is said of an event, and which of its facts that makes needless. */
+type Told = { readonly text: string; readonly without: readonly string[] };
+const NOTHING: Told = { text: "", without: [] };
+/** What its worker handed back on purpose: nothing was lost. */
+const GIVEN_BACK: ReadonlySet<string> = new Set(["not-begun", "requeue", "rate-limited"]);
+const OF_LOSS = ["cause", "reason", "tokens", "estimate", "restUntil"] as const;
+
+/** Few kinds have words of their own: those whose facts are no facts to a person. */
+function inWords({ payload }: EventJson): Told {
+  switch (payload.kind) {
+    case "task-assigned": {
+      const text = `given to ${payload.worker}, ${reasonInWords(payload.reason)}`;
+      return { text, without: ["worker", "reason", "rank"] };
+    }
+    case "attempt-lost": {
+      const { cause, reason } = payload;
+      if (cause === "not-begun") return { text: "given back, not begun", without: OF_LOSS };
+      const said = reason === null ? "" : `: ${clip(plain(reason), VALUE_MAX)}`;
+      const text = `given back${cause === "requeue" ? "" : ", rate limited"}${said}`;
+      return GIVEN_BACK.has(cause) ? { text, without: OF_LOSS } : NOTHING;
+    }
+    default:
+      return NOTHING;
+  }
+}
+
 const isWorthShowing = (value: unknown): boolean =>
   value !== null && value !== undefined && value !== "" && !(Array.isArray(value) && value.length === 0);
 
-const shortly = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
+/** `weight=3`; of what has parts as many as there is room for, each whole: `settings.weight=3 settings.hold=false …` */
+function factOf(key: string, value: unknown): string {
+  const parts = partsOf(key, value);
+  const [only = ""] = parts;
+  if (parts.length === 1) return clip(only, key.length + 1 + VALUE_MAX);
+  const fits = parts.filter((_, index) => widthOf(parts.slice(0, index + 1).join(" ")) <= VALUE_MAX);
+  if (parts.length > 0 && fits.length === 0) return `${key}=…`;
+  return [...fits, ...(fits.length < parts.length ? ["…"] : [])].join(" ");
+}
+
+function partsOf(key: string, value: unknown): readonly string[] {
+  if (!isWorthShowing(value)) return [];
+  if (Array.isArray(value) && value.every((one) => typeof one !== "object"))
+    return [`${key}=${plain(value.join(","))}`];
+  if (Array.isArray(value)) return [`${key}=${value.length}`];
+  if (typeof value === "object")
+    return Object.entries(value as object).flatMap(([name, one]) => partsOf(`${key}.${name}`, one));
+  return [`${key}=${plain(typeof value === "number" ? String(Number(value.toFixed(3))) : String(value))}`];
+}
 
 function tintOf(kind: string): Tint | null {
   if (/-(done|opened|joined)$/.test(kind)) return "green";

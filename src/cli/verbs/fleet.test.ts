@@ -515,8 +515,8 @@ describe("events", () => {
     const { out } = await drover(["events"], { "GET /events": { events: [assigned] } });
     assert.equal(
       out,
-      "#7       2026-01-31 12:00:00.123  task-assigned       tsk_1  attempt 1  worker=ada " +
-        'reason={"type":"least-loaded","queueDepth":0} error=a␊b\n',
+      "#7       2026-01-31 12:00:00.123  task-assigned       tsk_1  attempt 1  " +
+        "given to ada, the least loaded, with 0 tasks  error=a␊b\n",
     );
   });
   test("--json is one event a line; pages are read until there is none", async () => {

@@ -58,7 +58,9 @@ export function whyPicture(why: WhyAnswer, output: Output, met: string): string 
   const open = why.conditions.filter((condition) => condition.ok);
   const width = Math.max(0, ...(all ? why.conditions : shut).map(({ code }) => widthOf(code)));
   const block = (conditions: readonly WhyCondition[]): string =>
-    conditions.map((condition) => conditionLines(condition, width, output, all)).join("");
+    conditions
+      .map((condition) => conditionLines(condition, { width, output, all, isWell: isWell(condition, why) }))
+      .join("");
   return [
     headLines(why, output),
     shut.length === 0 ? "" : `\n${block(shut)}`,
@@ -86,10 +88,17 @@ function headLines({ task, state, summary }: WhyAnswer, { paint, width, now }: O
   return `${[head, ...rest].join("\n")}\n`;
 }
 
-function conditionLines(condition: WhyCondition, width: number, output: Output, all: boolean): string {
+/** It need not start any more: what runs or is done is as it should be, and no red mark stands before it. */
+const isWell = ({ ok, code }: WhyCondition, { state }: WhyAnswer): boolean =>
+  ok || code === "running" || (code === "ended" && state === "done");
+
+function conditionLines(
+  condition: WhyCondition,
+  { width, output, all, isWell }: { width: number; output: Output; all: boolean; isWell: boolean },
+): string {
   const { paint } = output;
   const now = output.now();
-  const mark = condition.ok ? paint("green", OPEN) : paint("red", SHUT);
+  const mark = isWell ? paint("green", OPEN) : paint("red", SHUT);
   const indent = " ".repeat(width + 6);
   const columns = output.width ?? Number.POSITIVE_INFINITY;
   // On a narrow screen the text goes below the name of the condition, and not beside it.

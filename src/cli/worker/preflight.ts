@@ -78,8 +78,12 @@ export async function checkWorktree(options: Omit<ExecOptions, "data">, cwd: str
 /** Why no task of this directory can have a worktree; null if one might: tasks may name a repository inside it. */
 export async function whyNoTree(cwd: string): Promise<string | null> {
   const inside = await readdir(cwd);
-  return inside.some((name) => existsSync(join(cwd, name, ".git"))) ? null : refusalOf(() => findRepository(cwd));
+  if (inside.some((name) => existsSync(join(cwd, name, ".git")))) return null;
+  return (await refusalOf(() => findRepository(cwd)))?.replace(NO_REPOSITORY, "") ?? null;
 }
+
+/** Git says once more what our sentence says. Whatever else it says, such as whose the directory is, stays. */
+const NO_REPOSITORY = /: git rev-parse \S+ failed: (?:fatal: not a git repository|Stopping at filesystem boundary).*$/;
 
 /** What keeps a worktree from being made, in a sentence; null if nothing does. */
 export async function refusalOf(probe: () => Promise<unknown>): Promise<string | null> {

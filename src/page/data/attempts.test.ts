@@ -60,6 +60,12 @@ test("of attempts that the log has forgotten the numbers are left, and of very m
   assert.deepEqual([many.length, many[0]?.number, many.at(-1)?.number], [200, 801, 1000]);
 });
 
+test("an attempt that was handed back has the words of its worker, and no colour of a failure", () => {
+  const events = [begun(1, "ann"), event({ kind: "attempt-lost", attempt: 1, cause: "requeue", reason: "no room" })];
+  const [one] = attemptsIn(events, 1, "not known");
+  assert.deepEqual([one?.outcome, one?.error, toneOf(one?.outcome ?? "")], ["given back", "no room", "waiting"]);
+});
+
 test("an attempt that was given back before it began is told as that, and in no colour of a failure", () => {
   const events = [begun(1, "ann"), event({ kind: "attempt-lost", attempt: 1, cause: "not-begun", reason: null })];
   const [one] = attemptsIn(events, 1, "not known");

@@ -31,6 +31,25 @@ const ofAttempt = (attempt: number, payload: Readonly<Record<string, unknown>> &
   } as unknown as EventJson;
 };
 
+test("what its worker handed back on purpose was given back, and is no failure", () => {
+  const lost = { kind: "attempt-lost", restUntil: 0 };
+  const events = [
+    ofAttempt(1, { ...lost, cause: "requeue", reason: "the mirror is busy" }),
+    ofAttempt(2, { ...lost, cause: "requeue", reason: null }),
+    ofAttempt(3, { ...lost, cause: "rate-limited", reason: "429" }),
+    ofAttempt(4, { ...lost, cause: "budget", reason: null }),
+  ];
+  assert.deepEqual(
+    events.map((event) => told(event)),
+    [
+      { text: "attempt 1 was given back: the mirror is busy; runs again", tone: "waiting" },
+      { text: "attempt 2 was given back; runs again", tone: "waiting" },
+      { text: "attempt 3 was given back, rate limited: 429; runs again", tone: "waiting" },
+      { text: "attempt 4 was lost: budget; runs again", tone: "failed" },
+    ],
+  );
+});
+
 test("what was given back before it began has not begun, and is no failure", () => {
   const lost = { kind: "attempt-lost", reason: null, restUntil: 0 };
   const events = [

@@ -2,7 +2,8 @@
  * Events as sentences: what happened, and why, where the log says so.
  */
 import type { EventJson } from "../../protocol/generated/index.ts";
-import { isGivenBack, NOT_BEGUN } from "./outcomes.ts";
+import { reasonInWords } from "../../protocol/wire/index.ts";
+import { HANDED_BACK, isGivenBack, isHandedBack, NOT_BEGUN } from "./outcomes.ts";
 import { count, plural, span, steady } from "./words.ts";
 
 export type Told = { readonly text: string; readonly tone: string };
@@ -12,17 +13,16 @@ type Of<Kind extends Payload["kind"]> = Extract<Payload, { kind: Kind }>;
 type Teller<Kind extends Payload["kind"]> = (event: Of<Kind>, at: number) => string;
 
 function becauseOf({ reason, rank }: Of<"task-assigned">): string {
-  const why = {
-    "least-loaded": () =>
-      `the least loaded, with ${plural((reason as { queueDepth?: number }).queueDepth ?? 0, "task")}`,
-    "resource-fit": () => "the best fit",
-    "round-robin": () => "next in the round",
-    random: () => "drawn by its hash",
-    "only-worker-available": () => "the only worker with room",
-    affinity: () => `it knows the work: ${(reason as { reason?: string }).reason ?? ""}`,
-  } as Readonly<Record<string, () => string>>;
   const numbers = `first of its agent with priority ${rank.priority}, score ${Number(rank.score.toFixed(1))}`;
-  return `${why[reason.type]?.() ?? reason.type}; ${numbers}`;
+  return `${reasonInWords(reason)}; ${numbers}`;
+}
+
+function lossOf(payload: Of<"attempt-lost">): string {
+  if (isGivenBack({ payload })) return NOT_BEGUN;
+  const { cause, reason } = payload;
+  const said = reason === null ? "" : reason;
+  if (!isHandedBack({ payload })) return `lost: ${cause}${said === "" ? "" : `, ${said}`}`;
+  return `${HANDED_BACK}${cause === "rate-limited" ? ", rate limited" : ""}${said === "" ? "" : `: ${said}`}`;
 }
 
 const tokens = (used: number | null): string => (used === null || used === 0 ? "" : `, ${count(used)} tokens`);
@@ -46,10 +46,7 @@ const TOLD: { readonly [Kind in Payload["kind"]]?: Teller<Kind> } = {
   "attempt-stopped": ({ attempt, tokens: used }) => `attempt ${attempt} has stopped${tokens(used)}`,
   "attempt-failed": ({ attempt, error, tokens: used, restUntil }, at) =>
     `attempt ${attempt} failed: ${error}${tokens(used)}${rest(restUntil, at)}`,
-  "attempt-lost": ({ attempt, cause, reason, restUntil }, at) =>
-    `attempt ${attempt} was ${
-      cause === "not-begun" ? NOT_BEGUN : `lost: ${cause}${reason === null ? "" : `, ${reason}`}`
-    }${rest(restUntil, at)}`,
+  "attempt-lost": (event, at) => `attempt ${event.attempt} was ${lossOf(event)}${rest(event.restUntil, at)}`,
   "attempt-done": ({ attempt }) => `attempt ${attempt} is done; its children have not ended`,
   "task-done": ({ tokens: used }) => `done${tokens(used)}`,
   "task-failed": ({ reason, expired }) => `failed: ${reason}${expired ? " (its deadline passed)" : ""}`,
@@ -121,7 +118,10 @@ export function told(event: EventJson, givenBack: ReadonlySet<string> = NONE): T
     return { text: `attempt ${payload.attempt} is with its worker`, tone: "waiting" };
   const teller = TOLD[kind as Payload["kind"]] as ((event: Payload, at: number) => string) | undefined;
   const text = teller?.(payload, Date.parse(at)) ?? kind.replaceAll("-", " ");
-  return { text: steady(text), tone: isGivenBack(event) ? "waiting" : (TONES[kind] ?? "waiting") };
+  return {
+    text: steady(text),
+    tone: isGivenBack(event) || isHandedBack(event) ? "waiting" : (TONES[kind] ?? "waiting"),
+  };
 }
 
 const NONE: ReadonlySet<string> = new Set();

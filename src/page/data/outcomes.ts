@@ -24,13 +24,21 @@ export const NOT_BEGUN = "given back, not begun";
 export const isGivenBack = ({ payload }: Pick<EventJson, "payload">): boolean =>
   payload.kind === "attempt-lost" && payload.cause === "not-begun";
 
+/** Of one that its worker has handed back on purpose: it asks for it later, or its provider had no room. */
+export const HANDED_BACK = "given back";
+export const isHandedBack = ({ payload }: Pick<EventJson, "payload">): boolean =>
+  payload.kind === "attempt-lost" && (payload.cause === "requeue" || payload.cause === "rate-limited");
+
 /** How an attempt has ended with this event; undefined if it goes on. */
-export const endIn = (event: Pick<EventJson, "kind" | "payload">): string | undefined =>
-  isGivenBack(event) ? NOT_BEGUN : ENDS[event.kind];
+export function endIn(event: Pick<EventJson, "kind" | "payload">): string | undefined {
+  if (isGivenBack(event)) return NOT_BEGUN;
+  return isHandedBack(event) ? HANDED_BACK : ENDS[event.kind];
+}
 
 const TONES: Readonly<Record<string, string>> = {
   lost: "failed",
   [NOT_BEGUN]: "waiting",
+  [HANDED_BACK]: "waiting",
   stopped: "cancelled",
   again: "done",
   "not known": "waiting",

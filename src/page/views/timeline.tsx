@@ -6,9 +6,10 @@
 import type { JSX, TargetedPointerEvent } from "preact";
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
-import { type Bar, useBars } from "../data/attempt-bars.ts";
+import { useBars } from "../data/attempt-bars.ts";
+import type { Bar } from "../data/bar-gathering.ts";
 import { to } from "../data/links.ts";
-import { NOT_BEGUN, toneOf } from "../data/outcomes.ts";
+import { HANDED_BACK, toneOf } from "../data/outcomes.ts";
 import { useTaskIds } from "../data/task-ids.ts";
 import { useCall, useNow } from "../data/use-call.ts";
 import { dateOf, plural, span, steady, timeOf } from "../data/words.ts";
@@ -45,8 +46,8 @@ function rowsOf(bars: readonly Bar[], now: number): readonly (readonly Bar[])[] 
   return rows.map((row) => row.bars);
 }
 
-/** What part of time is seen. */
-type Window = { readonly end: number; readonly lengthMs: number };
+/** What part of time is seen; before `from` all is left out, and what runs is known to run up to `knownTo`. */
+type Window = { readonly end: number; readonly lengthMs: number; readonly from: number; readonly knownTo: number };
 
 export default function Timeline(): JSX.Element {
   const { query, route } = useLocation();
@@ -56,19 +57,22 @@ export default function Timeline(): JSX.Element {
   const until = /^\d{1,15}$/.test(query.until ?? "") && Number(query.until) < now ? Number(query.until) : null;
   const { project = "", plan = "" } = query;
   const [draggedMs, setDragged] = useState(0);
-  const { bars, missing, error, isRead } = useBars(lengthMs, until);
+  const { bars, cutAt, readTo, error, isRead } = useBars(lengthMs, until);
   const ids = useTaskIds({ project, plan });
   const isKnown = isRead && ids.isRead;
-  const change = (next: Record<string, string>): void => {
+  const hrefOf = (next: Record<string, string>): string => {
     const search = new URLSearchParams(Object.entries({ ...query, ...next }).filter(([, value]) => value !== ""));
-    route(`${to.timeline}?${search}`, true);
+    return `${to.timeline}?${search}`;
   };
+  const change = (next: Record<string, string>): void => route(hrefOf(next), true);
   const move = (ms: number): void => {
     const next = Math.round((until ?? now) + ms);
     change({ until: next >= now ? "" : String(next) });
   };
-  const window = { end: (until ?? now) - draggedMs, lengthMs };
-  const own = bars.filter(({ task, from }) => from <= window.end && (ids.wanted === null || ids.wanted.has(task)));
+  const end = (until ?? now) - draggedMs;
+  const from = Math.max(end - lengthMs, cutAt ?? 0);
+  const window = { end, lengthMs, from, knownTo: Math.min(end, readTo ?? end) };
+  const own = bars.filter(({ task, from }) => from <= end && (ids.wanted === null || ids.wanted.has(task)));
   const lanes = [...Map.groupBy(own, ({ worker }) => worker)].sort(([left], [right]) => (left < right ? -1 : 1));
   return (
     <View
@@ -98,7 +102,8 @@ export default function Timeline(): JSX.Element {
       <Narrowed project={project} plan={plan} change={change} />
       <Failure error={isKnown ? (error ?? ids.error) : null} />
       <Panel title="Attempts by worker" actions={<Keys />} isFlush>
-        {lanes.length === 0 ? (
+        <Reservations window={window} isRead={isKnown} readTo={readTo} areIdsCut={ids.isCut} hrefOf={hrefOf} />
+        {!isKnown || lanes.length === 0 ? (
           isKnown ? (
             <Empty>Nothing ran here in {zoom === "1" ? "this minute" : `these ${span(lengthMs)}`}.</Empty>
           ) : (
@@ -107,22 +112,43 @@ export default function Timeline(): JSX.Element {
         ) : (
           <Lanes lanes={lanes} window={window} drag={setDragged} drop={move} />
         )}
-        {missing === null ? null : (
-          <p class="loading">
-            {missing === "newest"
-              ? "So much happened that the newest attempts are not here yet."
-              : "So much happened that the oldest attempts are left out."}
-          </p>
-        )}
-        {ids.isCut ? <p class="loading">So many tasks match that the attempts of the oldest are left out.</p> : null}
       </Panel>
     </View>
   );
 }
 
+/** What keeps the picture from being whole. It stands above the lanes, of which there may be more than a screen has. */
+function Reservations({
+  window,
+  isRead,
+  readTo,
+  areIdsCut,
+  hrefOf,
+}: {
+  window: Window;
+  isRead: boolean;
+  readTo: number | null;
+  areIdsCut: boolean;
+  hrefOf: (next: Record<string, string>) => string;
+}): JSX.Element {
+  const isCut = isRead && window.from > window.end - window.lengthMs;
+  return (
+    <>
+      {readTo === null ? null : <p class="lane-note">The log is read up to {timeOf(readTo)} so far…</p>}
+      {isCut ? (
+        <p class="lane-note">
+          So much happened that all before {timeOf(window.from)} is left out.{" "}
+          <a href={hrefOf({ until: String(Math.floor(window.from)) })}>Show what was before</a>
+        </p>
+      ) : null}
+      {areIdsCut ? <p class="lane-note">So many tasks match that the attempts of the oldest are left out.</p> : null}
+    </>
+  );
+}
+
 const Keys = (): JSX.Element => (
   <span class="keys">
-    {["running", "done", "failed", "cancelled", "skipped", "parked", NOT_BEGUN].map((state) => (
+    {["running", "done", "failed", "cancelled", "skipped", "parked", HANDED_BACK].map((state) => (
       <span key={state} class={`key is-${toneOf(state)}`}>
         {state}
       </span>
@@ -212,6 +238,7 @@ function Lanes({
     page.addEventListener("pointermove", going, { signal });
     for (const kind of ["pointerup", "pointercancel"] as const) page.addEventListener(kind, over, { signal });
   };
+  const isCut = window.from > window.end - window.lengthMs;
   return (
     <div class="gantt" onPointerDown={begin}>
       <Axis window={window} />
@@ -222,6 +249,7 @@ function Lanes({
             <small class="faint">{plural(own.length, "attempt")}</small>
           </span>
           <div class="lane-rows">
+            {isCut ? <span class="lane-cut" style={{ width: `${placeIn(window, window.from)}%` }} /> : null}
             {rowsOf(own, window.end).map((row) => (
               <div key={row[0]?.key} class="lane-row">
                 {row.map((bar) => (
@@ -236,7 +264,8 @@ function Lanes({
   );
 }
 
-const placeIn = ({ end, lengthMs }: Window, time: number): number => (100 * (time - end + lengthMs)) / lengthMs;
+const placeIn = ({ end, lengthMs }: Pick<Window, "end" | "lengthMs">, time: number): number =>
+  (100 * (time - end + lengthMs)) / lengthMs;
 
 /** Marks at round times. */
 function Axis({ window }: { window: Window }): JSX.Element {
@@ -260,11 +289,10 @@ function Axis({ window }: { window: Window }): JSX.Element {
 }
 
 function One({ bar, window }: { bar: Bar; window: Window }): JSX.Element | null {
-  const begin = window.end - window.lengthMs;
-  const [from, until] = [Math.max(begin, bar.from), Math.min(window.end, bar.until ?? window.end)];
-  if (until < begin) return null;
+  const [from, until] = [Math.max(window.from, bar.from), Math.min(window.end, bar.until ?? window.knownTo)];
+  if (until < from) return null;
   const name = steady(bar.task);
-  const took = span((bar.until ?? window.end) - bar.from);
+  const took = span((bar.until ?? window.knownTo) - bar.from);
   return (
     <a
       class={`bar is-${toneOf(bar.outcome)}`}

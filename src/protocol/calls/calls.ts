@@ -212,7 +212,9 @@ const taskCalls = callsOf<TaskCalls>("tasks", {
     params: taskId,
     body: about.cancelBody,
     summary: "Cancel a task",
-    description: "It is cancelled at once; what runs is stopped. A task that has ended stays as it is: conflict.",
+    description:
+      "It is cancelled at once; what runs is stopped. A task that has ended stays as it is: conflict, with its state " +
+      "in details, and so answers a repeat whose first try has cancelled it.",
     answers: { 200: about.cancelled },
     errors: ["not_found", "conflict"],
   },
@@ -567,8 +569,9 @@ const eventCalls = callsOf<EventCalls>("events", {
     summary: "The events of the log with their hashes: a page of JSON, or a stream",
     description:
       "With Accept: text/event-stream it follows the log. Each message has the event's number as its id and its kind " +
-      "as its event; Last-Event-ID (or after) says where to go on. A token that is scoped sees the events of its own " +
-      "tasks, as long as their records are there.",
+      "as its event; Last-Event-ID (or after) says where to go on. With a filter (task, kind, label) a page of JSON " +
+      "may be empty in the middle of the log: go on while there is nextAfter. A token that is scoped sees the events " +
+      "of its own tasks, as long as their records are there.",
     answers: { 200: event.eventPage },
   },
 });

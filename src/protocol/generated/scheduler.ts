@@ -90,7 +90,10 @@ export type Stats = {
   };
   /** Totals since the log began. */
   readonly metrics: {
-    /** Every submit, rejected ones included. It is kept over restarts. */
+    /**
+     * Every submit, rejected ones included, and each try of one: a client that meets a full queue tries
+     * five times. It is kept over restarts.
+     */
     readonly tasksSubmitted: number;
     /** Tasks that were done. */
     readonly tasksCompleted: number;
@@ -101,8 +104,8 @@ export type Stats = {
     /** Tasks that were skipped, since a dependency did not end as done. */
     readonly tasksSkipped: number;
     /**
-     * Tasks that found no room, up to a second ago; kept over restarts. The log has their number, not the
-     * tasks.
+     * Tries that found no room, up to a second ago: of one task there may be several, and it may be in by
+     * now. Kept over restarts. The log has their number, not the tasks.
      */
     readonly tasksRejected: number;
     /** Tasks whose deadline passed while they waited. */

@@ -159,14 +159,19 @@ export const stats: s.Schema<wire.Stats> = s.namedAnswer("Stats", {
     ),
   }),
   metrics: s.answer<wire.Stats["metrics"]>({
-    tasksSubmitted: s.described(count(), "Every submit, rejected ones included. It is kept over restarts."),
+    tasksSubmitted: s.described(
+      count(),
+      "Every submit, rejected ones included, and each try of one: a client that meets a full queue tries five times. " +
+        "It is kept over restarts.",
+    ),
     tasksCompleted: count(),
     tasksFailed: count(),
     tasksCancelled: count(),
     tasksSkipped: count(),
     tasksRejected: s.described(
       count(),
-      "Tasks that found no room, up to a second ago; kept over restarts. The log has their number, not the tasks.",
+      "Tries that found no room, up to a second ago: of one task there may be several, and it may be in by now. Kept " +
+        "over restarts. The log has their number, not the tasks.",
     ),
     tasksExpired: count(),
     dispatchCount: s.described(count(), "Starts."),

@@ -3,4 +3,4 @@
 export { codeOfStatus, WIRE_CODES, type WireCode, type WireError } from "./codes.ts";
 export * from "./endpoints.ts";
 export type { Role } from "./role.ts";
-export { isEnded, TASK_STATES, WAIT_MS_DEFAULT, WAIT_MS_MAX } from "./task-state.ts";
+export { isEnded, reasonInWords, TASK_STATES, WAIT_MS_DEFAULT, WAIT_MS_MAX } from "./task-state.ts";

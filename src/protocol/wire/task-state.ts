@@ -1,6 +1,7 @@
 /**
- * The states of a task, and how long a caller may wait for its end.
+ * The states of a task, how long a caller may wait for its end, and in words why it went to its worker.
  */
+import type { Reason } from "../../core/model/index.ts";
 
 export type TaskState =
   | ("waiting" | "queued" | "assigned" | "running" | "parked")
@@ -16,3 +17,23 @@ export const isEnded = (state: TaskState): boolean => END_STATES.includes(state)
 
 export const WAIT_MS_MAX = 60_000;
 export const WAIT_MS_DEFAULT = 30_000;
+
+/** The page and the commands say it alike. A rule that is added tomorrow is told by its name. */
+export function reasonInWords(reason: Reason): string {
+  switch (reason.type) {
+    case "least-loaded":
+      return `the least loaded, with ${reason.queueDepth} ${reason.queueDepth === 1 ? "task" : "tasks"}`;
+    case "resource-fit":
+      return "the best fit";
+    case "round-robin":
+      return "next in the round";
+    case "random":
+      return "drawn by its hash";
+    case "only-worker-available":
+      return "the only worker with room";
+    case "affinity":
+      return `it knows the work: ${reason.reason}`;
+    default:
+      return (reason as Reason).type;
+  }
+}

@@ -86,6 +86,19 @@ const ofEnd =
     });
   };
 
+type Lost = Extract<Event, { kind: "attempt-lost" }>;
+const lost = ofEnd("warn", "attempt lost, the task runs again");
+const gaveBack = ofEnd("info", "worker gave the task back, it runs again");
+/** What a worker hands back on purpose is no loss: nobody needs to be warned of it. */
+const LOSSES: Readonly<Record<Lost["cause"], LineOf<Lost>>> = {
+  "not-begun": ofEnd("debug", "attempt given back before it began"),
+  requeue: gaveBack,
+  "rate-limited": gaveBack,
+  "worker-lost": lost,
+  "worker-left": lost,
+  budget: lost,
+};
+
 /** What is no event of anybody's life has no line. */
 const LINES: { readonly [Kind in Event["kind"]]?: LineOf<Extract<Event, { kind: Kind }>> } = {
   "task-submitted": ({ task: taskId, project, agent: agentId, type }) =>
@@ -104,10 +117,7 @@ const LINES: { readonly [Kind in Event["kind"]]?: LineOf<Extract<Event, { kind: 
   "task-skipped": ofEnd("info", "task skipped"),
   "task-retried": ofEnd("info", "task runs again"),
   "attempt-failed": ofEnd("info", "attempt failed, the task runs again"),
-  "attempt-lost": (event, task) =>
-    event.cause === "not-begun"
-      ? ofEnd("debug", "attempt given back before it began")(event, task)
-      : ofEnd("warn", "attempt lost, the task runs again")(event, task),
+  "attempt-lost": (event, task) => LOSSES[event.cause](event, task),
   "attempt-done": ofEnd("info", "attempt done, the task waits for its children"),
   "task-parked": ({ task: taskId, attempt, until }) => line("info", "task parked", { taskId, attempt, until }),
   "task-approved": ({ task: taskId }) => line("info", "task approved", { taskId }),
