@@ -461,7 +461,11 @@ export function answerOf(
   }
   if (status >= 400) throw afterLost(refusalOf(status, headers, text), answer.isAfterLoss);
   if (produces[0] !== "application/json") return text;
-  const read = parsed(text, parse);
+  return objectOf(parsed(text, parse), status);
+}
+
+/** Undefined is what was not JSON, or not there. */
+export function objectOf(read: unknown, status: number): object {
   if (typeof read === "object" && read !== null) return read;
   const said = read === undefined ? "not JSON" : `${kindInWords(read)}, and must be an object`;
   throw new ClientError("bad_answer", `the answer is ${said}; is this a Drover server?`, { status });

@@ -279,6 +279,16 @@ test("what refuses or breaks the whole is told to each, and is tried again where
     },
   ));
 
+for (const body of [null, undefined, "yes", 7])
+  test(`an item of a bulk that is no answer (${String(body)}) is a bad one, as it is of a call alone`, () =>
+    story([serves(() => ({ status: 202, body }))], async ({ client }) => {
+      const wait = { gate: "g", waitMs: 5000 };
+      const alone = [client.submit(task), client.askPermit(wait)];
+      const others = [client.submit(task), client.submit(task), client.askPermit(wait)].map(failed);
+      await Promise.all(alone);
+      for (const other of others) assert.equal((await other).code, "bad_answer");
+    }));
+
 test("two bulks may be out, the second names the first, and a third waits; nothing follows what is no bulk", (t) => {
   const held: (() => void)[] = [];
   const holds: Step = (response, heard) => void held.push(() => serves()(response, heard));

@@ -19,6 +19,7 @@ import {
   fetchOnce,
   type Gather,
   type Gathered,
+  objectOf,
   refusalOfOne,
   TOO_LARGE,
   UNKNOWN,
@@ -185,8 +186,17 @@ function textOf({ name, asked: { params, query, text } }: Gathered): string {
 }
 
 function settle({ resolve, reject }: Waiting, answer: BulkItem | undefined, isAfterLoss: boolean | undefined): void {
+  try {
+    resolve(answerIn(answer, isAfterLoss));
+  } catch (error) {
+    reject(error);
+  }
+}
+
+/** What is no answer to a call alone is none here. */
+function answerIn(answer: BulkItem | undefined, isAfterLoss: boolean | undefined): unknown {
   if (typeof answer?.status !== "number")
-    return reject(new ClientError("bad_answer", "the answer to one of the calls is missing", { status: 200 }));
-  if (answer.status < 400) resolve(answer.body);
-  else reject(refusalOfOne(answer, isAfterLoss));
+    throw new ClientError("bad_answer", "the answer to one of the calls is missing", { status: 200 });
+  if (answer.status >= 400) throw refusalOfOne(answer, isAfterLoss);
+  return objectOf(answer.body, answer.status);
 }
