@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { getEventListeners } from "node:events";
-import { test } from "node:test";
+import { getEventListeners, once } from "node:events";
+import { type TestContext, test } from "node:test";
 import {
   answers,
   type Heard,
@@ -9,10 +9,13 @@ import {
   type Step,
   startScript,
 } from "../../test/kits/script-server.ts";
-import { fewTurns, until } from "../../test/kits/waits.ts";
+import { fewTurns, isPending, until, within } from "../../test/kits/waits.ts";
 import type { BulkBody, BulkCall } from "../protocol/index.ts";
 import { type Client, createClient } from "./client.ts";
 import { ClientError } from "./client-error.ts";
+import type { ClientOptions } from "./read-options.ts";
+// Loaded by clients when calls first meet: here that is to take a few turns only.
+import "./gather.ts";
 
 const task = { agentId: "ann", action: "build" };
 const submitted = (id: string): object => ({ taskId: id, state: "queued" });
@@ -36,11 +39,15 @@ const serves =
   };
 
 type Story = { readonly client: Client; readonly heard: readonly Heard[]; readonly rests: number[] };
-async function story(steps: readonly Step[], told: (story: Story) => Promise<void>): Promise<void> {
+async function story(
+  steps: readonly Step[],
+  told: (story: Story) => Promise<void>,
+  options: ClientOptions = {},
+): Promise<void> {
   await using server = await startScript(...steps);
   const rests: number[] = [];
   const rest = async (ms: number): Promise<void> => void rests.push(ms);
-  await told({ client: createClient({ url: server.url, rest }), heard: server.heard, rests });
+  await told({ client: createClient({ url: server.url, rest, ...options }), heard: server.heard, rests });
 }
 const together = (client: Client, ids: readonly string[]): Promise<unknown[]> =>
   Promise.all(ids.map((id) => client.submit({ ...task, id })));
@@ -171,7 +178,7 @@ const late = [
   { how: "one of a server that does not know bulk", isWarm: true, knowsBulk: false },
 ];
 for (const { how, isWarm, knowsBulk } of late)
-  test(`a call waits for the answer of one that it names, and no other does: ${how}`, () => {
+  test(`a call waits for the answer of one that it names, and no other does for long: ${how}`, (t) => {
     const held = Promise.withResolvers<() => void>();
     const step: Step = (response, heard) => {
       if (heard.url === "/bulk" && !knowsBulk) answers(404, { error: "nothing is there", code: "x" })(response, heard);
@@ -182,6 +189,7 @@ for (const { how, isWarm, knowsBulk } of late)
       if (isWarm) await together(client, names(3));
       const first = client.submit({ ...task, id: "A" });
       const answerA = await held.promise;
+      t.mock.timers.enable({ apis: ["setTimeout"] });
       const enough = new AbortController();
       const made = [
         first,
@@ -190,7 +198,10 @@ for (const { how, isWarm, knowsBulk } of late)
         client.cancel("A", { timeoutMs: 5000 }),
       ];
       const given = client.submit({ ...task, id: "D", needs: ["A"] }, { signal: enough.signal });
-      await client.submit({ ...task, id: "other" });
+      const other = client.submit({ ...task, id: "other" });
+      await fewTurns();
+      t.mock.timers.tick(1000);
+      await other;
       const sent = (): string => JSON.stringify(heard.map(({ url, body }) => [url, body]));
       assert.doesNotMatch(sent(), /"B"|"C"|cancel/);
       enough.abort(new Error("enough"));
@@ -340,11 +351,13 @@ test("a bulk is bounded in calls and in size", () =>
   story([serves()], async ({ client, heard }) => {
     const ids = names(600);
     assert.equal((await together(client, ids)).length, 600);
+    const numberOf = ({ headers }: Heard): number => Number(String(headers["drover-bulk"] ?? "").split(" ")[1] ?? 0);
+    const inOrder = heard.toSorted((left, right) => numberOf(left) - numberOf(right));
     assert.deepEqual(
-      heard.map((one) => callsIn(one).length),
+      inOrder.map((one) => callsIn(one).length),
       [1, 256, 256, 87],
     );
-    assert.deepEqual(heard.flatMap(callsIn).map(idIn), ids);
+    assert.deepEqual(inOrder.flatMap(callsIn).map(idIn), ids);
     const text = "x".repeat(100_000);
     await Promise.all(names(6).map((id) => client.submit({ ...task, id, params: { text } })));
     assert.deepEqual(
@@ -362,8 +375,10 @@ test("a request without an answer holds up what comes while it is new, and nothi
     await until("it is out", () => heard.length === 3);
     const next = client.submit({ ...task, id: "next" });
     await fewTurns();
-    assert.equal(heard.length, 3);
-    t.mock.timers.tick(100);
+    t.mock.timers.tick(999);
+    await fewTurns();
+    assert.equal(heard.length, 3, "it went alone, and has no number that the next could name");
+    t.mock.timers.tick(1);
     await next;
     // No timer rings any more.
     assert.deepEqual(await client.submit({ ...task, id: "later" }), submitted("later"));
@@ -408,38 +423,124 @@ test("a server that did not know a bulk is asked for one again after a minute", 
   });
 });
 
-test("while sixteen requests have no answer none leaves, however long that takes", (t) => {
-  const held: (() => void)[] = [];
+/** A server that answers when it is told to, and a client that has sixteen requests at it. */
+function silentStory(
+  t: TestContext,
+  told: (
+    at: Story & { calls: Promise<unknown>[]; answer: (() => void)[]; pass(ms: number): Promise<void>; wakes(): void },
+  ) => Promise<void>,
+): Promise<void> {
+  const answer: (() => void)[] = [];
   let isHeld = false;
   const step: Step = (response, heard) => {
-    if (isHeld) held.push(() => serves()(response, heard));
+    if (isHeld) answer.push(() => serves()(response, heard));
     else serves()(response, heard);
   };
-  return story([step], async ({ client, heard }) => {
-    await together(client, names(3));
-    const before = heard.length;
-    isHeld = true;
-    t.mock.timers.enable({ apis: ["setTimeout"] });
-    const calls: Promise<unknown>[] = [];
-    for (let count = 0; count < 40; count++) {
+  return story(
+    [step],
+    async (at) => {
+      await together(at.client, names(3));
+      isHeld = true;
+      t.mock.timers.enable({ apis: ["setTimeout"] });
+      const calls: Promise<unknown>[] = [];
+      const pass = async (ms: number): Promise<void> => {
+        await fewTurns(5);
+        t.mock.timers.tick(ms);
+        await fewTurns();
+      };
+      const wakes = (): void => {
+        isHeld = false;
+      };
+      for (let count = 1; count <= 16; count++) {
+        calls.push(at.client.submit(task));
+        await pass(count === 2 ? 1000 : 100);
+        await until("it has come", () => answer.length === count);
+      }
+      await told({ ...at, calls, answer, pass, wakes });
+    },
+    { timeoutMs: 86_400_000 },
+  );
+}
+
+test("while sixteen requests have no answer another leaves only now and then, and for one that is answered", (t) =>
+  silentStory(t, async ({ client, heard, calls, answer, pass, wakes }) => {
+    const leavesAfter = async (ms: number): Promise<void> => {
+      const before = answer.length;
       calls.push(client.submit(task));
-      await fewTurns();
-      t.mock.timers.tick(100);
-    }
-    await until("those that may leave have left", () => held.length >= 16);
-    await fewTurns();
-    assert.equal(heard.length - before, 16);
-    held.shift()?.();
+      await pass(ms - 1);
+      assert.equal(answer.length, before);
+      await pass(1);
+      await until("one more has left", () => answer.length === before + 1);
+    };
+    for (const ms of [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000]) await leavesAfter(ms);
+    calls.push(client.submit(task));
+    for (let minute = 0; minute < 10; minute++) await pass(60_000);
+    assert.equal(answer.length, 24, "so many are the most");
+    answer.shift()?.();
     await calls[0];
-    for (let look = 0; look < 100 && held.length < 16; look++) {
-      t.mock.timers.tick(100);
-      await fewTurns();
-    }
-    assert.equal(held.length, 16, "for the one that was answered another has left");
-    isHeld = false;
-    for (const answer of held) answer();
-    assert.equal((await Promise.all(calls)).length, 40);
-    assert.equal(heard.flatMap(callsIn).length, 43);
+    await pass(999);
+    assert.equal(answer.length, 23);
+    await pass(1);
+    await until("one more has left", () => answer.length === 24);
+    wakes();
+    for (const one of answer) one();
+    assert.equal((await Promise.all(calls)).length, 25);
+    assert.equal(heard.flatMap(callsIn).length, 28);
+  }));
+
+test("requests that were lost hold up what waits behind them until one that is sent now and then is answered", (t) =>
+  silentStory(t, async ({ client, calls, answer, pass, wakes }) => {
+    const patient = client.submit({ ...task, id: "patient" });
+    wakes();
+    await pass(999);
+    assert.equal(await isPending(patient), true);
+    await pass(1);
+    assert.deepEqual(await patient, submitted("patient"));
+    // The sixteen still have no answer. No timer rings any more.
+    assert.equal((await together(client, names(600))).length, 600);
+    for (const one of answer) one();
+    await Promise.all(calls);
+  }));
+
+test("a bulk that all its callers have given up is given up, and holds up nothing; one that is wanted is not", () => {
+  const gone: Promise<unknown>[] = [];
+  const holds: Step = (response) => void gone.push(once(response, "close"));
+  return story([serves(), holds, holds, serves()], async ({ client, heard }) => {
+    const [early, late] = [new AbortController(), new AbortController()];
+    const asked = (id: string, { signal }: AbortController): Promise<unknown> =>
+      client.submit({ ...task, id }, { signal });
+    const first = client.submit(task);
+    const calls = [asked("a", early), asked("b", late)].map((call) => assert.rejects(call, /^Error: enough$/));
+    await first;
+    await until("the bulk is out", () => gone.length === 1);
+    early.abort(new Error("enough"));
+    await calls[0];
+    await fewTurns();
+    assert.equal(await isPending(gone[0] as Promise<unknown>), true, "somebody waits for the other");
+    late.abort(new Error("enough"));
+    await within("the end of the request", gone[0] as Promise<unknown>);
+    await Promise.all(calls);
+    // Nothing is out: so one that is alone goes as the request it is.
+    const alone = client.submit({ ...task, id: "alone" });
+    await until("it is out", () => gone.length === 2);
+    assert.equal(heard.at(-1)?.url, "/tasks");
+    void alone.catch(() => {});
+  });
+});
+
+test("what comes while the first call of a client is out is sent when that has its answer, or behind it", async (t) => {
+  const held: (() => void)[] = [];
+  const holds: Step = (response, heard) => void held.push(() => serves()(response, heard));
+  await story([holds, serves()], async ({ client, heard }) => {
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    const made = [client.submit(task), client.submit({ ...task, id: "next" })];
+    await fewTurns();
+    t.mock.timers.tick(999);
+    await fewTurns();
+    assert.equal(heard.length, 1);
+    held[0]?.();
+    await Promise.all(made);
+    assert.equal(heard.length, 2);
   });
 });
 
