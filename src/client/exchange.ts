@@ -15,6 +15,7 @@ import { setTimeout as elapse } from "node:timers/promises";
 import type { Answered, Asked, BulkItem, CallName } from "../protocol/index.ts";
 import {
   BULK_CALLS,
+  BULK_HEADER,
   type BulkName,
   codeOfStatus,
   ENDPOINTS,
@@ -396,6 +397,7 @@ export async function send<Value>(
       ...(typeof body === "object" ? { duplex: "half" } : {}),
       ...(isWhole === undefined ? {} : { isWhole }),
     });
+    checkWhose(response, more);
     addresses.answered(base, response, !isRead(call));
     return await read(response);
   } catch (error) {
@@ -414,6 +416,14 @@ export async function send<Value>(
   } finally {
     doubt?.end();
   }
+}
+
+/** An answer that came twice shifts its connection: every later call would get that of the one before it. */
+function checkWhose({ headers, close }: Fetched, sent: Readonly<Record<string, string>>): void {
+  const place = headers.get(BULK_HEADER);
+  if (place === null || place === sent[BULK_HEADER]) return;
+  close?.();
+  throw new Error("the answer is that to another request");
 }
 
 const agedBy = ({ maxAgeMs = 0 }: CallOptions): Readonly<Record<string, string>> =>

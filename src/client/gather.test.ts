@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { getEventListeners, once } from "node:events";
+import type { Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import {
   answers,
@@ -299,6 +301,43 @@ for (const body of [null, undefined, "yes", 7])
       await Promise.all(alone);
       for (const other of others) assert.equal((await other).code, "bad_answer");
     }));
+
+/** From its first bulk on each connection brings every answer once more, and so one late. */
+function shifts(mixedUp: Promise<unknown>[]): Step {
+  const last = new WeakMap<object, Step>();
+  return (response, heard) => {
+    const { "drover-bulk": place } = heard.headers;
+    const socket = response.socket as Socket;
+    const own: Step = (to) => {
+      if (place !== undefined) to.setHeader("drover-bulk", place);
+      serves()(to, heard);
+    };
+    const before = last.get(socket);
+    if (place !== undefined || before !== undefined) last.set(socket, own);
+    if (before !== undefined) mixedUp.push(once(socket, "close"));
+    (before ?? own)(response, heard);
+  };
+}
+
+for (const how of ["plain connections", "node:http"])
+  test(`the answer to another request is none, and ends its connection: ${how}`, async () => {
+    const heard = (): void => {};
+    const started = "http.client.request.start";
+    if (how === "node:http") subscribe(started, heard);
+    try {
+      const mixedUp: Promise<unknown>[] = [];
+      await story([shifts(mixedUp)], async ({ client, rests }) => {
+        for (let round = 0; round < 6; round++) {
+          const ids = names(3).map((id) => `${id}-${round}`);
+          assert.deepEqual(await together(client, ids), ids.map(submitted));
+        }
+        assert.ok(rests.length > 0, "some were lost by it");
+        await within("the end of each connection", Promise.all(mixedUp));
+      });
+    } finally {
+      unsubscribe(started, heard);
+    }
+  });
 
 test("two bulks may be out, the second names the first, and a third waits; nothing follows what is no bulk", (t) => {
   const held: (() => void)[] = [];
