@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { getEventListeners, once } from "node:events";
 import type { Socket } from "node:net";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import {
   answers,
   type Heard,
@@ -11,11 +11,10 @@ import {
   type Step,
   startScript,
 } from "../../test/kits/script-server.ts";
-import { fewTurns, isPending, until, within } from "../../test/kits/waits.ts";
+import { fewTurns, until, within } from "../../test/kits/waits.ts";
 import type { BulkBody, BulkCall } from "../protocol/index.ts";
 import { type Client, createClient } from "./client.ts";
 import { ClientError } from "./client-error.ts";
-import type { ClientOptions } from "./read-options.ts";
 // Loaded by clients when calls first meet: here that is to take a few turns only.
 import "./gather.ts";
 
@@ -41,15 +40,11 @@ const serves =
   };
 
 type Story = { readonly client: Client; readonly heard: readonly Heard[]; readonly rests: number[] };
-async function story(
-  steps: readonly Step[],
-  told: (story: Story) => Promise<void>,
-  options: ClientOptions = {},
-): Promise<void> {
+async function story(steps: readonly Step[], told: (story: Story) => Promise<void>): Promise<void> {
   await using server = await startScript(...steps);
   const rests: number[] = [];
   const rest = async (ms: number): Promise<void> => void rests.push(ms);
-  await told({ client: createClient({ url: server.url, rest, ...options }), heard: server.heard, rests });
+  await told({ client: createClient({ url: server.url, rest }), heard: server.heard, rests });
 }
 const together = (client: Client, ids: readonly string[]): Promise<unknown[]> =>
   Promise.all(ids.map((id) => client.submit({ ...task, id })));
@@ -459,127 +454,6 @@ test("a server that did not know a bulk is asked for one again after a minute", 
     const before = heard.length;
     await together(client, names(4));
     assert.deepEqual(pathsOf(heard).slice(before), ["/bulk"]);
-  });
-});
-
-/** A server that answers when it is told to, and a client that has sixteen requests at it. */
-function silentStory(
-  t: TestContext,
-  told: (
-    at: Story & { calls: Promise<unknown>[]; answer: (() => void)[]; pass(ms: number): Promise<void>; wakes(): void },
-  ) => Promise<void>,
-): Promise<void> {
-  const answer: (() => void)[] = [];
-  let isHeld = false;
-  const step: Step = (response, heard) => {
-    if (isHeld) answer.push(() => serves()(response, heard));
-    else serves()(response, heard);
-  };
-  return story(
-    [step],
-    async (at) => {
-      await together(at.client, names(3));
-      isHeld = true;
-      t.mock.timers.enable({ apis: ["setTimeout"] });
-      const calls: Promise<unknown>[] = [];
-      const pass = async (ms: number): Promise<void> => {
-        await fewTurns(5);
-        t.mock.timers.tick(ms);
-        await fewTurns();
-      };
-      const wakes = (): void => {
-        isHeld = false;
-      };
-      for (let count = 1; count <= 16; count++) {
-        calls.push(at.client.submit(task));
-        await pass(count === 2 ? 1000 : 100);
-        await until("it has come", () => answer.length === count);
-      }
-      await told({ ...at, calls, answer, pass, wakes });
-    },
-    { timeoutMs: 86_400_000 },
-  );
-}
-
-test("while sixteen requests have no answer another leaves only now and then, and for one that is answered", (t) =>
-  silentStory(t, async ({ client, heard, calls, answer, pass, wakes }) => {
-    const leavesAfter = async (ms: number): Promise<void> => {
-      const before = answer.length;
-      calls.push(client.submit(task));
-      await pass(ms - 1);
-      assert.equal(answer.length, before);
-      await pass(1);
-      await until("one more has left", () => answer.length === before + 1);
-    };
-    for (const ms of [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000]) await leavesAfter(ms);
-    calls.push(client.submit(task));
-    for (let minute = 0; minute < 10; minute++) await pass(60_000);
-    assert.equal(answer.length, 24, "so many are the most");
-    answer.shift()?.();
-    await calls[0];
-    await pass(999);
-    assert.equal(answer.length, 23);
-    await pass(1);
-    await until("one more has left", () => answer.length === 24);
-    wakes();
-    for (const one of answer) one();
-    assert.equal((await Promise.all(calls)).length, 25);
-    assert.equal(heard.flatMap(callsIn).length, 28);
-  }));
-
-test("requests that were lost hold up what waits behind them until one that is sent now and then is answered", (t) =>
-  silentStory(t, async ({ client, calls, answer, pass, wakes }) => {
-    const patient = client.submit({ ...task, id: "patient" });
-    wakes();
-    await pass(999);
-    assert.equal(await isPending(patient), true);
-    await pass(1);
-    assert.deepEqual(await patient, submitted("patient"));
-    // The sixteen still have no answer. No timer rings any more.
-    assert.equal((await together(client, names(600))).length, 600);
-    for (const one of answer) one();
-    await Promise.all(calls);
-  }));
-
-test("a bulk that all its callers have given up is given up, and holds up nothing; one that is wanted is not", () => {
-  const gone: Promise<unknown>[] = [];
-  const holds: Step = (response) => void gone.push(once(response, "close"));
-  return story([serves(), holds, holds, serves()], async ({ client, heard }) => {
-    const [early, late] = [new AbortController(), new AbortController()];
-    const asked = (id: string, { signal }: AbortController): Promise<unknown> =>
-      client.submit({ ...task, id }, { signal });
-    const first = client.submit(task);
-    const calls = [asked("a", early), asked("b", late)].map((call) => assert.rejects(call, /^Error: enough$/));
-    await first;
-    await until("the bulk is out", () => gone.length === 1);
-    early.abort(new Error("enough"));
-    await calls[0];
-    await fewTurns();
-    assert.equal(await isPending(gone[0] as Promise<unknown>), true, "somebody waits for the other");
-    late.abort(new Error("enough"));
-    await within("the end of the request", gone[0] as Promise<unknown>);
-    await Promise.all(calls);
-    // Nothing is out: so one that is alone goes as the request it is.
-    const alone = client.submit({ ...task, id: "alone" });
-    await until("it is out", () => gone.length === 2);
-    assert.equal(heard.at(-1)?.url, "/tasks");
-    void alone.catch(() => {});
-  });
-});
-
-test("what comes while the first call of a client is out is sent when that has its answer, or behind it", async (t) => {
-  const held: (() => void)[] = [];
-  const holds: Step = (response, heard) => void held.push(() => serves()(response, heard));
-  await story([holds, serves()], async ({ client, heard }) => {
-    t.mock.timers.enable({ apis: ["setTimeout"] });
-    const made = [client.submit(task), client.submit({ ...task, id: "next" })];
-    await fewTurns();
-    t.mock.timers.tick(999);
-    await fewTurns();
-    assert.equal(heard.length, 1);
-    held[0]?.();
-    await Promise.all(made);
-    assert.equal(heard.length, 2);
   });
 });
 

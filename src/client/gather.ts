@@ -6,9 +6,10 @@
  * and after a while even if there is no answer yet. Two bulks may be out at once, so that the server has work while an
  * answer is under way. Each names the last one that has no answer, and is begun behind it (server/bulk-order.ts). While
  * many requests have no answer hardly anything more leaves (trials.ts): what waits here costs a server that is behind
- * nothing. Each call is answered or refused by itself; its rests and repeats are its own (exchange.ts), and whoever gives
- * it up gives up that one. A bulk that all its callers have given up is given up too. What must not overtake another comes here only when that has its answer (turns.ts). A server that does not know
- * `bulk` is asked one by one for a while: it may have been something on the way to it that did not.
+ * nothing. Each call is answered or refused by itself; its rests and repeats are its own (exchange.ts), and whoever
+ * gives it up gives up that one. A bulk that all its callers have given up is given up too. What must not overtake
+ * another comes here only when that has its answer (turns.ts). A server that does not know `bulk` is asked one by one
+ * for a while: it may have been something on the way to it that did not.
  */
 import type { BulkAnswer, BulkItem } from "../protocol/index.ts";
 import { BULK_HEADER, type BulkName, ENDPOINTS } from "../protocol/wire/index.ts";
