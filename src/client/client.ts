@@ -293,20 +293,22 @@ let loadedFetch: Fetch | undefined;
 
 /** A call that is alone goes as it is. The rest is loaded when calls first meet. */
 function gatherWith(wiring: () => Wiring): Gather {
-  let underWay = 0;
+  let underWay: Promise<unknown> | undefined;
   let loading: Promise<Gather> | undefined;
   let gather: Gather | undefined;
-  const load = async (): Promise<Gather> => {
-    gather = (await import("./gather.ts")).createGather(wiring());
+  const load = async (first: Promise<unknown> | undefined): Promise<Gather> => {
+    gather = (await import("./gather.ts")).createGather(wiring(), first);
     return gather;
   };
   return (call) => {
     if (gather !== undefined) return gather(call);
-    if (underWay === 0 && loading === undefined) {
-      underWay++;
-      return call.alone().finally(() => underWay--);
+    if (underWay === undefined && loading === undefined) {
+      underWay = call.alone().finally(() => {
+        underWay = undefined;
+      });
+      return underWay;
     }
-    loading ??= load();
+    loading ??= load(underWay);
     return loading.then((loaded) => loaded(call));
   };
 }

@@ -15,6 +15,7 @@ import { setTimeout as elapse } from "node:timers/promises";
 import type { Answered, Asked, BulkItem, CallName } from "../protocol/index.ts";
 import {
   BULK_CALLS,
+  BULK_HEADER,
   type BulkName,
   codeOfStatus,
   ENDPOINTS,
@@ -396,6 +397,7 @@ export async function send<Value>(
       ...(typeof body === "object" ? { duplex: "half" } : {}),
       ...(isWhole === undefined ? {} : { isWhole }),
     });
+    checkWhose(response, more);
     addresses.answered(base, response, !isRead(call));
     return await read(response);
   } catch (error) {
@@ -414,6 +416,14 @@ export async function send<Value>(
   } finally {
     doubt?.end();
   }
+}
+
+/** An answer that came twice shifts its connection: every later call would get that of the one before it. */
+function checkWhose({ headers, close }: Fetched, sent: Readonly<Record<string, string>>): void {
+  const place = headers.get(BULK_HEADER);
+  if (place === null || place === sent[BULK_HEADER]) return;
+  close?.();
+  throw new Error("the answer is that to another request");
 }
 
 const agedBy = ({ maxAgeMs = 0 }: CallOptions): Readonly<Record<string, string>> =>
@@ -461,7 +471,11 @@ export function answerOf(
   }
   if (status >= 400) throw afterLost(refusalOf(status, headers, text), answer.isAfterLoss);
   if (produces[0] !== "application/json") return text;
-  const read = parsed(text, parse);
+  return objectOf(parsed(text, parse), status);
+}
+
+/** Undefined is what was not JSON, or not there. */
+export function objectOf(read: unknown, status: number): object {
   if (typeof read === "object" && read !== null) return read;
   const said = read === undefined ? "not JSON" : `${kindInWords(read)}, and must be an object`;
   throw new ClientError("bad_answer", `the answer is ${said}; is this a Drover server?`, { status });

@@ -95,13 +95,17 @@ for (const [name, steps] of [
       assert.deepEqual(await client.removeSchedule("s1"), { status: "removed", id: "s1" });
     }));
 
-test("cancels whose answers were lost, alone or together, are found done at the next node", () => {
+test("cancels whose answers were lost, alone or together, are found done at the next node", async () => {
   const isCancelled = { error: "no: conflict", code: "conflict", details: { task: "t1", state: "cancelled" } };
   const found: Step = (response, heard) => {
     const each = heard.url === "/bulk" ? eachOf(heard).map(() => ({ status: 409, body: isCancelled })) : [];
     (each.length > 0 ? answers(200, { answers: each }) : answers(409, isCancelled))(response, heard);
   };
-  return story([[losesTheAnswer], [found]], async ({ client, all }) => {
+  const done = answers(200, { status: "cancelled", taskId: "t1" });
+  await story([[losesTheAnswer], [found]], async ({ client }) => {
+    assert.deepEqual(await client.cancel("t1"), { status: "cancelled", taskId: "t1" });
+  });
+  await story([[done, losesTheAnswer], [found]], async ({ client, all }) => {
     const ids = ["t1", "t2", "t3"];
     const cancelled = await Promise.all(ids.map((id) => client.cancel(id)));
     assert.deepEqual(

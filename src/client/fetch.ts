@@ -31,6 +31,8 @@ export type Fetched = {
   readonly body: AsyncIterable<Uint8Array> | null;
   /** The whole body as text. */
   text(): Promise<string>;
+  /** Ends its connection, which brings the answers to other requests. */
+  close?(): void;
 };
 /** The headers of an answer. */
 export type FetchedHeaders = {

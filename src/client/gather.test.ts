@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { getEventListeners } from "node:events";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { getEventListeners, once } from "node:events";
+import type { Socket } from "node:net";
 import { test } from "node:test";
 import {
   answers,
@@ -9,10 +11,12 @@ import {
   type Step,
   startScript,
 } from "../../test/kits/script-server.ts";
-import { fewTurns, until } from "../../test/kits/waits.ts";
+import { fewTurns, until, within } from "../../test/kits/waits.ts";
 import type { BulkBody, BulkCall } from "../protocol/index.ts";
 import { type Client, createClient } from "./client.ts";
 import { ClientError } from "./client-error.ts";
+// Loaded by clients when calls first meet: here that is to take a few turns only.
+import "./gather.ts";
 
 const task = { agentId: "ann", action: "build" };
 const submitted = (id: string): object => ({ taskId: id, state: "queued" });
@@ -171,7 +175,7 @@ const late = [
   { how: "one of a server that does not know bulk", isWarm: true, knowsBulk: false },
 ];
 for (const { how, isWarm, knowsBulk } of late)
-  test(`a call waits for the answer of one that it names, and no other does: ${how}`, () => {
+  test(`a call waits for the answer of one that it names, and no other does for long: ${how}`, (t) => {
     const held = Promise.withResolvers<() => void>();
     const step: Step = (response, heard) => {
       if (heard.url === "/bulk" && !knowsBulk) answers(404, { error: "nothing is there", code: "x" })(response, heard);
@@ -182,6 +186,7 @@ for (const { how, isWarm, knowsBulk } of late)
       if (isWarm) await together(client, names(3));
       const first = client.submit({ ...task, id: "A" });
       const answerA = await held.promise;
+      t.mock.timers.enable({ apis: ["setTimeout"] });
       const enough = new AbortController();
       const made = [
         first,
@@ -190,7 +195,10 @@ for (const { how, isWarm, knowsBulk } of late)
         client.cancel("A", { timeoutMs: 5000 }),
       ];
       const given = client.submit({ ...task, id: "D", needs: ["A"] }, { signal: enough.signal });
-      await client.submit({ ...task, id: "other" });
+      const other = client.submit({ ...task, id: "other" });
+      await fewTurns();
+      t.mock.timers.tick(1000);
+      await other;
       const sent = (): string => JSON.stringify(heard.map(({ url, body }) => [url, body]));
       assert.doesNotMatch(sent(), /"B"|"C"|cancel/);
       enough.abort(new Error("enough"));
@@ -279,6 +287,53 @@ test("what refuses or breaks the whole is told to each, and is tried again where
     },
   ));
 
+for (const body of [null, undefined, "yes", 7])
+  test(`an item of a bulk that is no answer (${String(body)}) is a bad one, as it is of a call alone`, () =>
+    story([serves(() => ({ status: 202, body }))], async ({ client }) => {
+      const wait = { gate: "g", waitMs: 5000 };
+      const alone = [client.submit(task), client.askPermit(wait)];
+      const others = [client.submit(task), client.submit(task), client.askPermit(wait)].map(failed);
+      await Promise.all(alone);
+      for (const other of others) assert.equal((await other).code, "bad_answer");
+    }));
+
+/** From its first bulk on each connection brings every answer once more, and so one late. */
+function shifts(mixedUp: Promise<unknown>[]): Step {
+  const last = new WeakMap<object, Step>();
+  return (response, heard) => {
+    const { "drover-bulk": place } = heard.headers;
+    const socket = response.socket as Socket;
+    const own: Step = (to) => {
+      if (place !== undefined) to.setHeader("drover-bulk", place);
+      serves()(to, heard);
+    };
+    const before = last.get(socket);
+    if (place !== undefined || before !== undefined) last.set(socket, own);
+    if (before !== undefined) mixedUp.push(once(socket, "close"));
+    (before ?? own)(response, heard);
+  };
+}
+
+for (const how of ["plain connections", "node:http"])
+  test(`the answer to another request is none, and ends its connection: ${how}`, async () => {
+    const heard = (): void => {};
+    const started = "http.client.request.start";
+    if (how === "node:http") subscribe(started, heard);
+    try {
+      const mixedUp: Promise<unknown>[] = [];
+      await story([shifts(mixedUp)], async ({ client, rests }) => {
+        for (let round = 0; round < 6; round++) {
+          const ids = names(3).map((id) => `${id}-${round}`);
+          assert.deepEqual(await together(client, ids), ids.map(submitted));
+        }
+        assert.ok(rests.length > 0, "some were lost by it");
+        await within("the end of each connection", Promise.all(mixedUp));
+      });
+    } finally {
+      unsubscribe(started, heard);
+    }
+  });
+
 test("two bulks may be out, the second names the first, and a third waits; nothing follows what is no bulk", (t) => {
   const held: (() => void)[] = [];
   const holds: Step = (response, heard) => void held.push(() => serves()(response, heard));
@@ -330,11 +385,13 @@ test("a bulk is bounded in calls and in size", () =>
   story([serves()], async ({ client, heard }) => {
     const ids = names(600);
     assert.equal((await together(client, ids)).length, 600);
+    const numberOf = ({ headers }: Heard): number => Number(String(headers["drover-bulk"] ?? "").split(" ")[1] ?? 0);
+    const inOrder = heard.toSorted((left, right) => numberOf(left) - numberOf(right));
     assert.deepEqual(
-      heard.map((one) => callsIn(one).length),
+      inOrder.map((one) => callsIn(one).length),
       [1, 256, 256, 87],
     );
-    assert.deepEqual(heard.flatMap(callsIn).map(idIn), ids);
+    assert.deepEqual(inOrder.flatMap(callsIn).map(idIn), ids);
     const text = "x".repeat(100_000);
     await Promise.all(names(6).map((id) => client.submit({ ...task, id, params: { text } })));
     assert.deepEqual(
@@ -352,8 +409,10 @@ test("a request without an answer holds up what comes while it is new, and nothi
     await until("it is out", () => heard.length === 3);
     const next = client.submit({ ...task, id: "next" });
     await fewTurns();
-    assert.equal(heard.length, 3);
-    t.mock.timers.tick(100);
+    t.mock.timers.tick(999);
+    await fewTurns();
+    assert.equal(heard.length, 3, "it went alone, and has no number that the next could name");
+    t.mock.timers.tick(1);
     await next;
     // No timer rings any more.
     assert.deepEqual(await client.submit({ ...task, id: "later" }), submitted("later"));
@@ -395,41 +454,6 @@ test("a server that did not know a bulk is asked for one again after a minute", 
     const before = heard.length;
     await together(client, names(4));
     assert.deepEqual(pathsOf(heard).slice(before), ["/bulk"]);
-  });
-});
-
-test("while sixteen requests have no answer none leaves, however long that takes", (t) => {
-  const held: (() => void)[] = [];
-  let isHeld = false;
-  const step: Step = (response, heard) => {
-    if (isHeld) held.push(() => serves()(response, heard));
-    else serves()(response, heard);
-  };
-  return story([step], async ({ client, heard }) => {
-    await together(client, names(3));
-    const before = heard.length;
-    isHeld = true;
-    t.mock.timers.enable({ apis: ["setTimeout"] });
-    const calls: Promise<unknown>[] = [];
-    for (let count = 0; count < 40; count++) {
-      calls.push(client.submit(task));
-      await fewTurns();
-      t.mock.timers.tick(100);
-    }
-    await until("those that may leave have left", () => held.length >= 16);
-    await fewTurns();
-    assert.equal(heard.length - before, 16);
-    held.shift()?.();
-    await calls[0];
-    for (let look = 0; look < 100 && held.length < 16; look++) {
-      t.mock.timers.tick(100);
-      await fewTurns();
-    }
-    assert.equal(held.length, 16, "for the one that was answered another has left");
-    isHeld = false;
-    for (const answer of held) answer();
-    assert.equal((await Promise.all(calls)).length, 40);
-    assert.equal(heard.flatMap(callsIn).length, 43);
   });
 });
 

@@ -5,10 +5,11 @@
  * as one `bulk` when the answer is there: in the order in which it was asked for, at most so many calls and characters,
  * and after a while even if there is no answer yet. Two bulks may be out at once, so that the server has work while an
  * answer is under way. Each names the last one that has no answer, and is begun behind it (server/bulk-order.ts). While
- * many requests have no answer nothing more leaves: what waits here costs a server that is behind nothing. Each call is
- * answered or refused by itself; its rests and repeats are its own (exchange.ts), and whoever gives it up gives up that
- * one. What must not overtake another comes here only when that has its answer (turns.ts). A server that does not know
- * `bulk` is asked one by one for a while: it may have been something on the way to it that did not.
+ * many requests have no answer hardly anything more leaves (trials.ts): what waits here costs a server that is behind
+ * nothing. Each call is answered or refused by itself; its rests and repeats are its own (exchange.ts), and whoever
+ * gives it up gives up that one. A bulk that all its callers have given up is given up too. What must not overtake
+ * another comes here only when that has its answer (turns.ts). A server that does not know `bulk` is asked one by one
+ * for a while: it may have been something on the way to it that did not.
  */
 import type { BulkAnswer, BulkItem } from "../protocol/index.ts";
 import { BULK_HEADER, type BulkName, ENDPOINTS } from "../protocol/wire/index.ts";
@@ -19,11 +20,13 @@ import {
   fetchOnce,
   type Gather,
   type Gathered,
+  objectOf,
   refusalOfOne,
   TOO_LARGE,
   UNKNOWN,
   type Wiring,
 } from "./exchange.ts";
+import { createTrials } from "./trials.ts";
 
 /** More save nothing, and the server takes longer over them than the next should wait. */
 const CALLS_MAX = 256;
@@ -35,8 +38,12 @@ const TEXT_MIN = 1024;
 const OUT_MAX = 2;
 /** What has gathered for so long goes without waiting for the answer of what went before, */
 const WAIT_MS = 100;
-/** unless so many have none. */
+/** or after as long as the server waits for a bulk, if that went alone: it has no number that could be named. */
+const WAIT_ALONE_MS = 1000;
+/** So many have no answer, and no other leaves, */
 const UNANSWERED_MAX = 16;
+/** but for trials, until they are so many together. */
+const TRIED_MAX = 24;
 /** So long calls go one by one to a server that did not know a bulk. */
 const UNKNOWN_MS = 60_000;
 
@@ -44,18 +51,29 @@ type Waiting = Gathered & {
   readonly text: string;
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: unknown) => void;
+  /** With which it has left. */
+  request: Request | undefined;
 };
 
 /** A request: of a bulk its number, from 1, and that of the one that it follows; 0 where there is none. */
-type Request = { readonly calls: readonly Waiting[]; readonly number: number; readonly after: number };
+type Request = {
+  readonly calls: readonly Waiting[];
+  readonly number: number;
+  readonly after: number;
+  readonly controller: AbortController;
+  /** How many of its calls nobody has given up. */
+  wanted: number;
+};
 
-export function createGather(wiring: Wiring): Gather {
+/** `first` left before there was anything to gather: the end of it, if it has no answer yet. */
+export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
   /** In the order in which they came. Each may be given up, so it is taken out without a look at the others. */
   const waiting = new Set<Waiting>();
   /** What is waited for: a request that was left behind once does not hold up what comes later. */
   const out = new Set<Request>();
   /** With those that were left behind, in the order in which they left. */
   const unanswered = new Set<Request>();
+  let newest: Request | undefined;
   /** The name under which the server knows the order of the bulks, and how many there were. */
   let name: string | undefined;
   let bulks = 0;
@@ -63,12 +81,16 @@ export function createGather(wiring: Wiring): Gather {
   let late: NodeJS.Timeout | undefined;
   let isKnown = true;
   let textMax = TEXT_MAX;
+  const trials = createTrials(() => {
+    if (unanswered.size < TRIED_MAX) goLate();
+  });
 
   /** In a turn of its own, so that all that is asked for in this one goes with it. */
   function goSoon(): void {
-    if (isDue || waiting.size === 0 || unanswered.size >= UNANSWERED_MAX) return;
+    if (isDue || waiting.size === 0) return;
+    if (isFull()) return trials.soon();
     if (!mayGo()) {
-      late ??= setTimeout(goLate, WAIT_MS);
+      late ??= setTimeout(goLate, isBehindOneAlone() ? WAIT_ALONE_MS : WAIT_MS);
       return;
     }
     isDue = true;
@@ -77,7 +99,13 @@ export function createGather(wiring: Wiring): Gather {
     setImmediate(go);
   }
 
+  /** Where the last that left is over, older ones were lost, or it took the place of one that was. */
+  function isFull(): boolean {
+    return unanswered.size >= UNANSWERED_MAX && newest !== undefined && unanswered.has(newest);
+  }
+
   function goLate(): void {
+    clearTimeout(late);
     late = undefined;
     out.clear();
     go();
@@ -89,21 +117,35 @@ export function createGather(wiring: Wiring): Gather {
     return first === undefined || (out.size < OUT_MAX && first.number > 0);
   }
 
+  /** A server that does not know bulks begins what it is asked in no order that waiting could keep. */
+  function isBehindOneAlone(): boolean {
+    const [first] = out;
+    return isKnown && first?.number === 0;
+  }
+
   function go(): void {
     isDue = false;
     const calls = takeNext();
     if (calls.length === 0) return;
-    const after = lastOut();
-    const isBulk = isKnown && (calls.length > 1 || after > 0 || out.size > 0);
-    const request: Request = { calls, number: isBulk ? ++bulks : 0, after };
+    // What goes alone has no number: nothing could be begun behind it.
+    const isBulk = isKnown && (calls.length > 1 || unanswered.size > 0);
+    const request = requestOf(calls, isBulk ? ++bulks : 0, lastOut());
+    for (const call of calls) call.request = request;
+    leaves(request, send(request));
+    goSoon();
+  }
+
+  function leaves(request: Request, over: Promise<unknown>): void {
+    newest = request;
     out.add(request);
     unanswered.add(request);
-    void send(request).finally(() => {
+    const isOver = (): void => {
       out.delete(request);
       unanswered.delete(request);
+      trials.heard();
       goSoon();
-    });
-    goSoon();
+    };
+    over.then(isOver, isOver);
   }
 
   /** The number of the last bulk that has no answer; 0 if there is none. */
@@ -133,13 +175,14 @@ export function createGather(wiring: Wiring): Gather {
     isKnown = false;
   }
 
-  async function send({ calls, number, after }: Request): Promise<void> {
+  async function send({ calls, number, after, controller }: Request): Promise<void> {
     if (number === 0) return eachAlone(calls);
     try {
       const text = `{"calls":[${calls.map((call) => call.text).join(",")}]}`;
       name ??= crypto.randomUUID();
       const place = after === 0 ? `${name} ${number}` : `${name} ${number} ${after}`;
-      const answer = await fetchOnce(wiring, ENDPOINTS.bulk, { text }, {}, { [BULK_HEADER]: place });
+      const { signal } = controller;
+      const answer = await fetchOnce(wiring, ENDPOINTS.bulk, { text }, { signal }, { [BULK_HEADER]: place });
       const { answers } = answerOf(ENDPOINTS.bulk, answer) as Partial<BulkAnswer>;
       for (const [index, call] of calls.entries()) settle(call, answers?.[index], answer.isAfterLoss);
     } catch (error) {
@@ -152,23 +195,35 @@ export function createGather(wiring: Wiring): Gather {
     }
   }
 
+  if (first !== undefined) leaves(requestOf([], 0, 0), first);
+
   /** No promise more than there must be: this is what every call costs that travels. */
   return (call) => {
     const { name, asked, signal, alone } = call;
     if (signal?.aborted === true) return Promise.reject(signal.reason);
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    const entry: Waiting = { name, asked, signal, alone, text: textOf(call), resolve, reject };
+    const entry: Waiting = { name, asked, signal, alone, text: textOf(call), resolve, reject, request: undefined };
     waiting.add(entry);
     goSoon();
     if (signal === undefined) return promise;
     const giveUp = (): void => {
       waiting.delete(entry);
       reject(signal.reason);
+      const { request } = entry;
+      if (request !== undefined && --request.wanted === 0) request.controller.abort(signal.reason);
     };
     signal.addEventListener("abort", giveUp, { once: true });
     return promise.finally(() => signal.removeEventListener("abort", giveUp));
   };
 }
+
+const requestOf = (calls: readonly Waiting[], number: number, after: number): Request => ({
+  calls,
+  number,
+  after,
+  controller: new AbortController(),
+  wanted: calls.length,
+});
 
 async function eachAlone(calls: readonly Waiting[]): Promise<void> {
   await Promise.all(calls.map(({ alone, resolve, reject }) => alone().then(resolve, reject)));
@@ -185,8 +240,17 @@ function textOf({ name, asked: { params, query, text } }: Gathered): string {
 }
 
 function settle({ resolve, reject }: Waiting, answer: BulkItem | undefined, isAfterLoss: boolean | undefined): void {
+  try {
+    resolve(answerIn(answer, isAfterLoss));
+  } catch (error) {
+    reject(error);
+  }
+}
+
+/** What is no answer to a call alone is none here. */
+function answerIn(answer: BulkItem | undefined, isAfterLoss: boolean | undefined): unknown {
   if (typeof answer?.status !== "number")
-    return reject(new ClientError("bad_answer", "the answer to one of the calls is missing", { status: 200 }));
-  if (answer.status < 400) resolve(answer.body);
-  else reject(refusalOfOne(answer, isAfterLoss));
+    throw new ClientError("bad_answer", "the answer to one of the calls is missing", { status: 200 });
+  if (answer.status >= 400) throw refusalOfOne(answer, isAfterLoss);
+  return objectOf(answer.body, answer.status);
 }

@@ -119,6 +119,7 @@ const fetchedFrom = (answer: IncomingMessage): Fetched => ({
   },
   body: answer,
   text: () => textOf(answer),
+  close: () => void answer.destroy(),
 });
 
 /** By events: reading it as an iterable takes several times as long. */

@@ -79,6 +79,7 @@ class LeanConnection {
   private underWay: UnderWay | null = null;
   private keptUntil = 0;
   private readonly giveUp = (): void => void this.fail(this.underWay?.signal.reason);
+  private readonly close = (): void => void this.fail(new Error("the answers of its connection are mixed up"));
 
   constructor(socket: Socket, idle: LeanConnection[]) {
     this.socket = socket;
@@ -127,7 +128,7 @@ class LeanConnection {
     this.answer = new LeanAnswer();
     try {
       const fetched = answer.fetched();
-      this.over()?.resolve(fetched);
+      this.over()?.resolve({ ...fetched, close: this.close });
     } catch (error) {
       // More than a text can hold.
       return this.fail(error);

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { fewTurns } from "../../test/kits/waits.ts";
 import { createTurns, type Turns } from "./turns.ts";
 
@@ -61,4 +63,28 @@ test("of a call that is over nothing is kept: no listener, and the next about it
   await fewTurns();
   void call("next");
   assert.equal(made.at(-1), "next");
+});
+
+test("calls that follow each other without a gap keep no answer of those that are over", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const turns = createTurns();
+  const answers: WeakRef<object>[] = [];
+  let answerLast = (): void => {};
+  for (let count = 0; count < 10; count++) {
+    const asked = Promise.withResolvers<object>();
+    void turns(about, undefined, () => asked.promise);
+    await fewTurns(2);
+    answerLast();
+    await fewTurns(2);
+    answerLast = () => {
+      const answer = { count };
+      answers.push(new WeakRef(answer));
+      asked.resolve(answer);
+    };
+  }
+  await fewTurns(2);
+  collect();
+  const alive = answers.filter((answer) => answer.deref() !== undefined);
+  assert.deepEqual([answers.length, alive.length], [9, 0]);
 });

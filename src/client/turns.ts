@@ -25,7 +25,7 @@ export function createTurns(): Turns {
     const before = new Set(named.flatMap((id) => unanswered.get(id) ?? []));
     const made = before.size === 0 ? call() : allOver(before, signal).then(call);
     if (own.length === 0) return made;
-    const all = before.size === 0 ? made : Promise.allSettled([...before, made]);
+    const all = before.size === 0 ? made : Promise.allSettled([...before, made]).then(NO_ANSWERS);
     for (const id of own) unanswered.set(id, all);
     const isOver = (): void => {
       for (const id of own) if (unanswered.get(id) === all) unanswered.delete(id);
@@ -34,6 +34,9 @@ export function createTurns(): Turns {
     return made;
   };
 }
+
+/** A promise that held those of the one before it would hold every answer for as long as calls follow each other. */
+const NO_ANSWERS = (): void => {};
 
 async function allOver(calls: Iterable<Promise<unknown>>, signal: AbortSignal | undefined): Promise<void> {
   const { promise: givenUp, reject } = Promise.withResolvers<never>();

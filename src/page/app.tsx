@@ -166,19 +166,23 @@ function Side(): JSX.Element {
   const isHere = (href: string): boolean =>
     href === to.overview ? path === href || path === BASE : path === href || path.startsWith(`${href}/`);
   const isPlan = path.startsWith(`${BASE}/graph/`);
-  const nav = useRef<HTMLElement>(null);
-  // On a small screen the places stand in a row that scrolls; some come only when it is known who looks.
-  useEffect(
-    () => nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }),
-    [path, mayWatch, isNode],
-  );
+  const side = useRef<HTMLDivElement>(null);
+  // On a small screen the places stand in a row that scrolls; some come only when it is known who looks. Not by
+  // scrollIntoView: that would also move where the Tab key begins, past the link that skips all this.
+  useEffect(() => {
+    const row = side.current;
+    const here = row?.querySelector<HTMLElement>("[aria-current]");
+    if (row == null || here == null) return;
+    const middle = here.getBoundingClientRect().left - row.getBoundingClientRect().left + here.offsetWidth / 2;
+    row.scrollBy({ left: middle - row.clientWidth / 2 });
+  }, [path, mayWatch, isNode]);
   return (
-    <div class="side">
+    <div class="side" ref={side}>
       <a class="brand" href={to.overview}>
         <Mark />
         <span>Drover</span>
       </a>
-      <nav class="side-groups" aria-label="Views" ref={nav}>
+      <nav class="side-groups" aria-label="Views">
         {PLACES.map(([title, places]) => (
           <div key={title}>
             <p class="nav-title">{title}</p>

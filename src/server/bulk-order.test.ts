@@ -49,16 +49,39 @@ test("one bulk waits for that of its own client only, and one that names none fo
   assert.deepEqual(turns, ["ann 1", "bea 2", "cid 7"]);
 });
 
-test("one that was lost on the way is waited for a tenth of a second", async () => {
-  const { clock, turns, come } = story();
+test("one that was lost on the way is waited for a second, and once", async () => {
+  const { clock, turns, come, begun } = story();
   come("ann 8 7");
   await fewTurns();
-  await clock.advance(99);
+  await clock.advance(999);
   await fewTurns();
   assert.deepEqual(turns, []);
   await clock.advance(1);
   await fewTurns();
   assert.deepEqual(turns, ["ann 8 7"]);
+  begun("ann 8 7");
+  come("ann 9 7");
+  await fewTurns();
+  assert.deepEqual(turns, ["ann 8 7", "ann 9 7"], "the client has no answer of the lost one still");
+});
+
+test("so many wait for one that is not here, and no more; whose turn comes makes room", async () => {
+  const { clock, turns, come } = story();
+  const absent = (count: number): string => `c${count} 2 1`;
+  for (let count = 0; count < 256; count++) come(absent(count));
+  // One that is here will be begun, and what waits for it is as many as that allows.
+  for (const header of ["ann 1", "ann 2 1"]) come(header);
+  await fewTurns();
+  assert.deepEqual(turns, ["ann 1"]);
+  come(absent(256));
+  await fewTurns();
+  assert.deepEqual(turns, ["ann 1", absent(256)]);
+  await clock.advance(1000);
+  await fewTurns();
+  assert.equal(turns.length, 258);
+  come(absent(257));
+  await fewTurns();
+  assert.equal(turns.length, 258, "it waits");
 });
 
 test("one that is here is waited for until its calls are begun, however long that takes", async () => {
@@ -68,7 +91,7 @@ test("one that is here is waited for until its calls are begun, however long tha
   await fewTurns();
   assert.deepEqual(turns, ["ann 1"]);
   begun("ann 1");
-  await clock.advance(1000);
+  await clock.advance(10_000);
   await fewTurns();
   assert.deepEqual(turns, ["ann 1", "ann 2 1"]);
   begun("ann 2 1");

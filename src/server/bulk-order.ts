@@ -4,15 +4,19 @@
  * They come over several connections, and each is begun a slice at a time: without this, a later one could overtake. A
  * client names itself and numbers its bulks, and says which one is still out that this one follows. That one is waited
  * for until all its calls are begun, not until it is answered. It may have been lost on the way: so the wait ends,
- * unless it is here and its calls are not all begun yet, which may take longer.
+ * unless it is here and its calls are not all begun yet, which may take longer. One that was lost is waited for once:
+ * behind the bulk that waited for it nothing else waits. What waits for one that is not here holds its body meanwhile;
+ * so only so many do, and more are begun as they come.
  */
 import { badField } from "../core/base/index.ts";
 import { refused } from "../engine/base/index.ts";
 import { BULK_HEADER } from "../protocol/wire/index.ts";
 import { type Clock, LastOnes, ringAfter } from "../std/index.ts";
 
-/** As long as a client waits for the answer of a bulk before the next leaves anyway. */
-const WAIT_MS = 100;
+/** What TCP sends again comes 200 ms later at the earliest, and after two losses in a row 600 ms. */
+const WAIT_MS = 1000;
+/** Bulks that wait for one that is not here, of all clients. */
+const ABSENT_MAX = 256;
 /** Clients that are remembered, by the bulk that was begun last. */
 const CLIENTS_MAX = 10_000;
 
@@ -28,15 +32,21 @@ export function createBulkOrder(clock: Pick<Clock, "elapsed" | "ringAt">): BulkO
   const waiting = new Map<string, () => void>();
   /** Those that are here and not begun yet, all of them. */
   const here = new Set<string>();
+  /** So many wait for one that was not here when they came. */
+  let absent = 0;
 
   function onceBegun({ client, number, after }: Place): Promise<void> | null {
     // One that follows a later one was made up, and nobody is to wait in a circle.
     if (after === 0 || after >= number || (begun.get(client) ?? 0) >= after) return null;
     const key = `${client} ${after}`;
+    const isAbsent = !here.has(key);
+    if (isAbsent && absent >= ABSENT_MAX) return null;
+    if (isAbsent) absent++;
     return new Promise((resolve) => {
       const cancel = ringAfter(clock, WAIT_MS, () => here.has(key) || go(), { keepAlive: false });
       const go = (): void => {
         waiting.delete(key);
+        if (isAbsent) absent--;
         cancel();
         resolve();
       };

@@ -219,6 +219,20 @@ test("a bulk that names another is begun behind all calls of that one, whichever
   assert.deepEqual(begun, ["a", "b", "c", "d", "e"]);
 });
 
+test("an answer says which bulk it is for, if that said it", async () => {
+  for (const place of [undefined, "ann 2 1"]) {
+    const headers: string[] = [];
+    const { bulk } = bulkHandler({
+      ...{ handlers: {}, phase: { check: () => {}, turnover: () => 0 }, problemOf, onBug: () => {} },
+      ...{ elapsed: () => 0, load: () => ({ queued: 0, inFlight: 0 }), rest: () => nextTurn() },
+      order: { turn: async () => () => {} },
+    } as never);
+    const request = { headers: place === undefined ? {} : { "drover-bulk": place } } as unknown as IncomingMessage;
+    await bulk({ body: { calls: [] } as unknown as BulkBody }, { ...exchange, request, headers });
+    assert.deepEqual(headers, place === undefined ? [] : ["drover-bulk", place]);
+  }
+});
+
 test("what a life decided that was over before it was durable is not told as done by the next", async () => {
   const over = async (): Promise<never> => {
     throw new DroverError("deposed", "another node leads; try again");

@@ -50,7 +50,10 @@ type AnyHandler = (asked: unknown, exchange: Exchange) => unknown;
 export function bulkHandler(parts: BulkParts): Handlers<"bulk"> {
   return {
     async bulk({ body: { calls } }, given) {
-      const begun = await parts.order.turn(given.request.headers[BULK_HEADER]);
+      const place = given.request.headers[BULK_HEADER];
+      const begun = await parts.order.turn(place);
+      // Whoever sent it sees by this that the answer is its own.
+      if (place !== undefined) given.headers.push(BULK_HEADER, String(place));
       const answers = await beginAll(parts, calls, given).finally(begun);
       return { answers: await toldTogether(parts, answers) };
     },

@@ -130,7 +130,9 @@ const bulkCalls = callsOf<BulkCalls>("bulk", {
       "The answer comes when all of them have theirs, and is 200 whatever became of each. Every call of a bulk is " +
       "safe to repeat if what it makes has an id. A client that sends a bulk before it has the answer of another " +
       "may keep their order with the header `drover-bulk: NAME N M`: its own name, the number of this bulk, and " +
-      "that of the one it follows, if that is still out. It is begun when all calls of that one are, or after 100 ms.",
+      "that of the one it follows, if that is still out. It is begun when all calls of that one are; one that does " +
+      "not come is waited for a second, while fewer than 256 bulks wait for such a one. The answer repeats the " +
+      "header: one that repeats another is not the answer to this bulk.",
     answers: { 200: bulk.bulkAnswer },
   },
   waitAny: {

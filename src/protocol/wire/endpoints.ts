@@ -11,7 +11,10 @@
 export const PROTOCOL_VERSION = 1;
 /** Every answer carries the version. A caller may send it too: another one is refused at once, and in words. */
 export const PROTOCOL_HEADER = "drover-protocol";
-/** Says in which order bulks of one client are begun: its name, the number of the bulk, and of the one it follows. */
+/**
+ * Says in which order bulks of one client are begun: its name, the number of the bulk, and of the one it follows. The
+ * answer repeats it.
+ */
 export const BULK_HEADER = "drover-bulk";
 
 // Nodes of a cluster and their callers say how far the log is, and who leads. A caller that sends the highest seq it
