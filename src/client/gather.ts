@@ -11,6 +11,7 @@
  * another comes here only when that has its answer (turns.ts). A server that does not know `bulk` is asked one by one
  * for a while: it may have been something on the way to it that did not.
  */
+import { PassingMap } from "../core/collections/index.ts";
 import type { BulkAnswer, BulkItem } from "../protocol/index.ts";
 import { BULK_HEADER, type BulkName, ENDPOINTS } from "../protocol/wire/index.ts";
 import { ClientError } from "./client-error.ts";
@@ -51,7 +52,7 @@ type Waiting = Gathered & {
   readonly text: string;
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: unknown) => void;
-  /** With which it has left. */
+  /** With which it has left, if that may be given up. */
   request: Request | undefined;
 };
 
@@ -60,7 +61,8 @@ type Request = {
   readonly calls: readonly Waiting[];
   readonly number: number;
   readonly after: number;
-  readonly controller: AbortController;
+  /** Only where all of its callers can give up: most cannot, and a signal is dear. */
+  readonly controller: AbortController | undefined;
   /** How many of its calls nobody has given up. */
   wanted: number;
 };
@@ -68,11 +70,11 @@ type Request = {
 /** `first` left before there was anything to gather: the end of it, if it has no answer yet. */
 export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
   /** In the order in which they came. Each may be given up, so it is taken out without a look at the others. */
-  const waiting = new Set<Waiting>();
+  const waiting = new PassingMap<Waiting, Waiting>();
   /** What is waited for: a request that was left behind once does not hold up what comes later. */
-  const out = new Set<Request>();
+  let out: readonly Request[] = [];
   /** With those that were left behind, in the order in which they left. */
-  const unanswered = new Set<Request>();
+  let unanswered: readonly Request[] = [];
   let newest: Request | undefined;
   /** The name under which the server knows the order of the bulks, and how many there were. */
   let name: string | undefined;
@@ -82,7 +84,7 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
   let isKnown = true;
   let textMax = TEXT_MAX;
   const trials = createTrials(() => {
-    if (unanswered.size < TRIED_MAX) goLate();
+    if (unanswered.length < TRIED_MAX) goLate();
   });
 
   /** In a turn of its own, so that all that is asked for in this one goes with it. */
@@ -101,20 +103,20 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
 
   /** Where the last that left is over, older ones were lost, or it took the place of one that was. */
   function isFull(): boolean {
-    return unanswered.size >= UNANSWERED_MAX && newest !== undefined && unanswered.has(newest);
+    return unanswered.length >= UNANSWERED_MAX && unanswered.at(-1) === newest;
   }
 
   function goLate(): void {
     clearTimeout(late);
     late = undefined;
-    out.clear();
+    out = [];
     go();
   }
 
   /** Nothing is out, or one bulk that the next can name. */
   function mayGo(): boolean {
     const [first] = out;
-    return first === undefined || (out.size < OUT_MAX && first.number > 0);
+    return first === undefined || (out.length < OUT_MAX && first.number > 0);
   }
 
   /** A server that does not know bulks begins what it is asked in no order that waiting could keep. */
@@ -128,20 +130,20 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
     const calls = takeNext();
     if (calls.length === 0) return;
     // What goes alone has no number: nothing could be begun behind it.
-    const isBulk = isKnown && (calls.length > 1 || unanswered.size > 0);
+    const isBulk = isKnown && (calls.length > 1 || unanswered.length > 0);
     const request = requestOf(calls, isBulk ? ++bulks : 0, lastOut());
-    for (const call of calls) call.request = request;
+    if (request.controller !== undefined) for (const call of calls) call.request = request;
     leaves(request, send(request));
     goSoon();
   }
 
   function leaves(request: Request, over: Promise<unknown>): void {
     newest = request;
-    out.add(request);
-    unanswered.add(request);
+    out = [...out, request];
+    unanswered = [...unanswered, request];
     const isOver = (): void => {
-      out.delete(request);
-      unanswered.delete(request);
+      out = out.filter((one) => one !== request);
+      unanswered = unanswered.filter((one) => one !== request);
       trials.heard();
       goSoon();
     };
@@ -158,7 +160,7 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
   function takeNext(): readonly Waiting[] {
     const taken: Waiting[] = [];
     let size = 0;
-    for (const call of waiting) {
+    for (const call of waiting.values()) {
       size += call.text.length;
       if (taken.length >= CALLS_MAX || (taken.length > 0 && size > textMax)) break;
       waiting.delete(call);
@@ -181,8 +183,8 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
       const text = `{"calls":[${calls.map((call) => call.text).join(",")}]}`;
       name ??= crypto.randomUUID();
       const place = after === 0 ? `${name} ${number}` : `${name} ${number} ${after}`;
-      const { signal } = controller;
-      const answer = await fetchOnce(wiring, ENDPOINTS.bulk, { text }, { signal }, { [BULK_HEADER]: place });
+      const options = controller === undefined ? {} : { signal: controller.signal };
+      const answer = await fetchOnce(wiring, ENDPOINTS.bulk, { text }, options, { [BULK_HEADER]: place });
       const { answers } = answerOf(ENDPOINTS.bulk, answer) as Partial<BulkAnswer>;
       for (const [index, call] of calls.entries()) settle(call, answers?.[index], answer.isAfterLoss);
     } catch (error) {
@@ -203,14 +205,14 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
     if (signal?.aborted === true) return Promise.reject(signal.reason);
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const entry: Waiting = { name, asked, signal, alone, text: textOf(call), resolve, reject, request: undefined };
-    waiting.add(entry);
+    waiting.set(entry, entry);
     goSoon();
     if (signal === undefined) return promise;
     const giveUp = (): void => {
       waiting.delete(entry);
       reject(signal.reason);
       const { request } = entry;
-      if (request !== undefined && --request.wanted === 0) request.controller.abort(signal.reason);
+      if (request !== undefined && --request.wanted === 0) request.controller?.abort(signal.reason);
     };
     signal.addEventListener("abort", giveUp, { once: true });
     return promise.finally(() => signal.removeEventListener("abort", giveUp));
@@ -221,7 +223,7 @@ const requestOf = (calls: readonly Waiting[], number: number, after: number): Re
   calls,
   number,
   after,
-  controller: new AbortController(),
+  controller: calls.every(({ signal }) => signal !== undefined) ? new AbortController() : undefined,
   wanted: calls.length,
 });
 

@@ -127,12 +127,11 @@ const bulkCalls = callsOf<BulkCalls>("bulk", {
     summary: "Make many calls at once, each answered by itself",
     description:
       "Of any agents the token speaks for. Each call is checked as if it came alone: its role, its scope, its body. " +
-      "The answer comes when all of them have theirs, and is 200 whatever became of each. Every call of a bulk is " +
-      "safe to repeat if what it makes has an id. A client that sends a bulk before it has the answer of another " +
-      "may keep their order with the header `drover-bulk: NAME N M`: its own name, the number of this bulk, and " +
-      "that of the one it follows, if that is still out. It is begun when all calls of that one are; one that does " +
-      "not come is waited for a second, while fewer than 256 bulks wait for such a one. The answer repeats the " +
-      "header: one that repeats another is not the answer to this bulk.",
+      "The answer comes when all have theirs, and is 200 whatever became of each. Every call is safe to repeat if " +
+      "what it makes has an id. Who sends a bulk before it has the answer of another may keep their order by the " +
+      "header `drover-bulk: NAME N M`: its own name, the number of this bulk, and of the one it follows if that is " +
+      "out. It begins when all calls of that one have; one that does not come is waited for a second, while fewer " +
+      "than 256 bulks wait so. An answer repeats the header of its bulk.",
     answers: { 200: bulk.bulkAnswer },
   },
   waitAny: {
@@ -215,8 +214,7 @@ const taskCalls = callsOf<TaskCalls>("tasks", {
     body: about.cancelBody,
     summary: "Cancel a task",
     description:
-      "It is cancelled at once; what runs is stopped. A task that has ended stays as it is: conflict, with its state " +
-      "in details, and so answers a repeat whose first try has cancelled it.",
+      "What runs is stopped. One that has ended, as by a first try, stays as it is: conflict, with its state in details.",
     answers: { 200: about.cancelled },
     errors: ["not_found", "conflict"],
   },
