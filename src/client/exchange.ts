@@ -64,6 +64,8 @@ type Answer = {
   readonly status: number;
   readonly headers: FetchedHeaders;
   readonly text: string;
+  /** Ends the connection over which it came. */
+  readonly close?: (() => void) | undefined;
   /** The same was asked of another node before, and the answer was lost. */
   readonly isAfterLoss?: boolean;
 };
@@ -309,7 +311,7 @@ async function readAnswer(response: Fetched): Promise<Answer> {
   const text = await response.text();
   const refusal = status === 503 ? refusalOf(status, headers, text) : null;
   if (refusal !== null && ELSEWHERE.has(refusal.code)) throw refusal;
-  return { status, headers, text };
+  return { status, headers, text, close: response.close };
 }
 
 /** Whether another node may be asked the same at once. One that did not answer in time has taken all of the time. */
@@ -471,7 +473,10 @@ export function answerOf(
   }
   if (status >= 400) throw afterLost(refusalOf(status, headers, text), answer.isAfterLoss);
   if (produces[0] !== "application/json") return text;
-  return objectOf(parsed(text, parse), status);
+  const read = parsed(text, parse);
+  // What comes over that connection next may be out of step as well.
+  if (read === undefined) answer.close?.();
+  return objectOf(read, status);
 }
 
 /** Undefined is what was not JSON, or not there. */

@@ -290,8 +290,8 @@ function createSync(parts: Syncing): Pick<RemoteWorkers, "sync" | "syncText"> {
     const news = await answerUnlessOvertaken(parts, worker, said, stray, leaseUntil, writing);
     // A session outlives the key of a server whose log is served from another directory.
     const key = isLean(said) ? { tokenKey: parts.tokens.keyFor(worker) } : {};
-    const held = heldMs > 0 ? { heldMs } : {};
-    return { ...news, said: { ...news.said, results: untold, leaseUntil, ...held, ...key, leaseMs, maxWorktrees } };
+    const own = { ...(said.n === undefined ? {} : { n: said.n }), ...(heldMs > 0 ? { heldMs } : {}) };
+    return { ...news, said: { ...news.said, results: untold, ...own, leaseUntil, ...key, leaseMs, maxWorktrees } };
   }
 
   return {

@@ -60,7 +60,8 @@ test("the text of an answer says what the answer says, each field once, whatever
         const shown = seen((await sync()).assignments as readonly Handed[]);
         for (const { named = [], tasks = [] } of answers) assert.deepEqual(seen(together(named, tasks)), shown);
       } else {
-        assert.deepEqual(answers[0], answers[1]);
+        const { n: _, ...inObjects } = answers[1] as SyncAnswer;
+        assert.deepEqual(answers[0], inObjects);
         assert.deepEqual(parseNames(text), answers[0]);
       }
     } finally {

@@ -214,7 +214,7 @@ const taskCalls = callsOf<TaskCalls>("tasks", {
     body: about.cancelBody,
     summary: "Cancel a task",
     description:
-      "What runs is stopped. One that has ended, as by a first try, stays as it is: conflict, with its state in details.",
+      "What runs is stopped. One that has ended, as by a first try, stays as it is: conflict, its state in details.",
     answers: { 200: about.cancelled },
     errors: ["not_found", "conflict"],
   },

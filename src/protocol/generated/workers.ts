@@ -238,12 +238,11 @@ export type SyncAnswer = {
    * taken.
    */
   readonly results: readonly ResultAnswer[];
+  /** Of the sync that it answers; an answer that has another one is to be passed over. */
+  readonly n?: number;
   /** When the lease ends, unless it is renewed. */
   readonly leaseUntil: string;
-  /**
-   * How long it was held before the lease was renewed once more: the lease lasts leaseMs from when the
-   * sync was sent and this long.
-   */
+  /** For so long it was held: the lease lasts leaseMs from so long after the sync was sent. */
   readonly heldMs?: number;
   /**
    * In a lean answer: what the worker makes the tokens of its attempts with from now on. It is another

@@ -258,11 +258,11 @@ export const syncAnswer: s.Schema<wire.SyncAnswer> = s.namedAnswer("SyncAnswer",
     ),
     "What became of each result that was reported; in a brief answer, of those that were not simply taken.",
   ),
+  n: s.optional(s.whole(0), "Of the sync that it answers; an answer that has another one is to be passed over."),
   leaseUntil: s.instant(),
   heldMs: s.optional(
     s.whole(1),
-    "How long it was held before the lease was renewed once more: the lease lasts leaseMs from when the sync was " +
-      "sent and this long.",
+    "For so long it was held: the lease lasts leaseMs from so long after the sync was sent.",
   ),
   tokenKey: s.optional(
     s.text(1, 256),

@@ -272,7 +272,7 @@ function sync(state: State, now: number): void {
   state.mildAt = NEVER;
   state.gatherUntil = NEVER;
   // A moment before: the sync that is sent then goes to another node, if there is one.
-  state.wire.sync(workerId, text, waitMs + state.session.leaseMs, dueMs * DOUBTED_AFTER).then(
+  state.wire.sync(workerId, text, waitMs + state.session.leaseMs, dueMs * DOUBTED_AFTER, n).then(
     (answer) => guard(state, () => onHeard(state, n, answer)),
     (error: unknown) => guard(state, () => onSyncFailed(state, n, error)),
   );

@@ -10,8 +10,8 @@ import { type HeardSync, parseNames } from "./unread-tasks.ts";
 
 export type Wire = {
   join(body: JoinBody, timeoutMs: number): Promise<Joined>;
-  /** The body is JSON already; the times are with what the server may hold it. */
-  sync(workerId: string, text: string, timeoutMs: number, doubtMs: number): Promise<HeardSync>;
+  /** The body is JSON already, with this number; the times are with what the server may hold it. */
+  sync(workerId: string, text: string, timeoutMs: number, doubtMs: number, n: number): Promise<HeardSync>;
   leave(workerId: string, session: string, timeoutMs: number): Promise<void>;
 };
 
@@ -29,9 +29,10 @@ export const wireOf = (client: Client): Wire => ({
     const joined = await client.joinWorker(body, once(timeoutMs));
     return typeof joined?.workerId === "string" && joined.leaseMs > 0 ? joined : notDrover();
   },
-  sync: async (workerId, text, timeoutMs, doubtMs) => {
+  sync: async (workerId, text, timeoutMs, doubtMs, n) => {
     const doubt = Math.min(TIMER_MS_MAX, Math.floor(doubtMs));
-    const options = { ...once(timeoutMs), doubtMs: doubt, parse: parseNames };
+    const parse = (answer: string): unknown => ofSync(parseNames(answer), n);
+    const options = { ...once(timeoutMs), doubtMs: doubt, parse };
     const answer: HeardSync = await client.sync(workerId, new JsonText<SyncBody>(text).asBody(), options);
     const lists: readonly unknown[] = [answer?.assignments, answer?.cancel, answer?.results];
     return lists.every(namesAttempts) && Array.isArray(answer.logs ?? []) ? answer : notDrover();
@@ -39,6 +40,13 @@ export const wireOf = (client: Client): Wire => ({
   leave: async (workerId, session, timeoutMs) =>
     void (await client.leaveWorker(workerId, { session }, once(timeoutMs))),
 });
+
+/** One that came twice would be taken for that to the next sync, and so on: what cannot be read ends its connection. */
+function ofSync(answer: unknown, asked: number): unknown {
+  const { n = asked } = (answer ?? {}) as { readonly n?: unknown };
+  if (n !== asked) throw new SyntaxError("the answer is that to another sync");
+  return answer;
+}
 
 /** What would be begun, or named, under another name than the server's is not taken on. */
 const namesAttempts = (list: unknown): boolean =>
