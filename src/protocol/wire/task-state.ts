@@ -3,6 +3,7 @@
  */
 import type { Reason } from "../../core/model/index.ts";
 
+/** Where a task stands. */
 export type TaskState =
   | ("waiting" | "queued" | "assigned" | "running" | "parked")
   | ("done" | "failed" | "cancelled" | "skipped" | "rejected");
