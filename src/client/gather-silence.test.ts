@@ -4,44 +4,11 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type TestContext, test } from "node:test";
-import { answers, type Heard, type Step, startScript } from "../../test/kits/script-server.ts";
+import { callsIn, names, type Story, serves, story, submitted, task, together } from "../../test/kits/gather-story.ts";
+import type { Step } from "../../test/kits/script-server.ts";
 import { fewTurns, isPending, until, within } from "../../test/kits/waits.ts";
-import type { BulkBody, BulkCall } from "../protocol/index.ts";
-import { type Client, createClient } from "./client.ts";
 // Loaded by clients when calls first meet: here that is to take a few turns only.
 import "./gather.ts";
-import type { ClientOptions } from "./read-options.ts";
-
-const task = { agentId: "ann", action: "build" };
-const submitted = (id: string): object => ({ taskId: id, state: "queued" });
-const idIn = ({ body, id }: BulkCall): string => id ?? (body as { id: string } | undefined)?.id ?? "";
-const callsIn = ({ url, body }: Heard): readonly BulkCall[] =>
-  url === "/bulk" ? (body as BulkBody).calls : [{ call: "submit", body }];
-/** Answers a task by itself, and each item of a bulk as told; what nothing is told of is taken. */
-const serves =
-  (told: (call: BulkCall) => object | undefined = () => undefined): Step =>
-  (response, heard) => {
-    const each = callsIn(heard).map((call) => told(call) ?? { status: 202, body: submitted(idIn(call)) });
-    answers(200, heard.url === "/bulk" ? { answers: each } : submitted(idIn(callsIn(heard)[0] as BulkCall)))(
-      response,
-      heard,
-    );
-  };
-
-type Story = { readonly client: Client; readonly heard: readonly Heard[]; readonly rests: number[] };
-async function story(
-  steps: readonly Step[],
-  told: (story: Story) => Promise<void>,
-  options: ClientOptions = {},
-): Promise<void> {
-  await using server = await startScript(...steps);
-  const rests: number[] = [];
-  const rest = async (ms: number): Promise<void> => void rests.push(ms);
-  await told({ client: createClient({ url: server.url, rest, ...options }), heard: server.heard, rests });
-}
-const together = (client: Client, ids: readonly string[]): Promise<unknown[]> =>
-  Promise.all(ids.map((id) => client.submit({ ...task, id })));
-const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `t${index}`);
 
 /** A server that answers when it is told to, and a client that has sixteen requests at it. */
 function silentStory(

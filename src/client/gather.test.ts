@@ -3,6 +3,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { getEventListeners, once } from "node:events";
 import type { Socket } from "node:net";
 import { test } from "node:test";
+import { callsIn, idIn, names, serves, story, submitted, task, together } from "../../test/kits/gather-story.ts";
 import {
   answers,
   type Heard,
@@ -12,44 +13,18 @@ import {
   startScript,
 } from "../../test/kits/script-server.ts";
 import { fewTurns, until, within } from "../../test/kits/waits.ts";
-import type { BulkBody, BulkCall } from "../protocol/index.ts";
-import { type Client, createClient } from "./client.ts";
+import type { BulkCall } from "../protocol/index.ts";
+import { createClient } from "./client.ts";
 import { ClientError } from "./client-error.ts";
 // Loaded by clients when calls first meet: here that is to take a few turns only.
 import "./gather.ts";
 
-const task = { agentId: "ann", action: "build" };
-const submitted = (id: string): object => ({ taskId: id, state: "queued" });
-const idIn = ({ body, id }: BulkCall): string => id ?? (body as { id: string } | undefined)?.id ?? "";
-const callsIn = ({ url, body }: Heard): readonly BulkCall[] =>
-  url === "/bulk" ? (body as BulkBody).calls : [{ call: "submit", body }];
 const refusal = (status: number, code: string, more: object = {}): object => ({
   status,
   body: { error: `no: ${code}`, code, ...more },
 });
 
-/** Answers a task by itself, and each item of a bulk as told; what nothing is told of is taken. */
-const serves =
-  (told: (call: BulkCall) => object | undefined = () => undefined): Step =>
-  (response, heard) => {
-    const each = callsIn(heard).map((call) => told(call) ?? { status: 202, body: submitted(idIn(call)) });
-    answers(200, heard.url === "/bulk" ? { answers: each } : submitted(idIn(callsIn(heard)[0] as BulkCall)))(
-      response,
-      heard,
-    );
-  };
-
-type Story = { readonly client: Client; readonly heard: readonly Heard[]; readonly rests: number[] };
-async function story(steps: readonly Step[], told: (story: Story) => Promise<void>): Promise<void> {
-  await using server = await startScript(...steps);
-  const rests: number[] = [];
-  const rest = async (ms: number): Promise<void> => void rests.push(ms);
-  await told({ client: createClient({ url: server.url, rest }), heard: server.heard, rests });
-}
-const together = (client: Client, ids: readonly string[]): Promise<unknown[]> =>
-  Promise.all(ids.map((id) => client.submit({ ...task, id })));
 const pathsOf = (heard: readonly Heard[]): string[] => heard.map(({ url }) => url);
-const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `t${index}`);
 const failed = (promise: Promise<unknown>): Promise<ClientError> =>
   promise.then(
     () => assert.fail("it did not fail"),
