@@ -22,7 +22,7 @@
 import { errorText } from "../../core/base/index.ts";
 import type { JoinBody, Joined } from "../../protocol/index.ts";
 import { type Clock, present } from "../../std/index.ts";
-import type { FromHandlers, LeaseCell, Stop, ToHandlers } from "./messages.ts";
+import type { FromHandlers, LeaseCell, Stop, Terms, ToHandlers } from "./messages.ts";
 import { DONE } from "./outcome.ts";
 import * as pull from "./session.ts";
 import type { HeardSync } from "./unread-tasks.ts";
@@ -83,12 +83,6 @@ type Current = {
 const NEVER = Number.POSITIVE_INFINITY;
 const AT_ONCE = Number.NEGATIVE_INFINITY;
 
-/** Limits that the server may change. */
-type Terms = {
-  readonly leaseMs: number;
-  readonly maxWorktrees: number | null;
-  readonly tokenKey: string | null;
-};
 type State = ConnectionDeps & ReturnType<typeof begin>;
 
 /** Nothing is joined yet, nothing is said. */

@@ -83,23 +83,17 @@ export type FromHandlers =
   | { readonly type: "leave" };
 
 export type Fatal = { readonly code: string; readonly message: string; readonly status: number };
+/** Limits that the server may change. */
+export type Terms = {
+  readonly leaseMs: number;
+  readonly maxWorktrees: number | null;
+  /** With which the worker makes the tokens of its attempts; null: they come with them. */
+  readonly tokenKey: string | null;
+};
 export type ToHandlers =
-  | {
-      readonly type: "joined";
-      readonly workerId: string;
-      readonly session: string;
-      readonly leaseMs: number;
-      readonly maxWorktrees: number | null;
-      /** With which it makes the tokens of its attempts; null: they come with them. */
-      readonly tokenKey: string | null;
-    }
+  | ({ readonly type: "joined"; readonly workerId: string; readonly session: string } & Terms)
   /** The server has changed one of them. */
-  | {
-      readonly type: "terms";
-      readonly leaseMs: number;
-      readonly maxWorktrees: number | null;
-      readonly tokenKey: string | null;
-    }
+  | ({ readonly type: "terms" } & Terms)
   | { readonly type: "start"; readonly assignments: readonly Handed[] }
   /** The same, of a lean answer: the task of each stands in its place. */
   | { readonly type: "start-lean"; readonly named: readonly AttemptRef[]; readonly tasks: readonly LeanTask[] }

@@ -428,7 +428,7 @@ function disownLate(state: PullSession, now: number): Stop[] {
   }
   return late.flatMap((one) => {
     one.keptSince ??= now;
-    const isUntouched = one.place === null || one.place > begunTo;
+    const isUntouched = isBehind(one, begunTo);
     if (isUntouched && isGivingBack) {
       giveBack(state, one);
       return [];
@@ -439,6 +439,9 @@ function disownLate(state: PullSession, now: number): Stop[] {
     return stopOne(state, one, "not-begun");
   });
 }
+
+/** Whether no handler has begun it, now that they are kept from it. */
+const isBehind = ({ place }: Held, begunTo: number): boolean => place === null || place > begunTo;
 
 function stopOne(state: PullSession, one: Held | undefined, cause: AttemptStopCause): Stop[] {
   if (one === undefined || one.stage === "ended" || (one.stop !== null && cause === "cancelled")) return [];
@@ -501,7 +504,7 @@ function disown(state: PullSession, cause: AttemptStopCause): Stop[] {
   // The session goes on when the server is back, and hears then what never began.
   const isKept = cause === "lease-lost" && state.isGivingBack;
   return [...running.values(), ...handed.values()].flatMap((one) => {
-    if (isKept && one.stage === "handed" && one.stop === null && (one.place === null || one.place > begunTo)) {
+    if (isKept && one.stage === "handed" && one.stop === null && isBehind(one, begunTo)) {
       giveBack(state, one);
       return [];
     }
