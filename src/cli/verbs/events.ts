@@ -4,7 +4,7 @@
 
 import type { Client } from "../../client/index.ts";
 import type { EventJson, EventsQuery } from "../../protocol/index.ts";
-import { EVENTS_MAX, reasonInWords } from "../../protocol/wire/index.ts";
+import { EVENTS_MAX, givenBackInWords, reasonInWords } from "../../protocol/wire/index.ts";
 import { clientFor } from "../shell/connection.ts";
 import type { Output } from "../shell/output.ts";
 import { EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
@@ -169,7 +169,7 @@ const LEFT_OUT = new Set(["kind", "at", "task", "attempt", "bodyHash", "resultHa
 export function eventLine(event: EventJson, { paint, width }: Pick<Output, "paint" | "width">): string {
   const isNarrow = width !== null && width < WIDE;
   const id = event.task ?? "";
-  const isGivenBack = event.payload.kind === "attempt-lost" && GIVEN_BACK.has(event.payload.cause);
+  const isGivenBack = event.payload.kind === "attempt-lost" && givenBackInWords(event.payload) !== null;
   const { text, without } = inWords(event);
   const facts = Object.entries(event.payload)
     .filter(([key, value]) => !LEFT_OUT.has(key) && !without.includes(key) && isWorthShowing(value))
@@ -193,8 +193,6 @@ export function eventLine(event: EventJson, { paint, width }: Pick<Output, "pain
 /** What is said of an event, and which of its facts that makes needless. */
 type Told = { readonly text: string; readonly without: readonly string[] };
 const NOTHING: Told = { text: "", without: [] };
-/** What its worker handed back on purpose: nothing was lost. */
-const GIVEN_BACK: ReadonlySet<string> = new Set(["not-begun", "requeue", "rate-limited"]);
 const OF_LOSS = ["cause", "reason", "tokens", "estimate", "restUntil"] as const;
 
 /** Few kinds have words of their own: those whose facts are no facts to a person. */
@@ -205,11 +203,9 @@ function inWords({ payload }: EventJson): Told {
       return { text, without: ["worker", "reason", "rank"] };
     }
     case "attempt-lost": {
-      const { cause, reason } = payload;
-      if (cause === "not-begun") return { text: "given back, not begun", without: OF_LOSS };
-      const said = reason === null ? "" : `: ${clip(plain(reason), VALUE_MAX)}`;
-      const text = `given back${cause === "requeue" ? "" : ", rate limited"}${said}`;
-      return GIVEN_BACK.has(cause) ? { text, without: OF_LOSS } : NOTHING;
+      const reason = payload.reason === null ? null : clip(plain(payload.reason), VALUE_MAX);
+      const text = givenBackInWords({ cause: payload.cause, reason });
+      return text === null ? NOTHING : { text, without: OF_LOSS };
     }
     default:
       return NOTHING;

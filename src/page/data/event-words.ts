@@ -2,8 +2,8 @@
  * Events as sentences: what happened, and why, where the log says so.
  */
 import type { EventJson } from "../../protocol/generated/index.ts";
-import { reasonInWords } from "../../protocol/wire/index.ts";
-import { HANDED_BACK, isGivenBack, isHandedBack, NOT_BEGUN } from "./outcomes.ts";
+import { givenBackInWords, reasonInWords } from "../../protocol/wire/index.ts";
+import { isGivenBack, isHandedBack } from "./outcomes.ts";
 import { count, plural, span, steady } from "./words.ts";
 
 export type Told = { readonly text: string; readonly tone: string };
@@ -18,11 +18,8 @@ function becauseOf({ reason, rank }: Of<"task-assigned">): string {
 }
 
 function lossOf(payload: Of<"attempt-lost">): string {
-  if (isGivenBack({ payload })) return NOT_BEGUN;
   const { cause, reason } = payload;
-  const said = reason === null ? "" : reason;
-  if (!isHandedBack({ payload })) return `lost: ${cause}${said === "" ? "" : `, ${said}`}`;
-  return `${HANDED_BACK}${cause === "rate-limited" ? ", rate limited" : ""}${said === "" ? "" : `: ${said}`}`;
+  return givenBackInWords(payload) ?? `lost: ${cause}${reason === null || reason === "" ? "" : `, ${reason}`}`;
 }
 
 const tokens = (used: number | null): string => (used === null || used === 0 ? "" : `, ${count(used)} tokens`);

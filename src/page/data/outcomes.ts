@@ -2,6 +2,7 @@
  * How an attempt ends, in one word, and the colour of a state that it is shown in.
  */
 import type { EventJson, EventKind } from "../../protocol/generated/index.ts";
+import { HANDED_BACK, NOT_BEGUN } from "../../protocol/wire/index.ts";
 
 const ENDS: Readonly<Partial<Record<EventKind, string>>> = {
   "task-done": "done",
@@ -19,13 +20,9 @@ const ENDS: Readonly<Partial<Record<EventKind, string>>> = {
 /** The kinds of events that end an attempt. */
 export const END_KINDS = Object.keys(ENDS) as readonly EventKind[];
 
-/** Of an attempt that its worker has given back before it began: it cost nothing and did nothing. */
-export const NOT_BEGUN = "given back, not begun";
 export const isGivenBack = ({ payload }: Pick<EventJson, "payload">): boolean =>
   payload.kind === "attempt-lost" && payload.cause === "not-begun";
 
-/** Of one that its worker has handed back on purpose: it asks for it later, or its provider had no room. */
-export const HANDED_BACK = "given back";
 export const isHandedBack = ({ payload }: Pick<EventJson, "payload">): boolean =>
   payload.kind === "attempt-lost" && (payload.cause === "requeue" || payload.cause === "rate-limited");
 

@@ -5,10 +5,11 @@
 import { Fragment, type JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { TaskView as Task } from "../../protocol/generated/index.ts";
+import { NOT_BEGUN } from "../../protocol/wire/index.ts";
 import { Refused } from "../data/ask.ts";
 import { type AttemptStory, attemptsIn } from "../data/attempts.ts";
 import { to } from "../data/links.ts";
-import { NOT_BEGUN, toneOf } from "../data/outcomes.ts";
+import { toneOf } from "../data/outcomes.ts";
 import type { TaskEvents } from "../data/task-events.ts";
 import { useCall, useNow } from "../data/use-call.ts";
 import { count, span, steady, tokensOf } from "../data/words.ts";

@@ -6,10 +6,11 @@
 import type { JSX, TargetedPointerEvent } from "preact";
 import { useState } from "preact/hooks";
 import { useLocation } from "preact-iso";
+import { HANDED_BACK } from "../../protocol/wire/index.ts";
 import { useBars } from "../data/attempt-bars.ts";
 import type { Bar } from "../data/bar-gathering.ts";
 import { to } from "../data/links.ts";
-import { HANDED_BACK, toneOf } from "../data/outcomes.ts";
+import { toneOf } from "../data/outcomes.ts";
 import { useTaskIds } from "../data/task-ids.ts";
 import { useCall, useNow } from "../data/use-call.ts";
 import { dateOf, plural, span, steady, timeOf } from "../data/words.ts";

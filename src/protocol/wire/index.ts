@@ -3,4 +3,13 @@
 export { codeOfStatus, WIRE_CODES, type WireCode, type WireError } from "./codes.ts";
 export * from "./endpoints.ts";
 export type { Role } from "./role.ts";
-export { isEnded, reasonInWords, TASK_STATES, WAIT_MS_DEFAULT, WAIT_MS_MAX } from "./task-state.ts";
+export {
+  givenBackInWords,
+  HANDED_BACK,
+  isEnded,
+  NOT_BEGUN,
+  reasonInWords,
+  TASK_STATES,
+  WAIT_MS_DEFAULT,
+  WAIT_MS_MAX,
+} from "./task-state.ts";

@@ -1,7 +1,7 @@
 /**
  * The states of a task, how long a caller may wait for its end, and in words why it went to its worker.
  */
-import type { Reason } from "../../core/model/index.ts";
+import type { Event, Reason } from "../../core/model/index.ts";
 
 /** Where a task stands. */
 export type TaskState =
@@ -37,4 +37,18 @@ export function reasonInWords(reason: Reason): string {
     default:
       return (reason as Reason).type;
   }
+}
+
+type Lost = Extract<Event, { kind: "attempt-lost" }>;
+/** Of an attempt that its worker has given back before it began: it cost nothing and did nothing. */
+export const NOT_BEGUN = "given back, not begun";
+/** Of one that its worker has handed back on purpose: it asks for it later, or its provider had no room. */
+export const HANDED_BACK = "given back";
+
+/** What its worker gave back: nothing was lost, and nobody is to be warned. Null where something was. */
+export function givenBackInWords({ cause, reason }: Pick<Lost, "cause" | "reason">): string | null {
+  if (cause === "not-begun") return NOT_BEGUN;
+  if (cause !== "requeue" && cause !== "rate-limited") return null;
+  const said = reason === null || reason === "" ? "" : `: ${reason}`;
+  return `${HANDED_BACK}${cause === "requeue" ? "" : ", rate limited"}${said}`;
 }
