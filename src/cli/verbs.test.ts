@@ -569,6 +569,15 @@ describe("task", () => {
     assert.deepEqual([code, out, err.includes("error:")], [1, "", false]);
     assert.equal(err.split("no log: worker w did not hand it in\n").length, 2, "once, at the end");
   });
+  test("--logs --watch of a log that may not be read ends, and says so", async () => {
+    const over = Promise.withResolvers<unknown>();
+    const { code, err } = await drover(["task", "tsk_7", "--logs", "--watch"], {
+      ...{ "GET /tasks/tsk_7": { ...failed, state: "running" }, "GET /tasks/tsk_7/wait": () => over.promise },
+      "GET /tasks/tsk_7/logs": new Refusal(403, "forbidden", "the token may not read it"),
+    });
+    over.resolve(failed);
+    assert.deepEqual([code, err.includes("error: the token may not read it")], [4, true]);
+  });
   test("what is new in a log is found behind what was shown", () => {
     const rows: [before: string, now: string, fresh: string][] = [
       ["", "a\n", "a\n"],

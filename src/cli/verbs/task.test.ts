@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { cannedServer, Refusal } from "../../../test/kits/cli/canned-server.ts";
+import { fewTurns } from "../../../test/kits/waits.ts";
 import { createClient } from "../../client/index.ts";
 import { watchTask } from "./watch-task.ts";
 
@@ -34,4 +35,34 @@ test("a task that is not there is refused", async () => {
   const { fetch } = cannedServer({ "GET /tasks/t": new Refusal(404, "not_found", "no task has the id t") });
   const watched = watchTask(createClient({ fetch }), "t", { signal, onChange: () => assert.fail() });
   await assert.rejects(watched, { code: "not_found" });
+});
+
+test("a server that is away for longer than a moment is waited for", async (t) => {
+  let isAway = false;
+  const { fetch: answers } = cannedServer({
+    "GET /tasks/t": () => task(isAway ? "done" : "running", { attempt: 1 }),
+    "GET /tasks/t/wait": () => task("running", { attempt: 1 }),
+  });
+  const silence = Promise.withResolvers<void>();
+  const fetch: typeof globalThis.fetch = async (url, request) => {
+    if (!isAway) return answers(url, request);
+    const { promise, reject } = Promise.withResolvers<never>();
+    request?.signal?.addEventListener("abort", () => reject(new TypeError("fetch failed")));
+    return Promise.race([promise, silence.promise.then(() => answers(url, request))]);
+  };
+  const told: string[] = [];
+  const onChange = ({ state }: { state: string }): void => {
+    isAway = true;
+    told.push(state);
+  };
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const watched = watchTask(createClient({ fetch }), "t", { signal, momentMs: 1, onChange });
+  for (let second = 0; second < 5; second++) {
+    await fewTurns();
+    t.mock.timers.tick(1001);
+  }
+  silence.resolve();
+  t.mock.timers.reset();
+  assert.equal((await watched).state, "done");
+  assert.deepEqual(told, ["running", "done"]);
 });

@@ -74,14 +74,14 @@ async function watch(call: Call<Flags>): Promise<ExitCode> {
   };
   return interruptible(terminal, async (signal) => {
     const over = new AbortController();
-    const reading = wantsLogs ? lines.follow(AbortSignal.any([signal, over.signal])) : Promise.resolve();
+    const until = AbortSignal.any([signal, over.signal]);
+    const ended = watchTask(client, id, { signal: until, onChange: tell }).finally(() => over.abort());
     try {
-      const task = await watchTask(client, id, { signal, onChange: tell });
+      const [task] = await Promise.all([ended, wantsLogs ? lines.follow(until) : null]);
+      if (wantsLogs && !signal.aborted) await lines.more();
       return task.state === "done" ? EXIT.ok : EXIT.failed;
     } finally {
       over.abort();
-      await reading;
-      if (wantsLogs && !signal.aborted) await lines.more();
     }
   });
 }

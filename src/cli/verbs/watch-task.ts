@@ -38,8 +38,8 @@ export async function watchTask(client: Client, id: string, options: WatchOption
       tell(ended);
       return ended;
     } catch (error) {
-      // With a state it is the task that has not ended; without, the server has not answered.
-      if (!(error instanceof ClientError) || error.code !== "timeout" || error.details.state === undefined) throw error;
+      // Nothing new within the moment, or a server that is away: the reading that follows waits for it.
+      if (!(error instanceof ClientError) || error.code !== "timeout") throw error;
     }
     const task = await client.task(id, patient);
     tell(task);

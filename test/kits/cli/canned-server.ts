@@ -40,7 +40,7 @@ export function cannedServer(answers: Readonly<Record<string, Answer>>): Canned 
     asked.push(one);
     const key = [`${call}${search}`, call].find((name) => Object.hasOwn(answers, name));
     const answer = key === undefined ? new Refusal(404, "not_found", `no answer to ${call}`) : answers[key];
-    const said = typeof answer === "function" ? (answer as (one: Asked) => unknown)(one) : answer;
+    const said = typeof answer === "function" ? await (answer as (one: Asked) => unknown)(one) : answer;
     const headers = { "content-type": "application/json", "drover-protocol": "1" };
     if (said instanceof Refusal) return new Response(JSON.stringify(said.body), { status: said.status, headers });
     return new Response(JSON.stringify(said), { status: 200, headers });
