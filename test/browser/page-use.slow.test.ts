@@ -7,11 +7,10 @@ import { describe, test } from "node:test";
 import type { Page, Route } from "playwright-core";
 import type { Drover } from "../../src/engine/index.ts";
 import { createHandClock } from "../../src/std/hand-clock.ts";
-import { noBrowser, openTab, PHONE } from "../kits/browser.ts";
+import { noBrowser, openTab, PHONE, seeText, seeTexts } from "../kits/browser.ts";
 import { openServer } from "../kits/test-server.ts";
 import { inbox } from "../kits/waits.ts";
 
-const seeText = (page: Page, text: string | RegExp): Promise<void> => page.getByText(text).first().waitFor();
 const tasks = (length: number): { id: string; action: string }[] =>
   Array.from({ length }, (_, index) => ({ id: `t${String(index).padStart(3, "0")}`, action: "x" }));
 
@@ -135,7 +134,7 @@ describe("the web page, used", { skip: noBrowser }, () => {
     const chart = page.getByRole("img", { name: "Share of each project against its target" });
     await chart.hover();
     await seeText(page, /: shop 50 %, site 50 %, target of shop 25 %, target of site 75 %$/);
-    assert.deepEqual(await page.locator("figure", { has: chart }).locator(".key").allTextContents(), ["shop", "site"]);
+    await seeTexts(page.locator("figure", { has: chart }).locator(".key"), ["shop", "site"]);
   });
 
   test("the name of a project leads to its tasks", async () => {
@@ -205,7 +204,7 @@ describe("the web page, used", { skip: noBrowser }, () => {
     await cancel.click();
     await page.getByRole("button", { name: "Keep as it is" }).click();
     await seeText(page, "205 tasks selected");
-    assert.equal(await page.locator(":focus").textContent(), "Cancel 205", "the focus is where it was");
+    await seeTexts(page.locator(":focus"), ["Cancel 205"]);
     const json = { error: "nobody leads now", code: "no_leader", retryable: true };
     await page.route("**/bulk", (route) => route.fulfill({ status: 503, json }), { times: 1 });
     await cancel.click();

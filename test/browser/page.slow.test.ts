@@ -10,7 +10,7 @@ import type { Page, Route } from "playwright-core";
 import { asInForce } from "../../src/cli/config/differences.ts";
 import { loadSettings } from "../../src/cli/config/load.ts";
 import { settingViews } from "../../src/cli/config/shown.ts";
-import { noBrowser, openTab } from "../kits/browser.ts";
+import { noBrowser, openTab, seeCount, seeText, seeTexts } from "../kits/browser.ts";
 import { serveCluster } from "../kits/cluster-servers.ts";
 import { edit } from "../kits/forged-log.ts";
 import { openServer, type TestServer } from "../kits/test-server.ts";
@@ -31,7 +31,6 @@ const submit = async (at: TestServer, id: string, more: object = {}): Promise<vo
   });
   assert.equal(status, 202, text);
 };
-const seeText = (page: Page, text: string | RegExp): Promise<void> => page.getByText(text).first().waitFor();
 const rowNames = async (page: Page): Promise<string[]> =>
   (await page.locator(".row a").allTextContents()).map((name) => name.trim());
 
@@ -156,13 +155,13 @@ describe("the web page", { skip: noBrowser }, () => {
     await seeText(page, "day is paused: what runs may end.");
     await page.getByRole("link", { name: "day" }).click();
     await page.locator(".view-head .badge.is-paused").waitFor();
-    assert.equal(await page.locator(".node").count(), 4);
-    assert.equal(await page.locator(".edge").count(), 4);
-    assert.equal(await page.locator(".edge.is-critical").count(), 2);
+    await seeCount(page.locator(".node"), 4);
+    await seeCount(page.locator(".edge"), 4);
+    await seeCount(page.locator(".edge.is-critical"), 2);
     await at.drover.worker({}, () => null);
     await page.getByRole("button", { name: "Resume" }).click();
     await page.locator(".node.is-parked").waitFor();
-    assert.equal(await page.locator(".node.is-done").count(), 3, "states are live");
+    await seeCount(page.locator(".node.is-done"), 3);
     await page.evaluate("document.body.dataset.isSame = 'true'");
     await page.locator(".node.is-parked").click();
     await page.waitForURL(/\/ui\/tasks\//);
@@ -188,8 +187,7 @@ describe("the web page", { skip: noBrowser }, () => {
     const { page } = tab;
     await page.getByRole("button", { name: "Weight" }).first().click();
     await page.locator("input[name=weight]").fill("3");
-    const preview = page.locator(".preview .meter-text");
-    assert.deepEqual(await preview.allTextContents(), ["75 %", "25 %"]);
+    await seeTexts(page.locator(".preview .meter-text"), ["75 %", "25 %"]);
     await page.getByRole("button", { name: "Change it" }).click();
     await seeText(page, "site has weight 3.");
     assert.equal((await at.drover.projects()).find(({ id }) => id === "site")?.weight, 3);
@@ -215,7 +213,7 @@ describe("the web page", { skip: noBrowser }, () => {
     assert.match(`${overruled} | ${by}`, /^5here 100\s000, default \| leadernode n1$/);
     await seeText(page, /^One knob has another value in the config of this node/);
     await page.getByRole("button", { name: "What somebody set" }).click();
-    assert.equal(await page.locator("tbody tr").count(), 3);
+    await seeCount(page.locator("tbody tr"), 3);
     await page.getByRole("button", { name: "Take patches back" }).click();
     await page.getByRole("button", { name: "Take back", exact: true }).click();
     await seeText(page, "The files hold again.");
@@ -223,7 +221,7 @@ describe("the web page", { skip: noBrowser }, () => {
     await page.getByRole("button", { name: "Every knob" }).click();
     await page.getByLabel("Find a knob").fill("starvation");
     await seeText(page, "scheduler.priority.starvationAfter");
-    assert.equal(await page.locator("tbody tr").count(), 1);
+    await seeCount(page.locator("tbody tr"), 1);
   });
 
   test("the log is verified, and the page says up to where it is right", async () => {

@@ -5,11 +5,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page, Route } from "playwright-core";
-import { noBrowser, openTab } from "../kits/browser.ts";
+import { noBrowser, openTab, seeText, seeTexts } from "../kits/browser.ts";
 import { openServer, type TestServer } from "../kits/test-server.ts";
 import { inbox } from "../kits/waits.ts";
-
-const seeText = (page: Page, text: string | RegExp): Promise<void> => page.getByText(text).first().waitFor();
 
 /** However many tasks are parked for their children: what asks is listed and counted by itself. */
 async function seeQuestions(page: Page, { drover }: TestServer): Promise<void> {
@@ -19,7 +17,7 @@ async function seeQuestions(page: Page, { drover }: TestServer): Promise<void> {
   await page.locator(".stat", { hasText: "Parked" }).getByText("21", { exact: true }).waitFor();
   await seeText(page, "1 for somebody's word");
   await page.locator(".attention").getByText("Go on?").waitFor();
-  assert.equal(await page.locator(".tally").textContent(), "1");
+  await seeTexts(page.locator(".tally"), ["1"]);
   for (let at = 0; at < 10; at++)
     await drover.submit({ id: `asks-${at}`, agentId: "ann", action: "x", approval: true });
   await page.getByRole("link", { name: "11 tasks wait" }).click();

@@ -4,12 +4,9 @@
  */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { Page } from "playwright-core";
 import { createHandClock } from "../../src/std/hand-clock.ts";
-import { noBrowser, openTab } from "../kits/browser.ts";
+import { noBrowser, openTab, seeCount, seeText, seeTexts } from "../kits/browser.ts";
 import { openServer } from "../kits/test-server.ts";
-
-const seeText = (page: Page, text: string | RegExp): Promise<void> => page.getByText(text).first().waitFor();
 
 describe("a task in the web page", { skip: noBrowser }, () => {
   test("each attempt has why it ended and what it wrote, and a link to that can be shared", async () => {
@@ -28,8 +25,8 @@ describe("a task in the web page", { skip: noBrowser }, () => {
     const { page } = tab;
     const rows = page.locator(".attempts tbody tr:not(.attempt-more)");
     await rows.nth(2).waitFor();
-    assert.deepEqual(await page.locator(".attempt-error").allTextContents(), errors);
-    assert.deepEqual(await rows.locator(".badge").allTextContents(), ["failed", "failed", "done"]);
+    await seeTexts(page.locator(".attempt-error"), errors);
+    await seeTexts(rows.locator(".badge"), ["failed", "failed", "done"]);
     await page.getByRole("link", { name: "Output of attempt 1" }).click();
     await seeText(page, "attempt 1 wrote this");
     await seeText(page, "attempt 1 of 3");
@@ -46,7 +43,7 @@ describe("a task in the web page", { skip: noBrowser }, () => {
     await page.reload();
     await rows.nth(2).waitFor();
     await page.getByRole("alert").nth(1).waitFor();
-    assert.deepEqual(await rows.locator(".badge").allTextContents(), ["…", "…", "…"]);
+    await seeTexts(rows.locator(".badge"), ["…", "…", "…"]);
     assert.equal(await page.getByText("not in the log any more").count(), 0, "the log was not read");
     await page.unroute(/\/(events|links)\?/);
     await rows.getByText("done", { exact: true }).waitFor();
@@ -70,7 +67,7 @@ describe("a task in the web page", { skip: noBrowser }, () => {
     assert.ok(await next.isDisabled());
     await page.getByRole("button", { name: "Waited for by: before these" }).click();
     await page.getByRole("link", { name: "d99", exact: true }).waitFor();
-    assert.equal(await page.locator(".tied li").count(), 50);
+    await seeCount(page.locator(".tied li"), 50);
   });
 
   test("why is told of any moment, also of those between two events of the task", async () => {
@@ -91,7 +88,7 @@ describe("a task in the web page", { skip: noBrowser }, () => {
     const { page } = tab;
     const held = page.locator(".why .conditions").first();
     await held.getByText("fleet-paused", { exact: true }).waitFor();
-    assert.equal(await page.locator(".story li").count(), 1, "the task itself has one event");
+    await seeCount(page.locator(".story li"), 1);
     const slider = page.getByRole("slider", { name: "Moment" });
     await slider.fill("80");
     await held.getByText("no-workers", { exact: true }).waitFor();

@@ -7,9 +7,11 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { after } from "node:test";
-import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import { isDeepStrictEqual } from "node:util";
+import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from "playwright-core";
 import { buildPage, isPageFresh } from "../../tools/page.ts";
 import { isMissing } from "./optional-tool.ts";
+import { until } from "./waits.ts";
 
 const ARGS = [
   ...["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"],
@@ -17,7 +19,8 @@ const ARGS = [
 ];
 export const PHONE = { width: 390, height: 780 };
 export const DESKTOP = { width: 1280, height: 800 };
-const WAIT_MS = 15_000;
+/** Far above what any machine needs. */
+const WAIT_MS = 60_000;
 
 /** False if there is a browser to test with; else why not. */
 export const noBrowser: string | false = isMissing("chromium", "chromium");
@@ -68,6 +71,16 @@ export async function openTab(url: string, path: string, options: OpenOptions = 
     },
   };
 }
+
+export const seeText = (page: Page, text: string | RegExp): Promise<void> => page.getByText(text).first().waitFor();
+
+/** Until there are so many: the parts of a page come when each has been read, in any order. */
+export const seeCount = (what: Locator, count: number): Promise<void> =>
+  until(`${count} of ${what}`, async () => (await what.count()) === count);
+
+/** Until they read so, one after the other. */
+export const seeTexts = (what: Locator, texts: readonly string[]): Promise<void> =>
+  until(`${texts.join(", ")} in ${what}`, async () => isDeepStrictEqual(await what.allTextContents(), texts));
 
 /** By how many pixels a page is wider than its window. */
 export const overflowOf = (page: Page): Promise<number> =>
