@@ -51,28 +51,30 @@ export async function* followEvents(wiring: Wiring, options: FollowOptions): Asy
   while (!isOver()) {
     const line = openLine(silenceMs, signal);
     const base = wiring.addresses.next();
-    let askedMs: number | undefined;
+    let failure = new ClientError("network", `the stream of events of ${base} has ended`, { retryable: true });
     try {
       const seen = after === from ? 0 : after;
       for await (const event of eventsOn(wiring, { base, seen }, { ...filter, after }, line)) {
         fruitless = 0;
         if (event.seq <= after) continue;
         after = event.seq;
+        line.pause();
         yield event;
+        line.listen();
       }
     } catch (error) {
       if (isOver()) return;
-      const failure =
-        error instanceof ClientError ? error : networkError(base, error, true, wiring.addresses.count > 1);
+      failure = error instanceof ClientError ? error : networkError(base, error, true, wiring.addresses.count > 1);
       wiring.addresses.failed(base, failure.status === 0 ? "silent" : "cannot");
-      if (!failure.retryable || fruitless >= reconnects) throw failure;
-      askedMs = failure.retryAfterMs;
     } finally {
       line.close();
     }
-    fruitless = line.wasGood() ? 1 : fruitless + 1;
-    if (isOver() || !(await rested(wiring, restAfter(fruitless, askedMs, Math.random()) ?? ASKED_MS_MAX, signal)))
-      return;
+    if (isOver()) return;
+    if (line.wasGood()) fruitless = 0;
+    if (!failure.retryable || fruitless >= reconnects) throw failure;
+    fruitless++;
+    const restMs = restAfter(fruitless, failure.retryAfterMs, Math.random()) ?? ASKED_MS_MAX;
+    if (!(await rested(wiring, restMs, signal))) return;
   }
 }
 
@@ -86,7 +88,15 @@ async function rested({ rest }: Wiring, ms: number, signal: AbortSignal | undefi
   }
 }
 
-type Line = { readonly signal: AbortSignal; heard(): void; wasGood(): boolean; close(): void };
+type Line = {
+  readonly signal: AbortSignal;
+  heard(): void;
+  /** While the reader is at an event nothing is read: that is no silence of the server. */
+  pause(): void;
+  listen(): void;
+  wasGood(): boolean;
+  close(): void;
+};
 
 /** A connection's own signal: fires with the caller's, or when it has been silent for too long. */
 function openLine(silenceMs: number, outer: AbortSignal | undefined): Line {
@@ -96,16 +106,22 @@ function openLine(silenceMs: number, outer: AbortSignal | undefined): Line {
   let timer = setTimeout(late, silenceMs);
   const openedAt = performance.now();
   let heardAt = openedAt;
+  const pause = (): void => clearTimeout(timer);
+  const listen = (): void => {
+    pause();
+    timer = setTimeout(late, silenceMs);
+  };
   return {
     signal: outer === undefined ? cut.signal : AbortSignal.any([outer, cut.signal]),
     heard() {
-      clearTimeout(timer);
-      timer = setTimeout(late, silenceMs);
+      listen();
       heardAt = performance.now();
     },
+    pause,
+    listen,
     wasGood: () => heardAt - openedAt > GOOD_MS,
     close() {
-      clearTimeout(timer);
+      pause();
       cut.abort();
     },
   };
