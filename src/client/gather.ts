@@ -22,6 +22,7 @@ import {
   type Gather,
   type Gathered,
   objectOf,
+  onceKnownAgain,
   refusalOfOne,
   TOO_LARGE,
   UNKNOWN,
@@ -45,8 +46,6 @@ const WAIT_ALONE_MS = 1000;
 const UNANSWERED_MAX = 16;
 /** but for trials, until they are so many together. */
 const TRIED_MAX = 24;
-/** So long calls go one by one to a server that did not know a bulk. */
-const UNKNOWN_MS = 60_000;
 
 type Waiting = Gathered & {
   readonly text: string;
@@ -171,9 +170,9 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
 
   function goOneByOne(): void {
     if (isKnown)
-      setTimeout(() => {
+      onceKnownAgain(() => {
         isKnown = true;
-      }, UNKNOWN_MS).unref();
+      });
     isKnown = false;
   }
 

@@ -126,15 +126,24 @@ test("an answer that is lost, and a server that is away, cost nobody its place",
   }, change);
 });
 
-test("a server that does not know such waits is asked for each permit", () => {
+test("a server that does not know such waits is asked for each permit, for a minute", (t) => {
+  let knows = false;
+  let shared = 0;
   const change =
     (send: Fetch): Fetch =>
     async (input, init) =>
-      String(input).endsWith("/permits/wait")
+      String(input).endsWith("/permits/wait") && ++shared > 0 && !knows
         ? Response.json({ error: "nothing is there", code: "not_found" }, { status: 404 })
         : send(input, init);
   return story(async (told) => {
     const { client, out } = told;
+    const { setTimeout } = globalThis;
+    const minutes: (() => void)[] = [];
+    t.mock.method(globalThis, "setTimeout", (act: () => void, ms: number) => {
+      if (ms !== 60_000) return setTimeout(act, ms);
+      minutes.push(act);
+      return { unref: () => {} };
+    });
     const calls = await inTurn(told, ["a", "b", "c"], (id) => ask(client, id));
     await until("a request for each", () => out() === 3);
     for (const id of ["first", "a", "b"]) await client.settlePermit(id);
@@ -142,6 +151,15 @@ test("a server that does not know such waits is asked for each permit", () => {
       (await Promise.all(calls)).map(({ status }) => status),
       ["granted", "granted", "granted"],
     );
+    const before = shared;
+    knows = true;
+    for (const pass of minutes) pass();
+    const later = await inTurn(told, ["d", "e"], (id) => ask(client, id));
+    await until("they wait together", () => shared > before);
+    await client.settlePermit("c");
+    await later[0];
+    await client.settlePermit("d");
+    await later[1];
   }, change);
 });
 

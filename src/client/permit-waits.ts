@@ -4,13 +4,14 @@
  * Each is asked for as it always is, without waiting, and travels with what else is asked for (gather.ts). Those that
  * are not granted wait together (watch.ts); the answer says which of them wait no more, and these are asked for again,
  * which says what became of them. So each is granted or refused by its own call, keeps its place by its id, and whoever
- * gives one up gives up that one. A server that does not know such waits is asked for each permit.
+ * gives one up gives up that one. A server that does not know such waits is asked for each permit
+ * for a while.
  */
 import type { PermitBody, PermitView, WaitAnyItem, WaitPermitsAnswer } from "../protocol/index.ts";
 import { ENDPOINTS } from "../protocol/wire/index.ts";
 import type { CallOptions } from "./call-options.ts";
 import { ClientError } from "./client-error.ts";
-import { answerOf, fetchOnce, retried, UNKNOWN, type Wiring, waitFor } from "./exchange.ts";
+import { answerOf, fetchOnce, onceKnownAgain, retried, UNKNOWN, type Wiring, waitFor } from "./exchange.ts";
 import { createJoin, type Join } from "./watch.ts";
 
 type AskPermit = (body: PermitBody, options: CallOptions) => Promise<PermitView>;
@@ -29,6 +30,10 @@ export function createPermitWaits(wiring: Wiring, ask: AskPermit) {
       await wait(shared.join);
     } catch (error) {
       if (!UNKNOWN.has((error as Partial<ClientError>).status ?? 0)) throw error;
+      if (isKnown)
+        onceKnownAgain(() => {
+          isKnown = true;
+        });
       isKnown = false;
     } finally {
       if (--shared.waiting === 0) sessions.delete(session);

@@ -282,9 +282,10 @@ test("a time that is over is no end: they are asked for again", () =>
     await Promise.all(waits);
   }));
 
-test("a server that does not know it is asked for each task, and not for it again", () =>
+test("a server that does not know it is asked for each task, and not for it again within a minute", (t) =>
   story(async ({ client, held, end, heard, knows }) => {
     knows.waitAny = false;
+    t.mock.timers.enable({ apis: ["setTimeout"] });
     const ids = names(5);
     for (let round = 0; round < 2; round++) {
       const waits = ids.map((id) => client.wait(id));
@@ -293,6 +294,12 @@ test("a server that does not know it is asked for each task, and not for it agai
       await Promise.all(waits);
     }
     assert.equal(heard.filter(isAny).length, 1);
+    t.mock.timers.tick(60_000);
+    knows.waitAny = true;
+    const waits = ids.map((id) => client.wait(id));
+    await heldAre(held, 1);
+    end(...ids);
+    await Promise.all(waits);
   }));
 
 test("what is refused or broken as a whole is told to each", () =>

@@ -7,7 +7,8 @@
  * with the new ones. Each wait ends by itself: with its task, with its own refusal, or when its caller gives it up; its
  * rests and repeats are its own (exchange.ts). A request that is refused for one of its tasks is looked into: its
  * halves are asked for one after the other, without waiting, and what is not refused waits again with the others. One
- * that is too large goes again for fewer. A server that does not know `waitAny` is asked for each task.
+ * that is too large goes again for fewer. A server that does not know `waitAny` is asked for each task
+ * for a while.
  */
 import type { TaskView, WaitAnyAnswer, WaitAnyItem } from "../protocol/index.ts";
 import { BULK_MAX, ENDPOINTS, isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
@@ -18,6 +19,7 @@ import {
   FOR_THE_WHOLE,
   fetchOnce,
   inTime,
+  onceKnownAgain,
   refusalOfOne,
   retried,
   TIMER_MS_MAX,
@@ -149,7 +151,7 @@ export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join
     const each = (): Waiting[] => [...waits.values()].flatMap((same) => [...same]);
     if (waits.size > 1 && FOR_THE_WHOLE.has(status)) {
       const half = Math.ceil(waits.size / 2);
-      if (UNKNOWN.has(status)) idsMax = 1;
+      if (UNKNOWN.has(status)) goOneByOne();
       else if (status === TOO_LARGE) idsMax = Math.min(idsMax, half);
       else {
         suspects.push(take(each(), half), take(each(), half));
@@ -160,6 +162,14 @@ export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join
     for (const wait of each())
       if (retryable && wait.isHeard) leave(wait).resolve(null);
       else leave(wait).reject(error);
+  }
+
+  function goOneByOne(): void {
+    if (idsMax > 1)
+      onceKnownAgain(() => {
+        idsMax = BULK_MAX;
+      });
+    idsMax = 1;
   }
 
   /** One at a time, however many were refused: none of them is held. */

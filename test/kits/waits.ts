@@ -7,6 +7,8 @@
 import { nextTurn } from "../../src/std/clock.ts";
 
 const LIMIT_MS = 60_000;
+/** Those of the machine, whatever a test puts in their place. */
+const { setTimeout, clearTimeout } = globalThis;
 /** So many looks one turn apart, and no longer; what is still not so then waits for others, who need the core more. */
 const QUICK_LOOKS = 200;
 const QUICK_MS = 20;
