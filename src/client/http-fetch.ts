@@ -129,7 +129,12 @@ function textOf(answer: IncomingMessage): Promise<string> {
   answer.on("data", (chunk: Buffer) => chunks.push(chunk));
   answer.on("end", () => {
     const [first] = chunks;
-    resolve((chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks)).toString("utf8"));
+    try {
+      resolve((chunks.length === 1 && first !== undefined ? first : Buffer.concat(chunks)).toString("utf8"));
+    } catch (error) {
+      // Longer than a string can be: nobody would catch it here.
+      reject(error as Error);
+    }
   });
   answer.on("error", reject);
   return promise;
