@@ -402,6 +402,17 @@ test("one that is closed while it joins says goodbye when it has joined", async 
   assert.equal(told.at(-1)?.type, "left");
 });
 
+test("one that is closed while its join has no answer waits five seconds for it, and heeds none after that", async () => {
+  const { last, told, calls, receive, advance } = await kit();
+  await receive({ type: "closing" }, { type: "leave" });
+  await advance(4999);
+  assert.equal(told.length, 0);
+  await advance(1);
+  assert.deepEqual(told, [{ type: "left" }]);
+  await last("join").answer(joined);
+  assert.deepEqual([told.length, calls.length], [1, 1]);
+});
+
 test("a sync that the server will not read is told, and the offending result does not hold up the rest", async () => {
   const { last, receive, advance, toldOf } = await workingKit(["a", "b"]);
   await receive(done("a"), done("b"));

@@ -161,6 +161,8 @@ function step(state: State): void {
 }
 
 function stepJoining(state: State, now: number): void {
+  // Its session, if the server has made one, ends with its lease.
+  if (state.isCalling && now >= state.leaveBy) finish(state);
   if (state.isCalling) return;
   if (state.isAskedToLeave || (state.session.isDraining && pull.isEmpty(state.session))) finish(state);
   else if (now >= state.retryAt && !state.session.isDraining) join(state, now);
@@ -222,6 +224,7 @@ function nextDue(state: State): number {
     if (state.isAskedToLeave) due.push(state.leaveBy);
   } else if (state.phase !== "over" && !state.isCalling && !(state.phase === "joining" && state.session.isDraining))
     due.push(state.retryAt);
+  else if (state.phase === "joining") due.push(state.leaveBy);
   return Math.min(...due);
 }
 
@@ -235,6 +238,7 @@ function join(state: State, now: number): void {
 }
 
 function onJoined(state: State, joined: Joined, sentAt: number): void {
+  if (state.phase === "over") return;
   state.isCalling = false;
   pull.join(state.session, joined, sentAt);
   state.cell.write(state.session.leaseEnd);
@@ -251,6 +255,7 @@ function onJoined(state: State, joined: Joined, sentAt: number): void {
 }
 
 function onJoinFailed(state: State, error: unknown): void {
+  if (state.phase === "over") return;
   state.isCalling = false;
   if (isJoinHopeless(error, !state.hasJoined)) stop(state, error);
   else onAway(state, error);
