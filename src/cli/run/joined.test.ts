@@ -46,6 +46,8 @@ type More = {
   readonly startsAt?: () => string;
   /** Of its task, as the server has them. */
   readonly children?: readonly unknown[];
+  /** Fires when nobody watches any more. */
+  readonly signal?: AbortSignal;
 };
 
 /** A server that has one plan and answers as it is told. */
@@ -102,7 +104,7 @@ async function watched(tasks: readonly Task[], more: More = {}): Promise<Watched
     tails: { lastLine: () => "", flush: async () => {}, follow: async () => {} },
     clock,
     rest: (ms) => new Promise((resolve) => void clock.ringAt(clock.elapsed() + ms, resolve)),
-    signal: new AbortController().signal,
+    signal: more.signal ?? new AbortController().signal,
   }).then((ended) => {
     end = ended.end;
     exit = exitOf(ended.runState, end, null);
@@ -169,6 +171,21 @@ test("a task that is retried while others run is waited for", async () => {
   await event({ kind: "task-done", task: "a" });
   assert.deepEqual(end(), { kind: "over" });
   assert.deepEqual(happened, ["retried a", "done b", "started a", "done a"]);
+});
+
+test("whoever leaves while the children of before are asked for has left, and the plan goes on", async () => {
+  const leaving = new AbortController();
+  const children: readonly unknown[] = [];
+  const tasks = [{ name: "a", state: "running", children: 1 } as const];
+  const { end } = await watched(tasks, {
+    signal: leaving.signal,
+    get children() {
+      leaving.abort();
+      leaving.signal.throwIfAborted();
+      return children;
+    },
+  });
+  assert.deepEqual(end(), { kind: "detached" });
 });
 
 test("a task that waits for its children asks nobody, and is not approved", async () => {

@@ -46,10 +46,14 @@ const MET_MAX = 10_000;
 
 export async function watchPlan(request: JoinRequest): Promise<{ readonly runState: RunState; readonly end: RunEnd }> {
   const runState = createRunState(watchedIn(request, rowsOf(request.view, request.tasks)));
-  const met = await meetChildren(request, runState);
-  request.observer.begun(runState);
-  if (runState.isOver()) return { runState, end: { kind: "over" } };
-  return { runState, end: await watch(request, runState, met) };
+  try {
+    const met = await meetChildren(request, runState);
+    request.observer.begun(runState);
+    return { runState, end: runState.isOver() ? { kind: "over" } : await watch(request, runState, met) };
+  } catch (error) {
+    if (!request.signal.aborted) throw error;
+    return { runState, end: { kind: "detached" } };
+  }
 }
 
 /** What its tasks had submitted before anybody watched. */
@@ -212,8 +216,8 @@ async function watch(request: JoinRequest, runState: RunState, met: ReadonlySet<
       } catch (error) {
         if (error instanceof ClientError && error.code === "forbidden") return await poll();
         if (!isAway(error)) throw error;
+        if (!until.aborted) await link.back(error);
       }
-      if (!until.aborted) await link.back();
     }
   }
 

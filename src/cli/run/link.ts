@@ -16,17 +16,21 @@ export type Link = {
   client(): Client;
   /** Makes a call; while the server is away it waits for it, and makes the call then. */
   call<Answer>(ask: (client: Client) => Promise<Answer>): Promise<Answer>;
-  /** The server was lost: resolves when it answers again. Rejects when the signal fires. */
-  back(): Promise<void>;
+  /** This went wrong: resolves when it is to be tried again. Rejects when the signal fires, and where that is of no use. */
+  back(error: ClientError): Promise<void>;
 };
 
-/** What a server that is restarted, or not there, answers with. */
+/** What a server that is restarted, full or not there answers with. */
 const AWAY: ReadonlySet<string> = new Set([
   ...["network", "timeout", "closed", "overloaded", "bad_answer", "no_leader", "behind", "deposed"],
 ]);
-export const isAway = (error: unknown): boolean => error instanceof ClientError && AWAY.has(error.code);
+export const isAway = (error: unknown): error is ClientError => error instanceof ClientError && AWAY.has(error.code);
 
 const LOOK_MS = 500;
+/** A server that is ready and refuses is left alone longer each time; so soon after, it is the same trouble. */
+const REST_MS_MAX = 10_000;
+const ASKED_MS_MAX = 60_000;
+const SAME_MS = 5000;
 /** For how long the other nodes are asked for, and how many are of use. */
 const LEARN_MS = 5000;
 const OTHERS_MAX = 8;
@@ -45,6 +49,7 @@ export function createLink(given: {
   /** Other nodes of its cluster, until they are needed. */
   let others: readonly string[] = [];
   let looking: Promise<void> | null = null;
+  let trouble = { restMs: LOOK_MS, said: "", endedAt: Number.NEGATIVE_INFINITY };
 
   /** Where its data directory says that it is now. */
   function lookAgain(): void {
@@ -66,23 +71,34 @@ export function createLink(given: {
   }
   void learnOthers();
 
-  async function look(): Promise<void> {
-    noted(`the server at ${client.url} does not answer; the plan is safe there, and this waits for it`);
-    for (;;) {
-      await rest(LOOK_MS);
+  async function look(error: ClientError): Promise<void> {
+    const isSame = performance.now() - trouble.endedAt < SAME_MS;
+    // It is ready, and what it says makes no sense all the same.
+    if (isSame && error.code === "bad_answer") throw error;
+    const isRefusal = error.status !== 0;
+    const said = isRefusal
+      ? `the server refuses for now: ${error.message}; the plan is safe there, and this goes on trying`
+      : `the server at ${client.url} does not answer; the plan is safe there, and this waits for it`;
+    const isNews = !isSame || said !== trouble.said;
+    const restMs = isSame ? Math.min(2 * trouble.restMs, REST_MS_MAX) : LOOK_MS;
+    if (isNews) noted(said);
+    for (let ms = Math.max(restMs, Math.min(error.retryAfterMs ?? 0, ASKED_MS_MAX)); ; ms = LOOK_MS) {
+      await rest(ms);
       signal.throwIfAborted();
       lookAgain();
       try {
         await client.ready({ signal, retries: 0 });
-        return noted(`the server answers again, at ${client.url}`);
+        trouble = { restMs, said, endedAt: performance.now() };
+        if (isNews && !isRefusal) noted(`the server answers again, at ${client.url}`);
+        return;
       } catch (error) {
         if (!isAway(error)) throw error;
       }
     }
   }
 
-  const back = (): Promise<void> => {
-    looking ??= look().finally(() => {
+  const back = (error: ClientError): Promise<void> => {
+    looking ??= look(error).finally(() => {
       looking = null;
     });
     return looking;
@@ -97,7 +113,7 @@ export function createLink(given: {
           return await ask(client);
         } catch (error) {
           if (!isAway(error) || signal.aborted) throw error;
-          await back();
+          await back(error);
         }
       }
     },
