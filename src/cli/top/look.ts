@@ -44,11 +44,11 @@ const NOTHING: Lists = {
 };
 
 /** One look, with what this tab shows. */
-export async function lookOnce(client: Client, wanted: Wanted, now: () => number): Promise<Picture> {
+export async function lookOnce(client: Client, wanted: Wanted, now: () => number, until: Until = {}): Promise<Picture> {
   const [line, lists, node] = await Promise.all([
-    lineOf(client, wanted, {}),
-    listsOf(client, wanted, {}),
-    nodeWord(client),
+    lineOf(client, wanted, until),
+    listsOf(client, wanted, until),
+    nodeWord(client, until),
   ]);
   return { ...NOTHING, ...lists, at: now(), line, events: null, eventsRefused: null, lost: null, node };
 }
@@ -116,7 +116,9 @@ export function keepLooking(first: Picture, parts: LookParts): Looking {
         asksNode ? nodeWord(client, { signal }) : picture.node,
         asked.tab === "events" ? eventsUpTo(client, line.seq, signal) : {},
       ]);
-      if (areDue) Object.assign(listsAt, { tab: asked.tab, filter: asked.filter, at: now() });
+      // What was done meanwhile is perhaps not in them.
+      const at = pokes.signal.aborted ? Number.NEGATIVE_INFINITY : now();
+      if (areDue) Object.assign(listsAt, { tab: asked.tab, filter: asked.filter, at });
       // What was read for another tab would be old by the time it is seen again.
       const before = areDue ? NOTHING : {};
       picture = { ...picture, ...before, events: null, ...lists, ...events, at: now(), line, lost: null, node };
@@ -164,8 +166,6 @@ async function somethingHappens(
   const signal = AbortSignal.any([outer, over.signal]);
   const heard = (async () => {
     for await (const _ of client.events({ after, signal, reconnects: 0 })) return;
-    // A stream that ends by itself says nothing: the rest does.
-    await rest(signal);
   })().catch((error: unknown) => {
     if (!signal.aborted && !(error instanceof ClientError)) throw error;
     return rest(signal);

@@ -232,6 +232,19 @@ describe("drover top", { concurrency: false }, () => {
     assert.equal(await ended, 0);
   });
 
+  test("is left before its first picture, by Ctrl-C", async () => {
+    const asked = Promise.withResolvers<void>();
+    const fetch: typeof verbFetch = (_, { signal }) => {
+      asked.resolve();
+      return new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    };
+    const terminal = testTerminal({ fetch, screen: testScreen(80, 24), env: { DROVER_URL: server.url } });
+    const ended = runCommandLine(["top"], terminal, VERBS);
+    await asked.promise;
+    terminal.signal("SIGINT");
+    assert.equal(await within("the end", ended, 20_000), 130);
+  });
+
   test("follows the size of the terminal", async () => {
     const { screen, ended } = watch();
     await screen.shows(/first +Queued/);

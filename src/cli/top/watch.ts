@@ -34,7 +34,8 @@ export async function watch(call: Call<unknown>, screen: Screen, { rest, signal:
   let exit: ExitCode = EXIT.ok;
   let view: View = FIRST_VIEW;
   // What is not there at the beginning is said on the terminal as it is, and not on a screen that goes away.
-  let picture: Picture = await lookOnce(client, { tab: view.tab, rows: 1, isWide: false, filter: "" }, now);
+  const first = { tab: view.tab, rows: 1, isWide: false, filter: "" };
+  let picture: Picture = await lookOnce(client, first, now, { signal });
 
   const wanted = (): Wanted => {
     const { rows, columns } = shown.size();

@@ -37,7 +37,31 @@ test("a task that is not there is refused", async () => {
   await assert.rejects(watched, { code: "not_found" });
 });
 
-test("a server that is away for longer than a moment is waited for", async (t) => {
+test("a server that is restarted is waited for, as one that refuses the connection and as one that shuts down", async () => {
+  const away: (() => Response)[] = [
+    () => {
+      throw Object.assign(new TypeError("fetch failed"), { cause: { code: "ECONNREFUSED" } });
+    },
+    () => Response.json({ error: "it shuts down", code: "closed", retryable: true }, { status: 503 }),
+  ];
+  for (const refuses of away) {
+    let looks = 0;
+    const states: object[] = [task("running", { attempt: 1 }), task("done")];
+    const { fetch: answers } = cannedServer({
+      "GET /tasks/t": () => states.shift(),
+      "GET /tasks/t/wait": () => task("running", { attempt: 1 }),
+    });
+    const fetch: typeof globalThis.fetch = async (url, request) => {
+      looks++;
+      return looks > 1 && looks < 8 ? refuses() : answers(url, request);
+    };
+    const rest = async (): Promise<void> => {};
+    const { state } = await watchTask(createClient({ fetch, rest }), "t", { signal, momentMs: 0, onChange: () => {} });
+    assert.equal(state, "done");
+  }
+});
+
+test("one that says nothing for longer than a moment is waited for", async (t) => {
   let isAway = false;
   const { fetch: answers } = cannedServer({
     "GET /tasks/t": () => task(isAway ? "done" : "running", { attempt: 1 }),

@@ -78,7 +78,7 @@ async function watch(call: Call<Flags>): Promise<ExitCode> {
     const ended = watchTask(client, id, { signal: until, onChange: tell }).finally(() => over.abort());
     try {
       const [task] = await Promise.all([ended, wantsLogs ? lines.follow(until) : null]);
-      if (wantsLogs && !signal.aborted) await lines.more();
+      if (wantsLogs) await lines.rest(signal);
       return task.state === "done" ? EXIT.ok : EXIT.failed;
     } finally {
       over.abort();
@@ -88,7 +88,11 @@ async function watch(call: Call<Flags>): Promise<ExitCode> {
 
 // ------------------------------------------------------------------ its output
 
-type LogReader = { readonly more: () => Promise<void>; readonly follow: (signal: AbortSignal) => Promise<void> };
+type LogReader = {
+  /** The last look: what has not come by now does not come. */
+  readonly rest: (signal: AbortSignal) => Promise<void>;
+  readonly follow: (signal: AbortSignal) => Promise<void>;
+};
 
 /** There is no log before the first attempt has begun; and a worker that does not answer now may do so next time. */
 const MAY_COME: ReadonlySet<unknown> = new Set(["not_found", "worker_silent"]);
@@ -97,18 +101,16 @@ const MAY_COME: ReadonlySet<unknown> = new Set(["not_found", "worker_silent"]);
 function createLogReader(client: Client, call: Call<Flags>, id: string): LogReader {
   const shown = { attempt: 0, text: "" };
 
-  async function more(signal?: AbortSignal): Promise<void> {
+  async function more(signal: AbortSignal, isLast = false): Promise<void> {
     try {
-      const options = { tail: TAIL_MAX, retries: RETRIES_WHILE_WATCHING, ...given({ signal }) };
-      const { attempt, text } = await client.logs(id, options);
+      const { attempt, text } = await client.logs(id, { tail: TAIL_MAX, retries: RETRIES_WHILE_WATCHING, signal });
       const before = attempt === shown.attempt ? shown.text : "";
       call.terminal.out(plainLines(newPart(before, text)));
       Object.assign(shown, { attempt, text });
     } catch (error) {
-      if (signal?.aborted === true) return;
+      if (signal.aborted) return;
       if (!(error instanceof ClientError) || !MAY_COME.has(error.code)) throw error;
-      // The last look: what has not come by now does not come.
-      if (signal === undefined) call.terminal.err(`no log: ${plainLines(error.message)}\n`);
+      if (isLast) call.terminal.err(`no log: ${plainLines(error.message)}\n`);
     }
   }
 
@@ -119,5 +121,5 @@ function createLogReader(client: Client, call: Call<Flags>, id: string): LogRead
     }
   }
 
-  return { more: () => more(), follow };
+  return { rest: (signal) => more(signal, true), follow };
 }

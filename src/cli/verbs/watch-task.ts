@@ -39,7 +39,7 @@ export async function watchTask(client: Client, id: string, options: WatchOption
       return ended;
     } catch (error) {
       // Nothing new within the moment, or a server that is away: the reading that follows waits for it.
-      if (!(error instanceof ClientError) || error.code !== "timeout") throw error;
+      if (!(error instanceof ClientError) || !error.retryable) throw error;
     }
     const task = await client.task(id, patient);
     tell(task);
