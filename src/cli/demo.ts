@@ -65,6 +65,8 @@ const WORK: Readonly<Record<string, readonly (readonly [action: string, type: st
     ["collect-metrics", "other", 3000],
   ],
 };
+/** Fails whoever tries, so that something has failed from the beginning. */
+const HOPELESS = "restore-backup";
 const GATES: Readonly<Record<string, string>> = { docs: GPT, "night-jobs": BATCH };
 const AGENTS = ["ada", "ben", "cleo", "dan"];
 const PLAN = {
@@ -159,6 +161,7 @@ function pastHour(now: number): Sample[] {
 
 /** A few calls to a provider, and a little time: what an agent's work looks like from outside. */
 async function work(task: AssignedTask, { signal, withPermit, usage }: TaskContext): Promise<unknown> {
+  if (task.action === HOPELESS) throw new Error("there is no backup of last Tuesday");
   const known = Object.values(WORK)
     .flat()
     .find(([action]) => action === task.action);
@@ -280,6 +283,7 @@ async function main(): Promise<void> {
     action: "clean-previews",
     approval,
   });
+  await drover.submit({ id: HOPELESS, agentId: "ben", project: "web-shop", action: HOPELESS, maxAttempts: 1 });
   await drover.submit({
     id: "train-ranker",
     agentId: "cleo",
