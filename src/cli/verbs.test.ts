@@ -295,7 +295,7 @@ describe("the server says no", () => {
     assert.deepEqual([error, code, details], ["task x has ended as done", "conflict", { state: "done" }]);
   });
 
-  test("a server that asks to come back much later is not waited for", { timeout: 20_000 }, async () => {
+  test("a server that asks to come back much later is not waited for", { timeout: 60_000 }, async () => {
     const fetch: typeof globalThis.fetch = async () =>
       new Response(JSON.stringify({ error: "shutting down", code: "closed", retryable: true }), {
         status: 503,

@@ -30,6 +30,8 @@ const mayHold = ({ url, body }: Heard): boolean =>
 const done = (id: string): object => ({ taskId: id, state: "done", result: id });
 const item = (id: string): WaitAnyItem => ({ id, status: 200, body: done(id) });
 const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `t${index}`);
+/** A machine that stands still for a second has no answer in time. */
+const LATE = /^(task hasty is running after|the server has not answered within) 1 ms$/;
 const failed = (promise: Promise<unknown>): Promise<ClientError> =>
   promise.then(
     () => assert.fail("it did not fail"),
@@ -206,7 +208,8 @@ test("a caller's time and signal end its own wait; a request that nobody waits f
       client.wait("given", { signal: controller.signal }),
     ];
     const late = await failed(hasty);
-    assert.deepEqual([late.code, late.message], ["timeout", "task hasty is running after 1 ms"]);
+    assert.equal(late.code, "timeout");
+    assert.match(late.message, LATE);
     await heldAre(held, 1);
     controller.abort(reason);
     await assert.rejects(given, reason);

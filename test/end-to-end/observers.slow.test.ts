@@ -47,7 +47,7 @@ const SECRET = "hunter2-of-the-prompt";
 const TOKEN = "token-of-admin-0123456789";
 const settings = {
   server: { tokens: [{ role: "admin", token: TOKEN }] },
-  webhooks: { allowPrivate: true, timeout: "1s" },
+  webhooks: { allowPrivate: true },
 };
 
 /** Every field of a task but what would keep it waiting; a secret wherever the log has no reason to tell a name. */

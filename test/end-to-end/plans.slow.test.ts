@@ -131,7 +131,8 @@ test("a client waits for the end of a plan", async () => {
   await client.plans.put("release", body);
   await assert.rejects(client.plans.wait("release", { withinMs: 1 }), {
     code: "timeout",
-    message: "plan release is running after 1 ms",
+    // A machine that stands still for a second has no answer in time.
+    message: /^(plan release is running after|the server has not answered within) 1 ms$/,
   });
   const waiting = client.plans.wait("release");
   await client.plans.cancel("release");

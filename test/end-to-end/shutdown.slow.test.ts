@@ -114,7 +114,7 @@ test("a stream ends with a comment when the server stops", async () => {
 });
 
 test("a caller that was refused in the middle of its body keeps no server that closes", {
-  timeout: 30_000,
+  timeout: 60_000,
 }, async () => {
   // The hand clock never comes to the moment at which connections are cut.
   await using at = await openServer({ server: { clock: createHandClock({ at: 0 }) } });

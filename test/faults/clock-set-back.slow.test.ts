@@ -11,7 +11,7 @@ import type { EventJson } from "../../src/protocol/index.ts";
 import { createWorld, type World } from "../kits/faults/worker-processes.ts";
 
 const HOUR_MS = 3_600_000;
-const TIMEOUT_MS = 3000;
+const TIMEOUT_MS = 6000;
 const PERMIT_MS = 4000;
 const WAIT_MS = 60_000;
 const SETTINGS = {

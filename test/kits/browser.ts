@@ -80,7 +80,13 @@ export const seeCount = (what: Locator, count: number): Promise<void> =>
 
 /** Until they read so, one after the other. */
 export const seeTexts = (what: Locator, texts: readonly string[]): Promise<void> =>
-  until(`${texts.join(", ")} in ${what}`, async () => isDeepStrictEqual(await what.allTextContents(), texts));
+  until(`${texts.join(", ")} in ${what}`, async () => {
+    const seen = await what.allTextContents();
+    return isDeepStrictEqual(
+      seen.map((text) => text.trim()),
+      texts,
+    );
+  });
 
 /** By how many pixels a page is wider than its window. */
 export const overflowOf = (page: Page): Promise<number> =>

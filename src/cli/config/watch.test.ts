@@ -182,7 +182,7 @@ describe("the real file system", () => {
     symlinkSync(target, `${link}.new`);
     renameSync(`${link}.new`, link);
   };
-  const LIMIT = { timeout: 20_000 };
+  const LIMIT = { timeout: 60_000 };
 
   test("a file is written, renamed into place, removed, and there again", LIMIT, async () => {
     using files = place();

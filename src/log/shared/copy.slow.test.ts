@@ -105,7 +105,7 @@ function claims(server: PostgresServer): void {
     assert.equal((await journal.head()).seq, 0);
     await lead.release();
     const bare = url.replace(/:[^:@/]*@/, "@");
-    const signal = AbortSignal.timeout(20_000);
+    const signal = AbortSignal.timeout(60_000);
     await assert.rejects(copyLog(`sqlite:${directory}`, bare, { signal }), (error) => {
       assert.match(String(error), /asks the user "[^"]+" for a password, and there is none\. .*PGPASSWORD/);
       return failsWith("refused")(error);

@@ -224,7 +224,7 @@ test("a directory of another history is refused as it is, whatever the other nod
     const head = await fill(log, sizes);
     await log.close();
     return async () => {
-      const signal = AbortSignal.timeout(20_000);
+      const signal = AbortSignal.timeout(60_000);
       const opening = open("bob", directory, { isOfCluster: false, signal });
       await assert.rejects(opening, failsWith("diverged", head.seq));
       await using unchanged = await openSqliteLog({ directory });

@@ -57,7 +57,7 @@ test("no value is ever run, wherever in a line its expression stands: it is refu
     if (misplacedIn(template) !== null) return;
     const value = "$(echo h''it)`echo h''it`; echo h''it\n echo h''it";
     const { line, env } = fillShell(template, { n: { result: value } });
-    const { stdout } = spawnSync("/bin/sh", ["-c", line], { env, timeout: 10_000 });
-    assert.ok(!stdout.toString().includes("hit"), line);
+    const { stdout, signal } = spawnSync("/bin/sh", ["-c", line], { env, timeout: 60_000 });
+    assert.ok(signal === null && !stdout.toString().includes("hit"), line);
   });
 });

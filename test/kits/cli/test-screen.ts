@@ -16,7 +16,7 @@ export type TestScreen = Screen & {
 };
 
 /** Whoever waits for what never comes should hear so, and not hang. */
-const LATE_MS = 30_000;
+const LATE_MS = 60_000;
 
 export function testScreen(columns: number, rows: number): TestScreen {
   const seen = createSeen();

@@ -15,7 +15,7 @@ export type TestTerminal = Terminal & {
 };
 
 /** Whoever waits for a line that never comes should hear so, and not hang. */
-const LATE_MS = 30_000;
+const LATE_MS = 60_000;
 
 export type TestTerminalOptions = {
   readonly width?: number | null;
