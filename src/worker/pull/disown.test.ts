@@ -137,13 +137,17 @@ test("a worker whose loop stood still asks for nothing until the handlers are he
     const { want, note } = exchange(session, {}, 9000).body;
     assert.deepEqual([want, note], [0, "its event loop stands still"]);
     isHeard(session);
-    assert.equal(exchange(session, {}, 9001).body.note, undefined);
+    assert.equal(
+      exchange(session, {}, 9001).body.note,
+      "its event loop stood still: it takes fewer at once for a while",
+    );
   }
 });
 
 test("a worker whose loop stood still asks for as many as it had begun, and for one more with each that ends", () => {
   const { session } = stoodStill(3);
   const wanted = (): number | undefined => exchange(session, {}, 9000).body.want;
+  assert.equal(wanted(), 0, "it stands still");
   pull.end(session, one("b"), null);
   assert.equal(wanted(), 0, "it runs one, and had begun one");
   pull.end(session, one("a"), { outcome: "done" });
@@ -154,6 +158,17 @@ test("a worker whose loop stood still asks for as many as it had begun, and for 
   exchange(session, { assignments: [assigned("e")] }, 9000);
   pull.end(session, one("e"), { outcome: "done" });
   assert.equal(wanted(), 3, "it has no more slots");
+});
+
+test("a loop that stood still and goes on is given twice as much every five seconds, whatever ends", () => {
+  const { session } = stoodStill(8);
+  const asked = (at: number) => exchange(session, {}, at).body;
+  assert.equal(asked(9000).want, 0);
+  pull.tell(session, one("a"), { progress: "1" });
+  // One runs, and so many more may.
+  const more = [9001, 13_999, 14_000, 18_999, 19_000, 24_000].map((at) => asked(at).want);
+  assert.deepEqual(more, [0, 0, 1, 1, 3, 7]);
+  assert.equal(asked(24_001).note, undefined);
 });
 
 test("when the lease is over, what never began goes back when the server is there again", () => {

@@ -101,8 +101,10 @@ export type PullSession = {
   isCautious: boolean;
   /** The handlers' event loop stood still for so long that tasks went back, and they were not heard of since. */
   isStuck: boolean;
-  /** Since its loop stood still: as many as had been begun then, and one more for each that has ended since. */
+  /** Since its loop stood still: as many as had been begun then, one more with each end, and twice as many in a while. */
   pace: number;
+  /** When it was last doubled, or stood still. */
+  pacedAt: number;
   /** Whether the server takes brief syncs, and lean ones. */
   isBrief: boolean;
   isLean: boolean;
@@ -161,6 +163,7 @@ export const createPullSession = (options: SessionOptions): PullSession => ({
   isCautious: false,
   isStuck: false,
   pace: Number.POSITIVE_INFINITY,
+  pacedAt: 0,
   isBrief: false,
   isLean: false,
   namesHeard: null,

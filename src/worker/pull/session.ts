@@ -63,6 +63,9 @@ const RESULTS_MAX = 10_000;
 /** What is not begun for so long, though there is a slot, has met an event loop that stands still. */
 const STUCK_MS = 1000;
 const STUCK = "its event loop stands still";
+const PACED = "its event loop stood still: it takes fewer at once for a while";
+/** A loop that stood still is given twice as much with each such time in which it goes on. */
+const PACE_DOUBLES_MS = 5000;
 const NOT_BEGUN_LEASES = 1.5;
 /** What was given so lately may have ended in a moment. */
 const FRESH_MS = 5;
@@ -176,10 +179,16 @@ export function close(state: PullSession): void {
 
 /** How many more it could take. */
 export function free(state: PullSession, now: number): number {
+  goFaster(state, now);
   const isStuck = nextUp(state, now).some(({ slotSince }) => now - (slotSince ?? now) >= STUCK_MS);
   if (state.isDraining || state.isStuck || isStuck) return 0;
   const { handed, running } = state.held;
   return Math.max(0, Math.min(state.slots, state.limit, state.pace) + aheadOf(state) - handed.size - running.size);
+}
+
+function goFaster(state: PullSession, now: number): void {
+  if (state.isStuck || state.pace >= state.slots) state.pacedAt = now;
+  for (; now - state.pacedAt >= PACE_DOUBLES_MS; state.pacedAt += PACE_DOUBLES_MS) state.pace *= 2;
 }
 
 export function join(state: PullSession, joined: Joined, sentAt: number): void {
@@ -258,7 +267,8 @@ export function compose(state: PullSession, now: number, mayWaitMs: number): Syn
 }
 
 /** What it says of itself: in words of its own if it was given none. */
-const noteOf = ({ note, isStuck }: PullSession): string | null => note ?? (isStuck ? STUCK : null);
+const noteOf = ({ note, isStuck, pace, slots }: PullSession): string | null =>
+  note ?? (isStuck ? STUCK : pace < slots ? PACED : null);
 
 /** What a sync with these ends has to do with. */
 const loadOf = (state: PullSession, reported: readonly Held[]): Parameters<typeof judge>[1] => ({
