@@ -329,6 +329,23 @@ test("it gives up on a server that stays away longer than it was told to wait", 
   assert.equal(told.at(-1)?.type, "failed");
 });
 
+test("a server that hangs is away from when it should have answered: it is told, and given up on", async () => {
+  const { last, told, toldOf, advance } = await joinedKit({ giveUpMs: 10_000 });
+  // The first may be held for 2.5 s of its 5, each other has 2.5 s.
+  await advance(9999);
+  assert.equal(toldOf("warning").length, 0);
+  await advance(1);
+  const away = "no answer from the server for 2500 ms; trying again until it answers";
+  assert.deepEqual(toldOf("warning"), [{ type: "warning", message: away }]);
+  await advance(2499);
+  assert.equal(told.at(-1)?.type, "warning");
+  await advance(1);
+  assert.equal(told.at(-1)?.type, "failed");
+  const calls = last("sync").at;
+  await advance(60_000);
+  assert.equal(last("sync").at, calls, "it asks no more");
+});
+
 test("a stale sync is passed over if a newer one is under way", async () => {
   const { calls, last, receive } = await workingKit();
   const poll = last("sync");
@@ -402,7 +419,7 @@ test("one that is closed while it joins says goodbye when it has joined", async 
   assert.equal(told.at(-1)?.type, "left");
 });
 
-test("one that is closed while its join has no answer waits five seconds for it, and heeds none after that", async () => {
+test("one closed while its join has no answer waits for it for five seconds, and heeds none later", async () => {
   const { last, told, calls, receive, advance } = await kit();
   await receive({ type: "closing" }, { type: "leave" });
   await advance(4999);

@@ -19,6 +19,7 @@
  *   each other out for ever the one that was there first gives up.
  * - A server that answers at once and says nothing new is not asked in a tight loop.
  */
+import { ClientError } from "../../client/index.ts";
 import { errorText } from "../../core/base/index.ts";
 import type { JoinBody, Joined } from "../../protocol/index.ts";
 import { type Clock, present } from "../../std/index.ts";
@@ -175,9 +176,8 @@ function stepJoined(state: State, now: number): void {
     return leave(state, now);
   }
   if (state.current !== null && now >= state.current.answerDueBy) {
-    pull.doubt(state.session, state.current.n);
-    state.current = null;
-    state.failures++;
+    onSilence(state, state.current, now);
+    if (hasEnded(state)) return;
   }
   const unsaid = pull.unsaid(state.session, now);
   state.mildAt = unsaid === "mild" ? Math.min(state.mildAt, now + SOON_MS) : NEVER;
@@ -341,15 +341,31 @@ function onAnswer(state: State): void {
   state.retryAt = AT_ONCE;
 }
 
+/** The next sync goes beside the one that is doubted. What the server was free to hold it for is no silence. */
+function onSilence(state: State, { n, sentAt, waitMs, isQuiet }: Current, now: number): void {
+  pull.doubt(state.session, n);
+  state.current = null;
+  const since = isQuiet ? sentAt + waitMs : sentAt;
+  noteAway(state, since, new ClientError("timeout", `no answer from the server for ${Math.round(now - since)} ms`));
+}
+
 function onAway(state: State, error: unknown): void {
   const now = state.clock.elapsed();
-  state.awaySince = Math.min(state.awaySince, now);
-  const { leaseMs, leaseEnd } = state.session;
-  const isAtStake = pull.isAtWork(state.session) || (pull.hasResults(state.session) && now < leaseEnd);
-  const longest = isAtStake ? leaseMs / 10 : undefined;
-  // The rests behind the lease would begin with the longest, if all the short ones of before counted.
-  state.failures = isAtStake ? Math.min(state.failures + 1, SHORT_RESTS) : state.failures + 1;
+  noteAway(state, now, error);
+  const longest = isAtStake(state, now) ? state.session.leaseMs / 10 : undefined;
   state.retryAt = now + restMs(state.failures, state.chance(), longest);
+}
+
+const isAtStake = ({ session }: State, now: number): boolean =>
+  pull.isAtWork(session) || (pull.hasResults(session) && now < session.leaseEnd);
+
+const hasEnded = ({ phase }: State): boolean => phase === "over";
+
+function noteAway(state: State, since: number, error: unknown): void {
+  const now = state.clock.elapsed();
+  state.awaySince = Math.min(state.awaySince, since);
+  // The rests behind the lease would begin with the longest, if all the short ones of before counted.
+  state.failures = isAtStake(state, now) ? Math.min(state.failures + 1, SHORT_RESTS) : state.failures + 1;
   if (state.failures >= FAILURES_TOLD && !state.isAwayTold) {
     state.isAwayTold = state.isBackUntold = true;
     warn(state, `${errorText(error)}; trying again until it answers`);

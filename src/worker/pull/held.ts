@@ -101,7 +101,7 @@ export type PullSession = {
   isCautious: boolean;
   /** The handlers' event loop stood still for so long that tasks went back, and they were not heard of since. */
   isStuck: boolean;
-  /** Since its loop stood still: as many as had been begun then, one more with each end, and twice as many in a while. */
+  /** Since its loop stood still: as many as had been begun then, one more with each end, twice as many in a while. */
   pace: number;
   /** When it was last doubled, or stood still. */
   pacedAt: number;
