@@ -17,12 +17,12 @@ import { BULK_HEADER, type BulkName, ENDPOINTS } from "../protocol/wire/index.ts
 import { ClientError } from "./client-error.ts";
 import {
   answerOf,
+  createKnown,
   FOR_THE_WHOLE,
   fetchOnce,
   type Gather,
   type Gathered,
   objectOf,
-  onceKnownAgain,
   refusalOfOne,
   TOO_LARGE,
   UNKNOWN,
@@ -80,7 +80,7 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
   let bulks = 0;
   let isDue = false;
   let late: NodeJS.Timeout | undefined;
-  let isKnown = true;
+  const known = createKnown();
   let textMax = TEXT_MAX;
   const trials = createTrials(() => {
     if (unanswered.length < TRIED_MAX) goLate();
@@ -121,7 +121,7 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
   /** A server that does not know bulks begins what it is asked in no order that waiting could keep. */
   function isBehindOneAlone(): boolean {
     const [first] = out;
-    return isKnown && first?.number === 0;
+    return known.isSo() && first?.number === 0;
   }
 
   function go(): void {
@@ -129,7 +129,7 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
     const calls = takeNext();
     if (calls.length === 0) return;
     // What goes alone has no number: nothing could be begun behind it.
-    const isBulk = isKnown && (calls.length > 1 || unanswered.length > 0);
+    const isBulk = known.isSo() && (calls.length > 1 || unanswered.length > 0);
     const request = requestOf(calls, isBulk ? ++bulks : 0, lastOut());
     if (request.controller !== undefined) for (const call of calls) call.request = request;
     leaves(request, send(request));
@@ -168,14 +168,6 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
     return taken;
   }
 
-  function goOneByOne(): void {
-    if (isKnown)
-      onceKnownAgain(() => {
-        isKnown = true;
-      });
-    isKnown = false;
-  }
-
   async function send({ calls, number, after, controller }: Request): Promise<void> {
     if (number === 0) return eachAlone(calls);
     try {
@@ -188,7 +180,7 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
       for (const [index, call] of calls.entries()) settle(call, answers?.[index], answer.isAfterLoss);
     } catch (error) {
       const { status = 0 } = error as Partial<ClientError>;
-      if (UNKNOWN.has(status)) goOneByOne();
+      if (UNKNOWN.has(status)) known.isNot();
       // One that is too large by itself says nothing of the others.
       if (status === TOO_LARGE && calls.length > 1) textMax = Math.max(TEXT_MIN, textMax / 2);
       if (FOR_THE_WHOLE.has(status)) return eachAlone(calls);

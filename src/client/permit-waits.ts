@@ -4,14 +4,14 @@
  * Each is asked for as it always is, without waiting, and travels with what else is asked for (gather.ts). Those that
  * are not granted wait together (watch.ts); the answer says which of them wait no more, and these are asked for again,
  * which says what became of them. So each is granted or refused by its own call, keeps its place by its id, and whoever
- * gives one up gives up that one. A server that does not know such waits is asked for each permit
- * for a while.
+ * gives one up gives up that one. A server that does not know such waits is asked for each permit for a
+ * while.
  */
 import type { PermitBody, PermitView, WaitAnyItem, WaitPermitsAnswer } from "../protocol/index.ts";
 import { ENDPOINTS } from "../protocol/wire/index.ts";
 import type { CallOptions } from "./call-options.ts";
 import { ClientError } from "./client-error.ts";
-import { answerOf, fetchOnce, onceKnownAgain, retried, UNKNOWN, type Wiring, waitFor } from "./exchange.ts";
+import { answerOf, createKnown, fetchOnce, retried, UNKNOWN, type Wiring, waitFor } from "./exchange.ts";
 import { createJoin, type Join } from "./watch.ts";
 
 type AskPermit = (body: PermitBody, options: CallOptions) => Promise<PermitView>;
@@ -20,7 +20,7 @@ export type NamedPermit = PermitBody & { readonly id: string };
 export function createPermitWaits(wiring: Wiring, ask: AskPermit) {
   /** By the session they are asked for under, with how many wait. */
   const sessions = new Map<string, { readonly join: Join<true>; waiting: number }>();
-  let isKnown = true;
+  const known = createKnown();
 
   async function waitWith(session: string, wait: (join: Join<true>) => Promise<unknown>): Promise<void> {
     const shared = sessions.get(session) ?? { join: createJoin(wiring, permitsOf(session)), waiting: 0 };
@@ -30,11 +30,7 @@ export function createPermitWaits(wiring: Wiring, ask: AskPermit) {
       await wait(shared.join);
     } catch (error) {
       if (!UNKNOWN.has((error as Partial<ClientError>).status ?? 0)) throw error;
-      if (isKnown)
-        onceKnownAgain(() => {
-          isKnown = true;
-        });
-      isKnown = false;
+      known.isNot();
     } finally {
       if (--shared.waiting === 0) sessions.delete(session);
     }
@@ -44,7 +40,7 @@ export function createPermitWaits(wiring: Wiring, ask: AskPermit) {
     const wait = waitFor(wiring, options, body.waitMs);
     for (;;) {
       const leftMs = Math.ceil(wait.leftMs());
-      const view = await ask({ ...body, waitMs: isKnown ? 0 : leftMs }, options);
+      const view = await ask({ ...body, waitMs: known.isSo() ? 0 : leftMs }, options);
       if (view.status === "granted" || wait.leftMs() <= 0) return view;
       await waitWith(body.session ?? "", (join) =>
         retried(wiring, options, () => join(body.id, options.signal, wait.leftMs()), undefined, wait),

@@ -7,8 +7,7 @@
  * with the new ones. Each wait ends by itself: with its task, with its own refusal, or when its caller gives it up; its
  * rests and repeats are its own (exchange.ts). A request that is refused for one of its tasks is looked into: its
  * halves are asked for one after the other, without waiting, and what is not refused waits again with the others. One
- * that is too large goes again for fewer. A server that does not know `waitAny` is asked for each task
- * for a while.
+ * that is too large goes again for fewer. A server that does not know `waitAny` is asked for each task for a while.
  */
 import type { TaskView, WaitAnyAnswer, WaitAnyItem } from "../protocol/index.ts";
 import { BULK_MAX, ENDPOINTS, isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
@@ -16,10 +15,10 @@ import type { CallOptions } from "./call-options.ts";
 import { ClientError } from "./client-error.ts";
 import {
   answerOf,
+  createKnown,
   FOR_THE_WHOLE,
   fetchOnce,
   inTime,
-  onceKnownAgain,
   refusalOfOne,
   retried,
   TIMER_MS_MAX,
@@ -89,6 +88,8 @@ export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join
   let late: NodeJS.Timeout | undefined;
   /** How many tasks a request may name, as far as the server has said. */
   let idsMax = BULK_MAX;
+  const known = createKnown();
+  const most = (): number => (known.isSo() ? idsMax : 1);
 
   /** In a turn of its own, so that all that is asked for in this one goes with it. */
   function goSoon(): void {
@@ -107,7 +108,7 @@ export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join
     late = undefined;
     while (waiting.size > 0) {
       if (all.size >= OUT_MAX) giveUpSmallest();
-      const out = take(waiting, idsMax);
+      const out = take(waiting, most());
       all.add(out);
       void send(out, WAIT_MS_DEFAULT);
     }
@@ -126,7 +127,7 @@ export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join
   /** One that is more than half full stays: with every other that is given up there are fewer left to ask for. */
   function giveUpSmallest(): void {
     const [smallest] = [...all].sort((left, right) => left.waits.size - right.waits.size);
-    if (smallest === undefined || smallest.waits.size > idsMax / 2) return;
+    if (smallest === undefined || smallest.waits.size > most() / 2) return;
     putBack(smallest, waiting);
     all.delete(smallest);
     smallest.controller.abort();
@@ -151,7 +152,7 @@ export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join
     const each = (): Waiting[] => [...waits.values()].flatMap((same) => [...same]);
     if (waits.size > 1 && FOR_THE_WHOLE.has(status)) {
       const half = Math.ceil(waits.size / 2);
-      if (UNKNOWN.has(status)) goOneByOne();
+      if (UNKNOWN.has(status)) known.isNot();
       else if (status === TOO_LARGE) idsMax = Math.min(idsMax, half);
       else {
         suspects.push(take(each(), half), take(each(), half));
@@ -162,14 +163,6 @@ export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join
     for (const wait of each())
       if (retryable && wait.isHeard) leave(wait).resolve(null);
       else leave(wait).reject(error);
-  }
-
-  function goOneByOne(): void {
-    if (idsMax > 1)
-      onceKnownAgain(() => {
-        idsMax = BULK_MAX;
-      });
-    idsMax = 1;
   }
 
   /** One at a time, however many were refused: none of them is held. */

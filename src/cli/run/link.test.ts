@@ -47,7 +47,7 @@ test("a server that does not answer is waited for, which is told once", async ()
   assert.deepEqual(rests, [500, 500, 500, 500]);
 });
 
-test("one that is ready and refuses is left alone for as long as it asks, and longer each time; it is told once", async () => {
+test("one that is ready and refuses is left alone for longer each time, or as long as it asks; told once", async () => {
   const { link, notes, rests } = linked();
   const full = { status: 503, retryable: true };
   assert.equal(await link.call(failing(new ClientError("overloaded", "it is full", full), 7)), "answered");

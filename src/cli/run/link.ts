@@ -16,7 +16,7 @@ export type Link = {
   client(): Client;
   /** Makes a call; while the server is away it waits for it, and makes the call then. */
   call<Answer>(ask: (client: Client) => Promise<Answer>): Promise<Answer>;
-  /** This went wrong: resolves when it is to be tried again. Rejects when the signal fires, and where that is of no use. */
+  /** This went wrong: resolves when it may be tried again. Rejects if the signal fires, and where that is no use. */
   back(error: ClientError): Promise<void>;
 };
 

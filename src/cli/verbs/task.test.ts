@@ -37,7 +37,7 @@ test("a task that is not there is refused", async () => {
   await assert.rejects(watched, { code: "not_found" });
 });
 
-test("a server that is restarted is waited for, as one that refuses the connection and as one that shuts down", async () => {
+test("a server that is restarted is waited for: one that refuses the connection, and one that shuts down", async () => {
   const away: (() => Response)[] = [
     () => {
       throw Object.assign(new TypeError("fetch failed"), { cause: { code: "ECONNREFUSED" } });
