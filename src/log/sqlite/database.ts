@@ -32,7 +32,7 @@ import { SQLITE_CANTOPEN, sqliteCode, storageFailure } from "./storage-failure.t
 import { createTables, type LogTables, SCHEMA, SQLITE_PAGE_BYTES } from "./tables.ts";
 
 /** Whoever waits for the disk waits for a checkpoint too, so it is kept short; a smaller one costs more fsyncs. */
-const WAL_PAGES_BEFORE_CHECKPOINT = 1000;
+const WAL_PAGES_BEFORE_CHECKPOINT = 400;
 const BUSY_TIMEOUT_MS = 5000;
 const ENTRIES_PER_PAGE = 1024;
 
