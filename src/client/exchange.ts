@@ -65,7 +65,7 @@ type Answer = {
   readonly headers: FetchedHeaders;
   readonly text: string;
   /** Ends the connection over which it came. */
-  readonly close?: (() => void) | undefined;
+  readonly close?: () => void;
   /** The same was asked of another node before, and the answer was lost. */
   readonly isAfterLoss?: boolean;
 };
@@ -311,7 +311,7 @@ async function readAnswer(response: Fetched): Promise<Answer> {
   const text = await response.text();
   const refusal = status === 503 ? refusalOf(status, headers, text) : null;
   if (refusal !== null && ELSEWHERE.has(refusal.code)) throw refusal;
-  return { status, headers, text, close: response.close };
+  return { status, headers, text, close: () => response.close?.() };
 }
 
 /** Whether another node may be asked the same at once. One that did not answer in time has taken all of the time. */
@@ -421,10 +421,10 @@ export async function send<Value>(
 }
 
 /** An answer that came twice shifts its connection: every later call would get that of the one before it. */
-function checkWhose({ headers, close }: Fetched, sent: Readonly<Record<string, string>>): void {
-  const place = headers.get(BULK_HEADER);
+function checkWhose(response: Fetched, sent: Readonly<Record<string, string>>): void {
+  const place = response.headers.get(BULK_HEADER);
   if (place === null || place === sent[BULK_HEADER]) return;
-  close?.();
+  response.close?.();
   throw new Error("the answer is that to another request");
 }
 

@@ -93,6 +93,22 @@ test("streams that end by themselves and bring nothing are opened again so often
   }
 });
 
+test("a stream that lived for a while before it ended was a good one, though nothing happened meanwhile", async (t) => {
+  let now = performance.now();
+  t.mock.method(performance, "now", () => now);
+  const quiet: Step = (...given) => {
+    now += 1500;
+    streams([], "end")(...given);
+  };
+  await using server = await startScript(quiet, quiet, quiet, streams([message(1)], "stay"));
+  const client = createClient({ url: server.url, rest: async () => {} });
+  for await (const { seq } of client.events({ reconnects: 1 })) {
+    assert.equal(seq, 1);
+    break;
+  }
+  assert.equal(server.heard.length, 4);
+});
+
 test("a reader that takes its time with an event is no silence of the server", async (t) => {
   const begun: ServerResponse[] = [];
   await using server = await startScript((response, heard) => {

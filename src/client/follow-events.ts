@@ -166,4 +166,6 @@ async function* eventsOn(
     parser.feed(decoder.decode(bytes, { stream: true }));
     yield* events.splice(0);
   }
+  // That it ends in order is heard too: how long it lived counts, and not only until the last heartbeat.
+  line.heard();
 }

@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
-import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import { getEventListeners, once } from "node:events";
-import type { Socket } from "node:net";
+import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { callsIn, idIn, names, serves, story, submitted, task, together } from "../../test/kits/gather-story.ts";
 import {
@@ -12,7 +10,7 @@ import {
   type Step,
   startScript,
 } from "../../test/kits/script-server.ts";
-import { fewTurns, until, within } from "../../test/kits/waits.ts";
+import { fewTurns, until } from "../../test/kits/waits.ts";
 import type { BulkCall } from "../protocol/index.ts";
 import { createClient } from "./client.ts";
 import { ClientError } from "./client-error.ts";
@@ -272,43 +270,6 @@ for (const body of [null, undefined, "yes", 7])
       for (const other of others) assert.equal((await other).code, "bad_answer");
     }));
 
-/** From its first bulk on each connection brings every answer once more, and so one late. */
-function shifts(mixedUp: Promise<unknown>[]): Step {
-  const last = new WeakMap<object, Step>();
-  return (response, heard) => {
-    const { "drover-bulk": place } = heard.headers;
-    const socket = response.socket as Socket;
-    const own: Step = (to) => {
-      if (place !== undefined) to.setHeader("drover-bulk", place);
-      serves()(to, heard);
-    };
-    const before = last.get(socket);
-    if (place !== undefined || before !== undefined) last.set(socket, own);
-    if (before !== undefined) mixedUp.push(once(socket, "close"));
-    (before ?? own)(response, heard);
-  };
-}
-
-for (const how of ["plain connections", "node:http"])
-  test(`the answer to another request is none, and ends its connection: ${how}`, async () => {
-    const heard = (): void => {};
-    const started = "http.client.request.start";
-    if (how === "node:http") subscribe(started, heard);
-    try {
-      const mixedUp: Promise<unknown>[] = [];
-      await story([shifts(mixedUp)], async ({ client, rests }) => {
-        for (let round = 0; round < 6; round++) {
-          const ids = names(3).map((id) => `${id}-${round}`);
-          assert.deepEqual(await together(client, ids), ids.map(submitted));
-        }
-        assert.ok(rests.length > 0, "some were lost by it");
-        await within("the end of each connection", Promise.all(mixedUp));
-      });
-    } finally {
-      unsubscribe(started, heard);
-    }
-  });
-
 test("two bulks may be out, the second names the first, and a third waits; nothing follows what is no bulk", (t) => {
   const held: (() => void)[] = [];
   const holds: Step = (response, heard) => void held.push(() => serves()(response, heard));
@@ -465,6 +426,22 @@ test("a caller that gives up ends its own call: what had not left is not sent, a
     assert.deepEqual(rests, [], "no call of the bulk has been given up by then");
     assert.deepEqual(callsIn(heard[1] as Heard).map(idIn), ["left", "other"]);
     void other.catch(() => {});
+  }));
+
+test("what all callers of a bulk give it up with is no word of the server", () =>
+  story([serves(), neverAnswers, serves()], async ({ client, heard }) => {
+    const enough = new AbortController();
+    const first = client.submit({ ...task, id: "first" });
+    const given = names(2).map((id) => failed(client.submit({ ...task, id }, { signal: enough.signal })));
+    await first;
+    await until("the bulk is out", () => heard.length === 2);
+    enough.abort(new ClientError("not_found", "another task is not there", { status: 404 }));
+    for (const one of given) assert.equal((await one).message, "another task is not there");
+    await together(client, names(4));
+    assert.deepEqual(
+      heard.slice(2).map(({ url }) => url),
+      ["/bulk"],
+    );
   }));
 
 test("a client that is closed sends what has gathered, waits for its answers, and takes no more", () =>

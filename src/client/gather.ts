@@ -179,6 +179,8 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
       const { answers } = answerOf(ENDPOINTS.bulk, answer) as Partial<BulkAnswer>;
       for (const [index, call] of calls.entries()) settle(call, answers?.[index], answer.isAfterLoss);
     } catch (error) {
+      // Its callers are gone, and what they gave it up with is no word of the server.
+      if (controller?.signal.aborted === true) return;
       const { status = 0 } = error as Partial<ClientError>;
       if (UNKNOWN.has(status)) known.isNot();
       // One that is too large by itself says nothing of the others.
@@ -214,7 +216,7 @@ const requestOf = (calls: readonly Waiting[], number: number, after: number): Re
   calls,
   number,
   after,
-  controller: calls.every(({ signal }) => signal !== undefined) ? new AbortController() : undefined,
+  controller: calls.length > 0 && calls.every(({ signal }) => signal !== undefined) ? new AbortController() : undefined,
   wanted: calls.length,
 });
 

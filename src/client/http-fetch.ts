@@ -109,18 +109,22 @@ function placeOf(url: string): { readonly origin: string; readonly path: string 
   return at < 0 ? { origin: url, path: "/" } : { origin: url.slice(0, at), path: url.slice(at) };
 }
 
-const fetchedFrom = (answer: IncomingMessage): Fetched => ({
-  status: answer.statusCode ?? 0,
-  headers: {
-    get: (name) => {
-      const value = answer.headers[name.toLowerCase()];
-      return value === undefined ? null : String(value);
+function fetchedFrom(answer: IncomingMessage): Fetched {
+  // An answer that has been read lets go of it.
+  const { socket } = answer;
+  return {
+    status: answer.statusCode ?? 0,
+    headers: {
+      get: (name) => {
+        const value = answer.headers[name.toLowerCase()];
+        return value === undefined ? null : String(value);
+      },
     },
-  },
-  body: answer,
-  text: () => textOf(answer),
-  close: () => void answer.destroy(),
-});
+    body: answer,
+    text: () => textOf(answer),
+    close: () => void socket.destroy(),
+  };
+}
 
 /** By events: reading it as an iterable takes several times as long. */
 function textOf(answer: IncomingMessage): Promise<string> {

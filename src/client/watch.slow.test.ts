@@ -408,6 +408,36 @@ test("a request that names too many is made again for fewer, and so are the next
     refusesWhole(413, (ids) => ids.length > 130),
   ));
 
+test("where fewer go than were refused, fewer go from then on, whatever the server says of it", () => {
+  const tooMany = refusesWhole(400, (ids) => ids.length > 100);
+  let refused = 0;
+  const refuses: Refuses = (heard) => {
+    const refusal = tooMany(heard);
+    if (refusal !== undefined) refused++;
+    return refusal;
+  };
+  return story(
+    async (told) => {
+      const { client, held, end } = told;
+      await met(told);
+      const ids = names(1500);
+      const waits = ids.map((id) => client.wait(id));
+      await allWait(held, 1500);
+      assert.ok(refused <= 30, `${refused} refused`);
+      end(...ids);
+      await Promise.all(waits);
+      const before = refused;
+      const more = ids.slice(0, 400).map((id) => client.wait(id));
+      await allWait(held, 400);
+      assert.equal(refused, before);
+      end(...ids);
+      await Promise.all(more);
+    },
+    [],
+    refuses,
+  );
+});
+
 test("an id that is no text is refused at once, and not sent with others", () =>
   story(async ({ client, heard }) => {
     const refused = await failed(client.wait(undefined as unknown as string));

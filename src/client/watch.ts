@@ -81,8 +81,8 @@ function putBack({ waits }: Out, waiting: Set<Waiting>): void {
 export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join<Found> {
   const waiting = new Set<Waiting>();
   const all = new Set<Out>();
-  /** Halves of what was refused as a whole. */
-  const suspects: Out[] = [];
+  /** The halves of what was refused as a whole. */
+  const suspects: { readonly one: Out; readonly other: Out; readonly size: number }[] = [];
   let isLooking = false;
   let isDue = false;
   let late: NodeJS.Timeout | undefined;
@@ -133,29 +133,33 @@ export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join
     smallest.controller.abort();
   }
 
-  async function send(out: Out, timeoutMs: number): Promise<void> {
+  async function send(out: Out, timeoutMs: number): Promise<boolean> {
     const { waits, controller } = out;
+    let isAnswered = true;
     try {
       const answers = await awaited.ask(wiring, [...waits.keys()], timeoutMs, controller.signal);
       for (const answer of answers) settle(out, answer);
       for (const same of waits.values()) for (const wait of same) wait.isHeard = true;
     } catch (error) {
+      isAnswered = false;
       fail(out, error);
     }
     all.delete(out);
     putBack(out, waiting);
     goSoon();
+    return isAnswered;
   }
 
   function fail({ waits }: Out, error: unknown): void {
     const { status = 0, retryable = false } = error as Partial<ClientError>;
     const each = (): Waiting[] => [...waits.values()].flatMap((same) => [...same]);
     if (waits.size > 1 && FOR_THE_WHOLE.has(status)) {
-      const half = Math.ceil(waits.size / 2);
+      const { size } = waits;
+      const half = Math.ceil(size / 2);
       if (UNKNOWN.has(status)) known.isNot();
       else if (status === TOO_LARGE) idsMax = Math.min(idsMax, half);
       else {
-        suspects.push(take(each(), half), take(each(), half));
+        suspects.push({ one: take(each(), half), other: take(each(), half), size });
         void lookInto();
       }
       return;
@@ -165,14 +169,20 @@ export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join
       else leave(wait).reject(error);
   }
 
-  /** One at a time, however many were refused: none of them is held. */
+  /** One at a time, however many were refused: none of them is held. If each half is taken, they were too many. */
   async function lookInto(): Promise<void> {
     if (isLooking) return;
     isLooking = true;
-    for (let half = suspects.pop(); half !== undefined; half = suspects.pop())
-      if (half.waits.size > 0) await send(half, 0);
+    for (let pair = suspects.pop(); pair !== undefined; pair = suspects.pop()) {
+      const { one, other, size } = pair;
+      const isAllThere = one.waits.size + other.waits.size === size;
+      const isOneTaken = await isTaken(one);
+      if ((await isTaken(other)) && isOneTaken && isAllThere) idsMax = Math.min(idsMax, Math.ceil(size / 2));
+    }
     isLooking = false;
   }
+
+  const isTaken = async (half: Out): Promise<boolean> => half.waits.size > 0 && (await send(half, 0));
 
   function leave(wait: Waiting): Waiting {
     const { id, out } = wait;
@@ -213,17 +223,29 @@ export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join
       part();
       resolve(null);
     };
-    const timer = Number.isFinite(withinMs) ? setTimeout(late, Math.min(withinMs, TIMER_MS_MAX)) : undefined;
-    signal?.addEventListener("abort", giveUp, { once: true });
     waiting.add(wait);
     goSoon();
-    try {
-      return await promise;
-    } finally {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", giveUp);
-    }
+    return whileWanted(promise, { signal, giveUp, withinMs, late });
   };
+}
+
+type Wanted = {
+  readonly signal: AbortSignal | undefined;
+  readonly giveUp: () => void;
+  readonly withinMs: number;
+  readonly late: () => void;
+};
+
+/** Calls what ends it when its signal fires, or when its time is over. */
+async function whileWanted<Value>(given: Promise<Value>, { signal, giveUp, withinMs, late }: Wanted): Promise<Value> {
+  const timer = Number.isFinite(withinMs) ? setTimeout(late, Math.min(withinMs, TIMER_MS_MAX)) : undefined;
+  signal?.addEventListener("abort", giveUp, { once: true });
+  try {
+    return await given;
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", giveUp);
+  }
 }
 
 export function createWatch(wiring: Wiring): Watch {
