@@ -137,6 +137,7 @@ function checkCounts(state: ReadonlyState, complain: Check): void {
       const name = `${agent.id} of ${project.id}`;
       count(`in flight of ${name}`, live.filter(({ task }) => task.agent === agent).length, agent.inFlight);
       count(`backlog of ${name}`, inPhase(own, "waiting", "queued", "parked"), agent.backlog);
+      count(`parked of ${name}`, inPhase(own, "parked"), agent.parked);
       count(`runnable of ${name}`, own.filter((task) => standsInQueue(state, task)).length, agent.queued);
       count(`records of ${name}`, own.length, agent.records);
     }

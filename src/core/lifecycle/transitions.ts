@@ -320,8 +320,10 @@ export function setPhase(state: State, task: Task, next: Phase): void {
 export function count(state: State, task: Task, phase: Phase, by: 1 | -1): void {
   const { project, agent } = task;
   if (phase === "waiting") state.waiting += by;
-  else if (phase === "parked") state.parked += by;
-  else if (phase === "queued") {
+  else if (phase === "parked") {
+    state.parked += by;
+    agent.parked += by;
+  } else if (phase === "queued") {
     state.queued += by;
     if (task.extra === null || pausedPlanOf(task.extra) === null) countReady(state, project, by);
     if (task.requirements.tab !== null) {

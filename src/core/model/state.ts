@@ -250,7 +250,7 @@ export type Attempt = {
 
 /** What one agent has waiting and out over all its projects: what the limits by agent count. */
 export type AgentLoad = {
-  /** Tasks waiting or queued. */
+  /** Tasks waiting, queued or parked. */
   backlog: number;
   inFlight: number;
   /** Labels of which the oldest task that has them is its own. */
@@ -268,8 +268,10 @@ export type Agent = {
   readonly load: AgentLoad;
   inFlight: number;
   lastServed: number;
-  /** Tasks waiting or queued. */
+  /** Tasks waiting, queued or parked: all that takes room in the limits. */
   backlog: number;
+  /** Those of them that are parked: they wait for no turn. */
+  parked: number;
   /** Tasks in groups, that is, runnable now. */
   queued: number;
   readonly groups: Group[];

@@ -96,6 +96,7 @@ const newAgent = (id: AgentId, project: Project, load: AgentLoad): Agent => ({
   inFlight: 0,
   lastServed: 0,
   backlog: 0,
+  parked: 0,
   queued: 0,
   groups: [],
   groupByKey: new Map(),

@@ -2,7 +2,6 @@
 
 export type { GateView } from "./gate-view.ts";
 export { readLinks } from "./links.ts";
-export { parkedByAgent } from "./parked.ts";
 export { fleetSpending, projectViews, workerStatus } from "./stats.ts";
 export { stuckTasks } from "./stuck.ts";
 export { whyJson } from "./why-json.ts";

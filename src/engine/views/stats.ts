@@ -16,7 +16,6 @@ import {
 } from "../../protocol/index.ts";
 import { isoTime, present } from "../../std/index.ts";
 import { usageView } from "../base/charged-tokens.ts";
-import { parkedByAgent } from "./parked.ts";
 
 const mean = (total: number, count: number): number => (count === 0 ? 0 : total / count);
 
@@ -24,10 +23,9 @@ export function statsOf(state: State, files: Stats["files"]): Stats {
   const { totals, rejected } = state;
   const queues = new Map<string, { queued: number; inflight: number }>();
   const agents = new Map<string, AgentTotals>();
-  const parked = parkedByAgent(state);
   for (const [id, load] of state.loads) {
-    const asked = load.agents.reduce((sum, agent) => sum + (parked.get(agent) ?? 0), 0);
-    queues.set(id, { queued: load.backlog - asked, inflight: load.inFlight });
+    const parked = load.agents.reduce((sum, agent) => sum + agent.parked, 0);
+    queues.set(id, { queued: load.backlog - parked, inflight: load.inFlight });
     const sum = { submitted: 0, completed: 0, failed: 0, cancelled: 0, rejected: 0 };
     for (const { totals: own } of load.agents) {
       for (const key of ["submitted", "completed", "failed", "cancelled"] as const) sum[key] += own[key];
