@@ -59,8 +59,9 @@ test("one that is ready and refuses is left alone for longer each time, or as lo
 });
 
 test("an answer that makes no sense again, from a server that is ready, is the end", async () => {
-  const { link } = linked();
+  const { link, notes } = linked();
   const wrong = (): ClientError => new ClientError("bad_answer", "the answer is not JSON", { status: 200 });
   assert.equal(await link.call(failing(wrong(), 1)), "answered");
+  assert.match(notes.join(), /^the server says what makes no sense: the answer is not JSON; the plan is safe there,/);
   await assert.rejects(link.call(failing(wrong(), 2)), { code: "bad_answer" });
 });

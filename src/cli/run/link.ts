@@ -76,8 +76,9 @@ export function createLink(given: {
     // It is ready, and what it says makes no sense all the same.
     if (isSame && error.code === "bad_answer") throw error;
     const isRefusal = error.status !== 0;
+    const does = error.code === "bad_answer" ? "says what makes no sense" : "refuses for now";
     const said = isRefusal
-      ? `the server refuses for now: ${error.message}; the plan is safe there, and this goes on trying`
+      ? `the server ${does}: ${error.message}; the plan is safe there, and this goes on trying`
       : `the server at ${client.url} does not answer; the plan is safe there, and this waits for it`;
     const isNews = !isSame || said !== trouble.said;
     const restMs = isSame ? Math.min(2 * trouble.restMs, REST_MS_MAX) : LOOK_MS;

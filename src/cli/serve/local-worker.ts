@@ -283,7 +283,8 @@ async function keepPresent(options: LocalWorkerOptions, exec: ExecHandler): Prom
   async function follow(after: number): Promise<void> {
     for await (const { kind, task, payload } of drover.events({ after, follow: true, signal: over.signal })) {
       if ((kind === "worker-joined" || kind === "worker-left") && !over.signal.aborted) await settle();
-      if (outside !== null && kind === "task-submitted" && payload.action === EXEC_WORKTREE) await trees.look();
+      // Not waited for: of many such tasks each would hold up what else is followed here.
+      if (outside !== null && kind === "task-submitted" && payload.action === EXEC_WORKTREE) void trees.look();
       // A loop, or a task that had asked, may have ended while it waited to go on here.
       if ((kind === "task-cancelled" || kind === "task-failed") && (await exec.letGo(task ?? ""))) await trees.look();
     }
