@@ -95,9 +95,11 @@ export function createOutputLog({ path, bytesMax, clock, redact, onLine }: Outpu
     recent: () => recent.text().trimEnd(),
     lastWords: () => lastWords.err || lastWords.out,
     async tail(size) {
+      // Only what will be in the file by then: a line that was shown is still there if this process is killed next.
+      const remembered = ringTail(size);
       await file.flushed();
       // A disk that keeps nothing is no reason to show nothing.
-      const tail = (file.failure === null ? await readTail(path, size) : null) ?? ringTail(size);
+      const tail = (file.failure === null ? await readTail(path, size) : null) ?? remembered;
       return { ...tail, text: `${tail.text}${begun("out")}${begun("err")}` };
     },
     follow: (size, signal) => followers.follow(ringTail(size), signal),
