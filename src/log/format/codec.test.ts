@@ -93,3 +93,15 @@ test("an event of an older log, without the fields its kind was given since, rea
     assert.throws(() => decodeEvent(Buffer.from(JSON.stringify(old.slice(0, -1))), seq(1)), /values/);
   }
 });
+
+test("a field added since is written only where it says something else than its absence", () => {
+  const stopped = { kind: "attempt-stopped", at: instant(5), task: taskId("t"), attempt: 1, tokens: 0 } as const;
+  for (const [unbegun, written] of [
+    [false, '[1,"attempt-stopped",5,null,"t",1,0]'],
+    [true, '[1,"attempt-stopped",5,null,"t",1,0,true]'],
+  ] as const) {
+    const bytes = encodeEvent({ ...stopped, unbegun }, null);
+    assert.equal(Buffer.from(bytes).toString(), written);
+    assert.deepEqual(decodeEvent(bytes, seq(1)).event, { ...stopped, unbegun });
+  }
+});

@@ -2,13 +2,14 @@
  * Events as bytes.
  *
  * An event is written as one JSON array (format 1): format version, kind, instant, cause, then its values in the order
- * that `FIELDS` fixes for its kind; a person can read it. The three events that every task costs are written in a
- * shorter way (format 2, `compact-events.ts`), except where one holds what that cannot say; older logs hold them as
- * JSON too. The first byte tells which it is: JSON begins with `[`, and everything that begins with a control character
- * with the number of its format. The same event always gives the same bytes, whatever was written before, which is what
- * the hash chain links. `cause` is the number of the event that led to this one. A reader refuses a version it does not
- * know, a kind it does not know and a wrong count of values, and says at which event. What such a reader would refuse
- * is never written: an instant is a whole number from 0, or the event has no bytes.
+ * that `FIELDS` fixes for its kind; a person can read it. Fields that the kind was given since are left out at its end
+ * where they say nothing new, so that the version before can read it. The three events that every task costs are
+ * written in a shorter way (format 2, `compact-events.ts`), except where one holds what that cannot say; older logs
+ * hold them as JSON too. The first byte tells which it is: JSON begins with `[`, and everything that begins with a
+ * control character with the number of its format. The same event always gives the same bytes, whatever was written
+ * before, which is what the hash chain links. `cause` is the number of the event that led to this one. A reader refuses
+ * a version it does not know, a kind it does not know and a wrong count of values, and says at which event. What it
+ * would refuse is never written: an instant is a whole number from 0, or the event has no bytes.
  */
 import { hash } from "node:crypto";
 import { invariant, type Seq, seq } from "../../core/base/index.ts";
@@ -36,8 +37,18 @@ export function writeEvent(block: Block, event: Event, cause: Seq | null): void 
 function allValues(event: Event, cause: Seq | null): unknown[] {
   const values: unknown[] = [FORMAT, event.kind, event.at, cause];
   const source = event as unknown as Record<string, unknown>;
-  for (const field of FIELDS[event.kind]) values.push(source[field]);
+  const fields = FIELDS[event.kind];
+  for (const field of fields) values.push(source[field]);
+  for (let last = fields.length - 1; isAsBefore(event.kind, fields[last], values.at(-1)); last--) values.pop();
   return values;
+}
+
+/** Whether it says what an older reader, which does not know the field, takes for granted. */
+function isAsBefore(kind: EventKind, field: string | undefined, value: unknown): boolean {
+  const added = ADDED[kind];
+  if (added === undefined || field === undefined || !Object.hasOwn(added, field)) return false;
+  const before = added[field];
+  return Array.isArray(before) ? Array.isArray(value) && value.length === 0 : value === before;
 }
 
 export function decodeEvent(bytes: Uint8Array, at: Seq): Told {
