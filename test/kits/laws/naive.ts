@@ -251,6 +251,8 @@ function placeOf(state: State, task: Task): { worker: string; reason: string } {
   return affine(state, task, ties) ?? chosen;
 }
 
+/** More than any worker holds: one without a free slot comes after all that have one. */
+const TAKEN = 1_000_000;
 /** Whether it would begin there at once. */
 const isFree = (state: State, worker: Worker): boolean =>
   heldBy(state, worker).length < Math.min(worker.slots, worker.offered);
@@ -326,6 +328,7 @@ function affine(state: State, task: Task, workers: readonly Worker[]): { worker:
     return { worker: task.lastWorker, reason: "affinity previously-executed" };
   }
   const inZone = workers.filter((worker) => task.requirements.zone !== null && worker.zone === task.requirements.zone);
-  const [first] = inZone.toSorted((a, b) => heldBy(state, a).length - heldBy(state, b).length || compare(a.id, b.id));
+  const load = (worker: Worker): number => heldBy(state, worker).length + (isFree(state, worker) ? 0 : TAKEN);
+  const [first] = inZone.toSorted((a, b) => load(a) - load(b) || compare(a.id, b.id));
   return first === undefined ? null : { worker: first.id, reason: "affinity same-zone" };
 }
