@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { join, kitWith, one, submit } from "../../../test/kits/hand-worker.ts";
+import { createLogInHand } from "../../../test/kits/log-in-hand.ts";
+import { fewTurns } from "../../../test/kits/waits.ts";
+import type { HandClock } from "../../std/hand-clock.ts";
+import { createTestDrover } from "../../testing/index.ts";
 
 test("C15 a silent worker is given up after its lease, and its word does not count any more", async () => {
   const kit = await kitWith({ workers: { lease: "10s" } });
@@ -119,6 +123,23 @@ test("an answer that was held renews the lease once more, and says how long it w
   assert.equal((await kit.drover.task("t")).state, "running");
   await kit.clock.advance(1);
   assert.equal((await kit.drover.task("t")).state, "queued");
+  await kit.drover.close();
+});
+
+test("one that was given up while its sync waited for the disk is not given another lease by the answer", async () => {
+  const hand = createLogInHand();
+  const kit = await createTestDrover({ log: hand.log, config: { workers: { lease: "10s" } } });
+  const ann = await join(kit);
+  await ann.sync();
+  hand.hold();
+  const held = ann.sync({ note: "new", waitMs: 2500 });
+  for (let count = 0; count < 20; count++) {
+    (kit.clock as HandClock).turn(500);
+    await fewTurns();
+  }
+  hand.release();
+  assert.equal((await held).heldMs, undefined);
+  assert.equal((await kit.drover.workers())[0]?.status, "unreachable");
   await kit.drover.close();
 });
 

@@ -272,8 +272,7 @@ function createSync(parts: Syncing): Pick<RemoteWorkers, "sync" | "syncText"> {
     const waitMs = Math.min(said.waitMs ?? 0, Math.floor(leaseMs / POLL_PART));
     if (untold.length === 0 && waitMs > 0) {
       await polls.wait(id, { waitMs, signal, hasChanges: () => hasChanges(parts, id, stray) });
-      // Who hears the answer was there all the time; of one that has gone nobody knows.
-      if (signal?.aborted !== true) heldMs = Math.floor(clock.elapsed() - heardAt);
+      heldMs = Math.floor(clock.elapsed() - heardAt);
     }
     // What it said must be durable, and that it is gone or is to go; not what others said while it waited.
     if (writer.committedSeq() < saidBy || !isStaying(state.fleet.byId.get(id), said)) await writer.settled();
@@ -282,7 +281,9 @@ function createSync(parts: Syncing): Pick<RemoteWorkers, "sync" | "syncText"> {
     // It may have joined again while this one waited: what is assigned now is for its new session only.
     checkSession(parts, worker, { ...(said.session === undefined ? {} : { session: said.session }) });
     const { maxWorktrees, lease } = state.config.workers;
-    if (heldMs > 0) {
+    // Who hears the answer was there all the time; who has gone, or was given up, was not.
+    const isRenewed = heldMs > 0 && signal?.aborted !== true && worker.status !== "unreachable";
+    if (isRenewed) {
       leaseMs = lease;
       leftMs = parts.leases.renew(id);
     }
@@ -290,7 +291,7 @@ function createSync(parts: Syncing): Pick<RemoteWorkers, "sync" | "syncText"> {
     const news = await answerUnlessOvertaken(parts, worker, said, stray, leaseUntil, writing);
     // A session outlives the key of a server whose log is served from another directory.
     const key = isLean(said) ? { tokenKey: parts.tokens.keyFor(worker) } : {};
-    const own = { ...(said.n === undefined ? {} : { n: said.n }), ...(heldMs > 0 ? { heldMs } : {}) };
+    const own = { ...(said.n === undefined ? {} : { n: said.n }), ...(isRenewed ? { heldMs } : {}) };
     return { ...news, said: { ...news.said, results: untold, ...own, leaseUntil, ...key, leaseMs, maxWorktrees } };
   }
 
