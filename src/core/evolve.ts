@@ -250,7 +250,8 @@ function applyToAttempt(state: State, attempt: Attempt, event: AttemptEvent): vo
     case "attempt-stopping":
       return stopAttempt(state, attempt, event.cause, event.stopBy);
     case "attempt-stopped":
-      release(state, attempt, event.tokens, event.at);
+      if (event.unbegun) takeBack(state, attempt, event.at);
+      else release(state, attempt, event.tokens, event.at);
       return settleQueue(state, task);
     case "attempt-files":
       return putFiles(state, task, event.files);
@@ -287,10 +288,8 @@ function rest(state: State, attempt: Attempt, event: EventOf<"attempt-failed" | 
   // The phase first: a project that still has something to do has not been idle.
   setPhase(state, task, "queued");
   task.restUntil = event.restUntil > event.at ? event.restUntil : -1;
-  if (event.kind === "attempt-lost" && isUnbegun(event)) {
-    settleUnbegun(state, attempt, event.at);
-    letGoOf(state, attempt, event.at);
-  } else release(state, attempt, event.tokens, event.at);
+  if (event.kind === "attempt-lost" && isUnbegun(event)) takeBack(state, attempt, event.at);
+  else release(state, attempt, event.tokens, event.at);
   armWake(state, task);
   settleQueue(state, task);
 }
@@ -319,6 +318,12 @@ function release(state: State, attempt: Attempt, tokens: number | null, at: Inst
   if (attempt.startedAt < 0) return;
   state.totals.runMs += at - attempt.startedAt;
   state.totals.ends++;
+}
+
+/** Of an attempt that never began. */
+function takeBack(state: State, attempt: Attempt, at: Instant): void {
+  settleUnbegun(state, attempt, at);
+  letGoOf(state, attempt, at);
 }
 
 function letGoOf(state: State, attempt: Attempt, at: Instant): void {

@@ -161,7 +161,7 @@ function noteTask(shadow: Shadow, task: ShadowTask, event: Event): void {
       task.pin = event.pin;
       return enqueue(shadow, task);
     case "attempt-stopped":
-      return release(shadow, task, event.tokens);
+      return event.unbegun ? takeBack(shadow, task) : release(shadow, task, event.tokens);
     case "task-patched":
       task.priority = event.priority;
       task.deadline = event.deadline;

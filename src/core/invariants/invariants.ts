@@ -126,6 +126,7 @@ function checkCounts(state: ReadonlyState, complain: Check): void {
       project.chargesOut,
     );
     count(`backlog of ${project.id}`, inPhase(mine, "waiting", "queued", "parked"), project.backlog);
+    count(`parked of ${project.id}`, inPhase(mine, "parked"), project.parked);
     const free = mine.filter(({ extra }) => (extra?.group?.group.plan?.paused ?? null) === null);
     count(`ready of ${project.id}`, inPhase(free, "queued"), project.ready);
     count(`runnable of ${project.id}`, mine.filter((task) => standsInQueue(state, task)).length, project.queued);

@@ -48,13 +48,21 @@ export function decideAttempt(state: ReadonlyState, command: AttemptCommand, now
     }
     case "lose-attempt":
       return ok({ events: [giveUpAttempt(state, attempt, { cause: "worker-lost", reason: command.reason }, now)] });
-    case "return-attempt": {
-      const isStopping = attempt.state === "stopping";
-      const returned = (): Event => returnAttempt(state, attempt, command.rests ?? 0, now);
-      return ok({ events: [isStopping ? endOfStop(state, attempt, 0, now) : returned()] });
-    }
+    case "return-attempt":
+      return ok({ events: [giveBack(state, attempt, command.rests ?? 0, now)] });
   }
 }
+
+/** Its worker never began it. One that its budget has stopped ends as that: something was used under its name. */
+function giveBack(state: ReadonlyState, attempt: ReadonlyAttempt, rests: number, now: Instant): Event {
+  const { task, number, stopCause } = attempt;
+  if (stopCause === "budget") return endOfStop(state, attempt, 0, now);
+  if (hasTaskEnded(attempt))
+    return { kind: "attempt-stopped", at: now, task: task.id, attempt: number, tokens: 0, unbegun: true };
+  return returnAttempt(state, attempt, rests, now);
+}
+
+const hasTaskEnded = ({ stopCause }: ReadonlyAttempt): boolean => stopCause === "cancelled" || stopCause === "deadline";
 
 /** What it used in detail comes before its end, if its worker or its permits said so. */
 function withDetails({ permitUsage }: ReadonlyAttempt, report: AttemptReport, ends: Event[], at: Instant): Event[] {
@@ -77,8 +85,7 @@ function leftFiles({ task, state, number }: ReadonlyAttempt, report: AttemptRepo
 
 function finish(state: ReadonlyState, attempt: ReadonlyAttempt, report: AttemptReport, now: Instant): Event[] {
   const { task, attempt: number, tokens } = report;
-  const hasTaskEnded = attempt.stopCause === "cancelled" || attempt.stopCause === "deadline";
-  if (report.outcome === "done" && !hasTaskEnded) return [endDone(attempt, report, now)];
+  if (report.outcome === "done" && !hasTaskEnded(attempt)) return [endDone(attempt, report, now)];
   if (attempt.state === "stopping") return [endOfStop(state, attempt, tokens, now)];
   if (report.outcome === "requeue") {
     const reason = report.error === null ? null : cutError(report.error);
@@ -96,7 +103,7 @@ function finish(state: ReadonlyState, attempt: ReadonlyAttempt, report: AttemptR
     const reason = report.error ?? "cancelled by its worker";
     return [
       { kind: "task-cancelled", at: now, task, reason: cutError(reason), stopBy: now },
-      { kind: "attempt-stopped", at: now, task, attempt: number, tokens },
+      { kind: "attempt-stopped", at: now, task, attempt: number, tokens, unbegun: false },
     ];
   }
   const error = cutError(report.error ?? "failed without saying why");

@@ -88,6 +88,6 @@ export function endOfStop(state: ReadonlyState, attempt: ReadonlyAttempt, tokens
     case "budget":
       return loseAttempt(state, attempt, { cause: "budget", tokens }, now);
     default:
-      return { kind: "attempt-stopped", at: now, task: task.id, attempt: number, tokens };
+      return { kind: "attempt-stopped", at: now, task: task.id, attempt: number, tokens, unbegun: false };
   }
 }

@@ -322,6 +322,7 @@ export function count(state: State, task: Task, phase: Phase, by: 1 | -1): void 
   if (phase === "waiting") state.waiting += by;
   else if (phase === "parked") {
     state.parked += by;
+    project.parked += by;
     agent.parked += by;
   } else if (phase === "queued") {
     state.queued += by;

@@ -324,7 +324,10 @@ export type EventFields = {
     /** When it is given up. */
     stopBy: Instant;
   };
-  "attempt-stopped": Of<"task" | "attempt" | "tokens">;
+  "attempt-stopped": Of<"task" | "attempt" | "tokens"> & {
+    /** It never began: its project gets its charge back, and nothing is learned from it. */
+    unbegun: boolean;
+  };
   "attempt-failed": Of<"task" | "attempt" | "tokens" | "restUntil"> & {
     /** The error, in the words of the worker. */
     error: string;

@@ -9,7 +9,6 @@
  * A count of what is live is changed in one place, where an attempt is attached or detached (lifecycle/attempt.ts), and
  * a queue length where a task enters or leaves its group (turn/queue.ts); invariants/invariants.ts recounts both.
  */
-
 import type {
   AgentId,
   GateId,
@@ -330,6 +329,7 @@ export type Project = {
   reserved: number;
   callsReserved: number;
   backlog: number;
+  parked: number;
   /** Runnable or resting tasks: with nothing here and nothing in flight the project is idle. */
   ready: number;
   queued: number;

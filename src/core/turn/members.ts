@@ -79,6 +79,7 @@ export function newProject(
     reserved: 0,
     callsReserved: 0,
     backlog: 0,
+    parked: 0,
     ready: 0,
     queued: 0,
     mayExpectNone: 0,

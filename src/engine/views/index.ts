@@ -2,6 +2,7 @@
 
 export type { GateView } from "./gate-view.ts";
 export { readLinks } from "./links.ts";
+export { queuedOf } from "./queue-view.ts";
 export { fleetSpending, projectViews, workerStatus } from "./stats.ts";
 export { stuckTasks } from "./stuck.ts";
 export { whyJson } from "./why-json.ts";

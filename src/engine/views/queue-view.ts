@@ -26,26 +26,28 @@ export function queueView(state: State, now: Instant): QueueView {
   };
 }
 
-const isBusy = (project: Project): boolean => project.backlog > 0 || project.inFlight > 0;
+/** What waits for its turn, of a project or an agent: a parked task waits for none. */
+export const queuedOf = ({ backlog, parked }: Pick<Project, "backlog" | "parked">): number => backlog - parked;
+const isBusy = (one: Project | Agent): boolean => queuedOf(one) > 0 || one.inFlight > 0;
 
 function projectQueue(state: State, project: Project, now: Instant): ProjectQueue {
   const turn = [...items(project.turn)];
   const others = [...project.agents.values()].filter(
-    (agent) => (agent.queued === 0 || agent.load.isFull) && agent.backlog + agent.inFlight > 0,
+    (agent) => (agent.queued === 0 || agent.load.isFull) && isBusy(agent),
   );
   return {
     project: project.id,
     status: project.status,
     level: shownLevel(state, project, now),
-    queued: project.backlog,
+    queued: queuedOf(project),
     inFlight: project.inFlight,
     agents: [...turn, ...others].slice(0, AGENTS_MAX).map((agent) => agentQueue(state, agent, now)),
   };
 }
 
 function agentQueue(state: State, agent: Agent, now: Instant): AgentQueue {
-  const { id, backlog, inFlight } = agent;
-  return { agentId: id, queued: backlog, inFlight, next: nextOf(state, agent, now) };
+  const { id, inFlight } = agent;
+  return { agentId: id, queued: queuedOf(agent), inFlight, next: nextOf(state, agent, now) };
 }
 
 function nextOf(state: State, agent: Agent, now: Instant): QueuedTask[] {

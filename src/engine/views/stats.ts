@@ -16,6 +16,7 @@ import {
 } from "../../protocol/index.ts";
 import { isoTime, present } from "../../std/index.ts";
 import { usageView } from "../base/charged-tokens.ts";
+import { queuedOf } from "./queue-view.ts";
 
 const mean = (total: number, count: number): number => (count === 0 ? 0 : total / count);
 
@@ -24,8 +25,8 @@ export function statsOf(state: State, files: Stats["files"]): Stats {
   const queues = new Map<string, { queued: number; inflight: number }>();
   const agents = new Map<string, AgentTotals>();
   for (const [id, load] of state.loads) {
-    const parked = load.agents.reduce((sum, agent) => sum + agent.parked, 0);
-    queues.set(id, { queued: load.backlog - parked, inflight: load.inFlight });
+    const queued = load.agents.reduce((sum, agent) => sum + queuedOf(agent), 0);
+    queues.set(id, { queued, inflight: load.inFlight });
     const sum = { submitted: 0, completed: 0, failed: 0, cancelled: 0, rejected: 0 };
     for (const { totals: own } of load.agents) {
       for (const key of ["submitted", "completed", "failed", "cancelled"] as const) sum[key] += own[key];
@@ -66,7 +67,7 @@ export function projectViews(state: State, now: number): ProjectView[] {
     id: project.id,
     ...project.settings,
     status: project.status,
-    queued: project.backlog,
+    queued: queuedOf(project),
     inFlight: project.inFlight,
     level: shownLevel(state, project, now),
     share,

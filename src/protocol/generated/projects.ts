@@ -146,7 +146,7 @@ export type ProjectView = {
   readonly bytesPerMinute: number | null;
   /** How it stands now. */
   readonly status: "active" | "paused";
-  /** Waiting and queued tasks. */
+  /** Waiting and queued tasks. What is parked is neither. */
   readonly queued: number;
   /** How many run. */
   readonly inFlight: number;

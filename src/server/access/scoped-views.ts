@@ -10,7 +10,7 @@
 import type { GateId, ProjectId, TaskId } from "../../core/base/index.ts";
 import type { Agent, Project, State } from "../../core/model/index.ts";
 import type { Why, WhyCondition } from "../../core/why/index.ts";
-import type { GateView } from "../../engine/views/index.ts";
+import { type GateView, queuedOf } from "../../engine/views/index.ts";
 import { type Caller, isScoped } from "../../http/index.ts";
 import type {
   AnyEvent,
@@ -43,9 +43,9 @@ export function ownStats(state: State, caller: Caller, stats: Stats): Stats {
   for (const project of state.projects.values()) {
     if (!ownProject(state, caller, project.id)) continue;
     for (const agent of agentsOf(project, caller)) {
-      const { id, backlog, parked, inFlight, totals } = agent;
+      const { id, inFlight, totals } = agent;
       const queue = queues.get(id) ?? { queued: 0, inflight: 0 };
-      queues.set(id, { queued: queue.queued + backlog - parked, inflight: queue.inflight + inFlight });
+      queues.set(id, { queued: queue.queued + queuedOf(agent), inflight: queue.inflight + inFlight });
       const sum = sums.get(id) ?? { submitted: 0, completed: 0, failed: 0, cancelled: 0, rejected: 0 };
       const { submitted, completed, failed, cancelled } = totals;
       sums.set(id, {

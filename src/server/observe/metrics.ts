@@ -12,7 +12,7 @@ import type { State } from "../../core/model/index.ts";
 import type { Drover } from "../../engine/index.ts";
 import type { DroverNode } from "../../engine/node/index.ts";
 import { planStateOf } from "../../engine/plans/index.ts";
-import { workerStatus } from "../../engine/views/index.ts";
+import { queuedOf, workerStatus } from "../../engine/views/index.ts";
 import type { Applied, Commit } from "../../engine/writer/index.ts";
 import type { WebhookOutcome } from "../webhooks/dispatcher.ts";
 import { createHistogram, type Histogram } from "./histogram.ts";
@@ -102,8 +102,9 @@ function addStanding(register: Registry, { drover, webhooksDue, streams, polls }
   const { state, logTime } = drover;
   const tasks = "Tasks that have not ended, by project and by what they are at.";
   addBusiest(register, "project", "drover_tasks", tasks, () =>
-    [...state.projects.values()].map(({ id, backlog, queued, inFlight }) => {
-      const counts = { waiting: backlog - queued, queued, in_flight: inFlight };
+    [...state.projects.values()].map((project) => {
+      const { id, backlog, queued, inFlight } = project;
+      const counts = { waiting: queuedOf(project) - queued, queued, in_flight: inFlight };
       return { id: id as string, weight: backlog + inFlight, counts };
     }),
   );
