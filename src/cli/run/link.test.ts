@@ -65,3 +65,9 @@ test("an answer that makes no sense again, from a server that is ready, is the e
   assert.match(notes.join(), /^the server says what makes no sense: the answer is not JSON; the plan is safe there,/);
   await assert.rejects(link.call(failing(wrong(), 2)), { code: "bad_answer" });
 });
+
+test("one such answer soon after a restart is looked into again, as any other trouble", async () => {
+  const { link } = linked();
+  assert.equal(await link.call(failing(new ClientError("network", "gone"), 1)), "answered");
+  assert.equal(await link.call(failing(new ClientError("bad_answer", "no JSON", { status: 200 }), 1)), "answered");
+});

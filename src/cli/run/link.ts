@@ -49,7 +49,7 @@ export function createLink(given: {
   /** Other nodes of its cluster, until they are needed. */
   let others: readonly string[] = [];
   let looking: Promise<void> | null = null;
-  let trouble = { restMs: LOOK_MS, said: "", endedAt: Number.NEGATIVE_INFINITY };
+  let trouble = { code: "", restMs: LOOK_MS, said: "", endedAt: Number.NEGATIVE_INFINITY };
 
   /** Where its data directory says that it is now. */
   function lookAgain(): void {
@@ -73,8 +73,8 @@ export function createLink(given: {
 
   async function look(error: ClientError): Promise<void> {
     const isSame = performance.now() - trouble.endedAt < SAME_MS;
-    // It is ready, and what it says makes no sense all the same.
-    if (isSame && error.code === "bad_answer") throw error;
+    // It is ready, and what it says makes no sense once more.
+    if (isSame && error.code === "bad_answer" && trouble.code === error.code) throw error;
     const isRefusal = error.status !== 0;
     const does = error.code === "bad_answer" ? "says what makes no sense" : "refuses for now";
     const said = isRefusal
@@ -89,11 +89,11 @@ export function createLink(given: {
       lookAgain();
       try {
         await client.ready({ signal, retries: 0 });
-        trouble = { restMs, said, endedAt: performance.now() };
+        trouble = { code: error.code, restMs, said, endedAt: performance.now() };
         if (isNews && !isRefusal) noted(`the server answers again, at ${client.url}`);
         return;
-      } catch (error) {
-        if (!isAway(error)) throw error;
+      } catch (again) {
+        if (!isAway(again)) throw again;
       }
     }
   }

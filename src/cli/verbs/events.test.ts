@@ -35,6 +35,12 @@ const lineOf = (facts: { readonly kind: string }): string => {
   return eventLine(event, { paint: painter(false), width: null });
 };
 
+test("an attempt that was stopped before it began was given back; of others it says nothing of that", () => {
+  const stopped = { kind: "attempt-stopped", tokens: 0 };
+  assert.match(lineOf({ ...stopped, unbegun: true } as { kind: string }), /a {2}attempt 1 {2}given back, not begun$/);
+  assert.match(lineOf({ ...stopped, unbegun: false } as { kind: string }), /a {2}attempt 1 {2}tokens=0$/);
+});
+
 test("who got a task is said in the words of the page, without the numbers of its rank", () => {
   const rank = { express: false, hold: false, level: 637_999.999, weight: 1, agentInFlight: 0, score: 12 };
   const assigned = { kind: "task-assigned", worker: "quick-1", rank, charge: 7, reserve: 0 };

@@ -4,7 +4,7 @@
 
 import type { Client } from "../../client/index.ts";
 import type { EventJson, EventsQuery } from "../../protocol/index.ts";
-import { EVENTS_MAX, givenBackInWords, reasonInWords } from "../../protocol/wire/index.ts";
+import { EVENTS_MAX, givenBackInWords, NOT_BEGUN, reasonInWords } from "../../protocol/wire/index.ts";
 import { clientFor } from "../shell/connection.ts";
 import type { Output } from "../shell/output.ts";
 import { EXIT, type ExitCode, usageProblem } from "../shell/problem.ts";
@@ -157,7 +157,7 @@ function follow(call: Call<Flags>, client: Client, filter: Filter): Promise<Exit
 
 const print = (event: EventJson, { output }: Call<Flags>): void => output.line(event, () => eventLine(event, output));
 
-// ------- an event as one line; of all kinds one alone is known here, so one that is added tomorrow is shown as well
+// ------- an event as one line; few kinds are known here, so one that is added tomorrow is shown as well
 
 const VALUE_MAX = 60;
 /** In fewer columns the day and the middle of a long id give way to what happened. */
@@ -169,8 +169,7 @@ const LEFT_OUT = new Set(["kind", "at", "task", "attempt", "bodyHash", "resultHa
 export function eventLine(event: EventJson, { paint, width }: Pick<Output, "paint" | "width">): string {
   const isNarrow = width !== null && width < WIDE;
   const id = event.task ?? "";
-  const isGivenBack = event.payload.kind === "attempt-lost" && givenBackInWords(event.payload) !== null;
-  const { text, without } = inWords(event);
+  const { text, without, isCalm } = inWords(event);
   const facts = Object.entries(event.payload)
     .filter(([key, value]) => !LEFT_OUT.has(key) && !without.includes(key) && isWorthShowing(value))
     .map(([key, value]) => factOf(key, value))
@@ -186,12 +185,17 @@ export function eventLine(event: EventJson, { paint, width }: Pick<Output, "pain
   const line = `${head}  ${padEnd(event.kind, 19)} ${plain(what.join("  "))}`.trimEnd();
   const shown = width === null ? line : clip(line, width);
   const rest = shown.slice(head.length);
-  const tint = isGivenBack ? "dim" : tintOf(event.kind);
+  const tint = isCalm ? "dim" : tintOf(event.kind);
   return `${paint("dim", head)}${tint === null ? rest : paint(tint, rest)}`;
 }
 
 /** What is said of an event, and which of its facts that makes needless. */
-type Told = { readonly text: string; readonly without: readonly string[] };
+type Told = {
+  readonly text: string;
+  readonly without: readonly string[];
+  /** Nobody is to be warned, though its kind is one that warns. */
+  readonly isCalm?: true;
+};
 const NOTHING: Told = { text: "", without: [] };
 const OF_LOSS = ["cause", "reason", "tokens", "estimate", "restUntil"] as const;
 
@@ -205,8 +209,10 @@ function inWords({ payload }: EventJson): Told {
     case "attempt-lost": {
       const reason = payload.reason === null ? null : clip(plain(payload.reason), VALUE_MAX);
       const text = givenBackInWords({ cause: payload.cause, reason });
-      return text === null ? NOTHING : { text, without: OF_LOSS };
+      return text === null ? NOTHING : { text, without: OF_LOSS, isCalm: true };
     }
+    case "attempt-stopped":
+      return payload.unbegun ? { text: NOT_BEGUN, without: ["tokens", "unbegun"] } : { text: "", without: ["unbegun"] };
     default:
       return NOTHING;
   }

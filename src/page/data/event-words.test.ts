@@ -50,6 +50,12 @@ test("what its worker handed back on purpose was given back, and is no failure",
   );
 });
 
+test("an attempt of a task that had ended has stopped, or was given back", () => {
+  const stopped = { kind: "attempt-stopped", tokens: null };
+  assert.equal(told(ofAttempt(1, { ...stopped, unbegun: false })).text, "attempt 1 has stopped");
+  assert.equal(told(ofAttempt(1, { ...stopped, unbegun: true })).text, "attempt 1 was given back, not begun");
+});
+
 test("what was given back before it began has not begun, and is no failure", () => {
   const lost = { kind: "attempt-lost", reason: null, restUntil: 0 };
   const events = [

@@ -2,7 +2,7 @@
  * Events as sentences: what happened, and why, where the log says so.
  */
 import type { EventJson } from "../../protocol/generated/index.ts";
-import { givenBackInWords, reasonInWords } from "../../protocol/wire/index.ts";
+import { givenBackInWords, NOT_BEGUN, reasonInWords } from "../../protocol/wire/index.ts";
 import { isGivenBack, isHandedBack } from "./outcomes.ts";
 import { count, plural, span, steady } from "./words.ts";
 
@@ -40,7 +40,8 @@ const TOLD: { readonly [Kind in Payload["kind"]]?: Teller<Kind> } = {
     `attempt ${attempt} used ${count(inputTokens)} tokens in, ${count(outputTokens)} out`,
   "attempt-used": ({ attempt, tokens: used }) => `attempt ${attempt} has used ${count(used)} tokens so far`,
   "attempt-stopping": ({ attempt, cause }) => `attempt ${attempt} is told to stop: ${cause}`,
-  "attempt-stopped": ({ attempt, tokens: used }) => `attempt ${attempt} has stopped${tokens(used)}`,
+  "attempt-stopped": ({ attempt, tokens: used, unbegun }) =>
+    `attempt ${attempt} ${unbegun ? `was ${NOT_BEGUN}` : `has stopped${tokens(used)}`}`,
   "attempt-failed": ({ attempt, error, tokens: used, restUntil }, at) =>
     `attempt ${attempt} failed: ${error}${tokens(used)}${rest(restUntil, at)}`,
   "attempt-lost": (event, at) => `attempt ${event.attempt} was ${lossOf(event)}${rest(event.restUntil, at)}`,

@@ -20,8 +20,10 @@ const ENDS: Readonly<Partial<Record<EventKind, string>>> = {
 /** The kinds of events that end an attempt. */
 export const END_KINDS = Object.keys(ENDS) as readonly EventKind[];
 
+/** Before it began; also where its task had ended meanwhile. */
 export const isGivenBack = ({ payload }: Pick<EventJson, "payload">): boolean =>
-  payload.kind === "attempt-lost" && payload.cause === "not-begun";
+  (payload.kind === "attempt-lost" && payload.cause === "not-begun") ||
+  (payload.kind === "attempt-stopped" && payload.unbegun);
 
 export const isHandedBack = ({ payload }: Pick<EventJson, "payload">): boolean =>
   payload.kind === "attempt-lost" && (payload.cause === "requeue" || payload.cause === "rate-limited");
