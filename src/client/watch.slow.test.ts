@@ -438,6 +438,31 @@ test("where fewer go than were refused, fewer go from then on, whatever the serv
   );
 });
 
+test("what was refused first is looked into first, however many that no task can have follow", () => {
+  const now = { refused: (): void => {}, more: 20 };
+  const refuses: Refuses = (heard) => {
+    const refusal = refusesBad(heard);
+    if (refusal !== undefined && !mayHold(heard)) now.refused();
+    return refusal;
+  };
+  return story(
+    async (told) => {
+      const { client } = told;
+      await met(told);
+      const later: Promise<unknown>[] = [];
+      now.refused = () => {
+        if (now.more-- > 0) later.push(...["x x", "y y"].map((id) => failed(client.wait(id))));
+      };
+      await Promise.all(["a a", "b b", "c c", "d d"].map((id) => failed(client.wait(id))));
+      assert.ok(now.more > 0, "more came meanwhile");
+      now.more = 0;
+      await Promise.all(later);
+    },
+    [],
+    refuses,
+  );
+});
+
 test("an id that is no text is refused at once, and not sent with others", () =>
   story(async ({ client, heard }) => {
     const refused = await failed(client.wait(undefined as unknown as string));

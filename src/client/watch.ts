@@ -173,7 +173,7 @@ export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join
   async function lookInto(): Promise<void> {
     if (isLooking) return;
     isLooking = true;
-    for (let pair = suspects.pop(); pair !== undefined; pair = suspects.pop()) {
+    for (let pair = suspects.shift(); pair !== undefined; pair = suspects.shift()) {
       const { one, other, size } = pair;
       const isAllThere = one.waits.size + other.waits.size === size;
       const isOneTaken = await isTaken(one);
