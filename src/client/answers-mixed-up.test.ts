@@ -71,6 +71,16 @@ class OwnFetched implements Fetched {
   }
 }
 
+test("the answer to another request is left unread: a fetch of the program's own that cannot close", async () => {
+  const left = Promise.withResolvers<void>();
+  const begun = { start: (body: ReadableStreamDefaultController) => body.enqueue(new Uint8Array(1)) };
+  const mixedUp = (): Response =>
+    new Response(new ReadableStream({ ...begun, cancel: () => left.resolve() }), { headers: { "drover-bulk": "x 1" } });
+  const client = createClient({ url: "http://127.0.0.1:9", retries: 0, fetch: async () => mixedUp() });
+  assert.equal((await failed(client.task("t"))).code, "network");
+  await within("the end of the answer", left.promise);
+});
+
 test("an answer that cannot be read ends its connection: a fetch of the program's own", async () => {
   let closed = 0;
   const client = createClient({ url: "http://127.0.0.1:9", fetch: async () => new OwnFetched(() => closed++) });

@@ -424,8 +424,14 @@ export async function send<Value>(
 function checkWhose(response: Fetched, sent: Readonly<Record<string, string>>): void {
   const place = response.headers.get(BULK_HEADER);
   if (place === null || place === sent[BULK_HEADER]) return;
-  response.close?.();
+  endUnread(response).catch(() => {});
   throw new Error("the answer is that to another request");
+}
+
+/** Where a `fetch` cannot close its connection, that ends with an answer that is begun to be read, and left. */
+async function endUnread(response: Fetched): Promise<void> {
+  if (response.close !== undefined) return response.close();
+  for await (const _ of response.body ?? []) return;
 }
 
 const agedBy = ({ maxAgeMs = 0 }: CallOptions): Readonly<Record<string, string>> =>

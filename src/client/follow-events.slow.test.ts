@@ -3,7 +3,7 @@ import type { ServerResponse } from "node:http";
 import { test } from "node:test";
 import fc from "fast-check";
 import { answers, neverAnswers, type Step, startScript, streams } from "../../test/kits/script-server.ts";
-import { fewTurns } from "../../test/kits/waits.ts";
+import { fewTurns, isPending, within } from "../../test/kits/waits.ts";
 import type { EventJson } from "../protocol/index.ts";
 import { createClient } from "./client.ts";
 import { ClientError } from "./client-error.ts";
@@ -113,21 +113,50 @@ test("a reader that takes its time with an event is no silence of the server", a
   const begun: ServerResponse[] = [];
   await using server = await startScript((response, heard) => {
     begun.push(response);
-    streams([message(1)], "stay")(response, heard);
+    streams([message(begun.length)], "stay")(response, heard);
   });
   const client = createClient({ url: server.url });
   const seen: number[] = [];
   t.mock.timers.enable({ apis: ["setTimeout"] });
-  for await (const { seq } of client.events({ silenceMs: 600_000, reconnects: 0 })) {
+  const events = client.events({ silenceMs: 600_000, reconnects: 0 });
+  for await (const { seq } of events) {
     seen.push(seq);
     if (seen.length === 2) break;
-    t.mock.timers.tick(600_000);
-    await fewTurns();
-    t.mock.timers.reset();
-    begun[0]?.write(message(2));
+    t.mock.timers.tick(599_999);
+    setImmediate(async () => {
+      await fewTurns();
+      t.mock.timers.tick(599_999);
+      begun[0]?.write(message(2));
+    });
   }
   assert.deepEqual(seen, [1, 2]);
   assert.equal(server.heard.length, 1);
+});
+
+test("a connection whose reader stays at an event is let go, and opened again when that comes back", async (t) => {
+  const closed = Promise.withResolvers<void>();
+  const first: Step = (response, heard) => {
+    response.on("close", closed.resolve);
+    streams([message(1) + message(2)], "stay")(response, heard);
+  };
+  await using server = await startScript(first, streams([message(3)], "stay"));
+  const rests: number[] = [];
+  const client = createClient({ url: server.url, rest: async (ms) => void rests.push(ms) });
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const events = client.events({ silenceMs: 1000, reconnects: 0 });
+  const next = async (): Promise<unknown> => (await events.next()).value?.seq;
+  assert.equal(await next(), 1);
+  t.mock.timers.tick(999);
+  assert.ok(await isPending(closed.promise));
+  t.mock.timers.tick(1);
+  await within("the end of the connection", closed.promise);
+  assert.deepEqual([await next(), await next()], [2, 3]);
+  await events.return(undefined);
+  assert.deepEqual(
+    server.heard.map(({ headers }) => headers["last-event-id"]),
+    ["0", "2"],
+  );
+  assert.deepEqual(rests, [], "it counts as no failure");
 });
 
 test("the caller's signal ends the stream without an error", async () => {

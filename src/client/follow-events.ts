@@ -3,7 +3,8 @@
  *
  * A connection that breaks, or on which nothing is heard for a while, not even a heartbeat, is opened again behind the
  * last event that was given out, at another node if there is one. So a reader sees every event once and in order,
- * whatever the network does.
+ * whatever the network does. A connection is let go while its reader is at one event for as long, which is perhaps for
+ * ever, and opened again when the reader comes back.
  */
 import type { EventJson, EventKind } from "../protocol/index.ts";
 import { ENDPOINTS } from "../protocol/wire/index.ts";
@@ -28,7 +29,7 @@ export type FollowOptions = {
   readonly signal?: AbortSignal;
   /** How often in a row a connection that brought nothing is opened again. */
   readonly reconnects?: number;
-  /** A connection on which nothing is heard for so long counts as broken. */
+  /** A connection on which nothing is heard for so long counts as broken; one that nobody reads is let go. */
   readonly silenceMs?: number;
 };
 
@@ -64,6 +65,7 @@ export async function* followEvents(wiring: Wiring, options: FollowOptions): Asy
       }
     } catch (error) {
       if (isOver()) return;
+      if (line.isLetGo()) continue;
       failure = error instanceof ClientError ? error : networkError(base, error, true, wiring.addresses.count > 1);
       wiring.addresses.failed(base, failure.status === 0 ? "silent" : "cannot");
     } finally {
@@ -94,6 +96,8 @@ type Line = {
   /** While the reader is at an event nothing is read: that is no silence of the server. */
   pause(): void;
   listen(): void;
+  /** Whether its reader was at an event for so long that it was ended. */
+  isLetGo(): boolean;
   wasGood(): boolean;
   close(): void;
 };
@@ -101,14 +105,18 @@ type Line = {
 /** A connection's own signal: fires with the caller's, or when it has been silent for too long. */
 function openLine(silenceMs: number, outer: AbortSignal | undefined): Line {
   const cut = new AbortController();
-  const late = (): void =>
+  let isPaused = false;
+  let isLetGo = false;
+  const late = (): void => {
+    isLetGo ||= isPaused;
     cut.abort(new ClientError("timeout", `nothing heard for ${silenceMs} ms`, { retryable: true }));
+  };
   let timer = setTimeout(late, silenceMs);
   const openedAt = performance.now();
   let heardAt = openedAt;
-  const pause = (): void => clearTimeout(timer);
   const listen = (): void => {
-    pause();
+    isPaused = false;
+    clearTimeout(timer);
     timer = setTimeout(late, silenceMs);
   };
   return {
@@ -117,11 +125,14 @@ function openLine(silenceMs: number, outer: AbortSignal | undefined): Line {
       listen();
       heardAt = performance.now();
     },
-    pause,
+    pause() {
+      isPaused = true;
+    },
     listen,
+    isLetGo: () => isLetGo,
     wasGood: () => heardAt - openedAt > GOOD_MS,
     close() {
-      pause();
+      clearTimeout(timer);
       cut.abort();
     },
   };

@@ -75,6 +75,23 @@ test("while sixteen requests have no answer another leaves only now and then, an
     assert.equal(heard.flatMap(callsIn).length, 28);
   }));
 
+test("a trial that found nothing to send makes the rest before the next no longer", (t) =>
+  silentStory(t, async ({ client, calls, answer, pass, wakes }) => {
+    const givenUp = new AbortController();
+    const call = client.submit(task, { signal: givenUp.signal }).catch(() => "given up");
+    await fewTurns();
+    givenUp.abort();
+    assert.equal(await call, "given up");
+    await pass(1000);
+    assert.equal(answer.length, 16);
+    calls.push(client.submit(task));
+    await pass(1000);
+    await until("the trial has left", () => answer.length === 17);
+    wakes();
+    for (const one of answer) one();
+    await Promise.all(calls);
+  }));
+
 test("requests that were lost hold up what waits behind them until one that is sent now and then is answered", (t) =>
   silentStory(t, async ({ client, calls, answer, pass, wakes }) => {
     const patient = client.submit({ ...task, id: "patient" });

@@ -82,9 +82,7 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
   let late: NodeJS.Timeout | undefined;
   const known = createKnown();
   let textMax = TEXT_MAX;
-  const trials = createTrials(() => {
-    if (unanswered.length < TRIED_MAX) goLate();
-  });
+  const trials = createTrials(() => unanswered.length < TRIED_MAX && goLate());
 
   /** In a turn of its own, so that all that is asked for in this one goes with it. */
   function goSoon(): void {
@@ -105,11 +103,11 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
     return unanswered.length >= UNANSWERED_MAX && unanswered.at(-1) === newest;
   }
 
-  function goLate(): void {
+  function goLate(): boolean {
     clearTimeout(late);
     late = undefined;
     out = [];
-    go();
+    return go();
   }
 
   /** Nothing is out, or one bulk that the next can name. */
@@ -124,16 +122,18 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
     return known.isSo() && first?.number === 0;
   }
 
-  function go(): void {
+  /** Whether there was anything to send. */
+  function go(): boolean {
     isDue = false;
     const calls = takeNext();
-    if (calls.length === 0) return;
+    if (calls.length === 0) return false;
     // What goes alone has no number: nothing could be begun behind it.
     const isBulk = known.isSo() && (calls.length > 1 || unanswered.length > 0);
     const request = requestOf(calls, isBulk ? ++bulks : 0, lastOut());
     if (request.controller !== undefined) for (const call of calls) call.request = request;
     leaves(request, send(request));
     goSoon();
+    return true;
   }
 
   function leaves(request: Request, over: Promise<unknown>): void {

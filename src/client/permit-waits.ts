@@ -4,8 +4,7 @@
  * Each is asked for as it always is, without waiting, and travels with what else is asked for (gather.ts). Those that
  * are not granted wait together (watch.ts); the answer says which of them wait no more, and these are asked for again,
  * which says what became of them. So each is granted or refused by its own call, keeps its place by its id, and whoever
- * gives one up gives up that one. A server that does not know such waits is asked for each permit for a
- * while.
+ * gives one up gives up that one. A server that does not know such waits is asked for each permit for a while.
  */
 import type { PermitBody, PermitView, WaitAnyItem, WaitPermitsAnswer } from "../protocol/index.ts";
 import { ENDPOINTS } from "../protocol/wire/index.ts";

@@ -18,13 +18,15 @@ export type Trials = {
   heard(): void;
 };
 
-export function createTrials(go: () => void): Trials {
+/** `go` says whether it has sent one. */
+export function createTrials(go: () => boolean): Trials {
   let restMs = REST_MS;
   let timer: NodeJS.Timeout | undefined;
   const goNow = (): void => {
     timer = undefined;
+    const before = restMs;
     restMs = Math.min(restMs * 2, REST_MS_MAX);
-    go();
+    if (!go()) restMs = before;
   };
   return {
     soon() {

@@ -438,6 +438,98 @@ test("where fewer go than were refused, fewer go from then on, whatever the serv
   );
 });
 
+for (const status of [400, 413])
+  test(`requests that were refused with ${status} are smaller for a minute, and no longer`, (t) => {
+    let left = 1;
+    const once = refusesWhole(status, (ids) => ids.length > 1 && left-- > 0);
+    return story(
+      async (told) => {
+        const { client, held, end } = told;
+        await met(told);
+        t.mock.timers.enable({ apis: ["setTimeout"] });
+        for (const ids of [names(2), names(3)]) {
+          const waits = ids.map((id) => client.wait(id));
+          await heldAre(held, ids.length);
+          end(...ids);
+          await Promise.all(waits);
+        }
+        t.mock.timers.tick(60_000);
+        const waits = names(3).map((id) => client.wait(id));
+        await heldAre(held, 1);
+        end(...names(3));
+        assert.equal((await Promise.all(waits)).length, 3);
+      },
+      [],
+      once,
+    );
+  });
+
+/** Refused for one that is bad, then looked into; `looked` is called while a half is. */
+async function allGoTogetherAfter(
+  ids: readonly string[],
+  looked: (bad: AbortController) => void,
+  said: RegExp,
+): Promise<void> {
+  const bad = new AbortController();
+  const refuses: Refuses = (heard) => {
+    const refusal = refusesBad(heard);
+    if (refusal !== undefined || mayHold(heard)) return refusal;
+    return async (...given) => {
+      looked(bad);
+      await fewTurns();
+      answers(200, isAny(heard) ? { answers: [] } : { state: "running" })(...given);
+    };
+  };
+  await story(
+    async (told) => {
+      const { client, held, end } = told;
+      await met(told);
+      const waits = ids.map((id) => client.wait(id));
+      assert.match((await failed(client.wait("b d", { signal: bad.signal }))).message, said);
+      const isHeld = (id: string): boolean => held().some((one) => one.ids.includes(id));
+      await until("all wait again", () => ids.every(isHeld));
+      const more = names(4).map((id) => client.wait(id));
+      await until("they are asked for", () => names(4).every(isHeld));
+      assert.ok(held().some((one) => one.ids.length >= 4));
+      end(...ids, ...names(4));
+      assert.equal((await Promise.all([...waits, ...more])).length, ids.length + 4);
+    },
+    [],
+    refuses,
+  );
+}
+
+test("a refusal for an id that is given up before its half is asked for says nothing of how many may go", () =>
+  allGoTogetherAfter(["a", "b", "c"], (bad) => bad.abort(new Error("enough")), /^enough$/));
+
+test("waits for the same task stay in one half, so that all that was refused is looked into", () =>
+  allGoTogetherAfter(["a", "a"], () => {}, /^no: \/tasks\/b%20d\/wait\?timeoutMs=0$/));
+
+test("what was refused first is looked into first, however many that no task can have follow", () => {
+  const now = { refused: (): void => {}, more: 20 };
+  const refuses: Refuses = (heard) => {
+    const refusal = refusesBad(heard);
+    if (refusal !== undefined && !mayHold(heard)) now.refused();
+    return refusal;
+  };
+  return story(
+    async (told) => {
+      const { client } = told;
+      await met(told);
+      const later: Promise<unknown>[] = [];
+      now.refused = () => {
+        if (now.more-- > 0) later.push(...["x x", "y y"].map((id) => failed(client.wait(id))));
+      };
+      await Promise.all(["a a", "b b", "c c", "d d"].map((id) => failed(client.wait(id))));
+      assert.ok(now.more > 0, "more came meanwhile");
+      now.more = 0;
+      await Promise.all(later);
+    },
+    [],
+    refuses,
+  );
+});
+
 test("an id that is no text is refused at once, and not sent with others", () =>
   story(async ({ client, heard }) => {
     const refused = await failed(client.wait(undefined as unknown as string));

@@ -7,7 +7,8 @@
  * with the new ones. Each wait ends by itself: with its task, with its own refusal, or when its caller gives it up; its
  * rests and repeats are its own (exchange.ts). A request that is refused for one of its tasks is looked into: its
  * halves are asked for one after the other, without waiting, and what is not refused waits again with the others. One
- * that is too large goes again for fewer. A server that does not know `waitAny` is asked for each task for a while.
+ * that is too large goes again for fewer, and so do the next for a while. A server that does not know `waitAny` is
+ * asked for each task for a while.
  */
 import type { TaskView, WaitAnyAnswer, WaitAnyItem } from "../protocol/index.ts";
 import { BULK_MAX, ENDPOINTS, isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
@@ -68,6 +69,22 @@ type Waiting = {
 };
 type Out = { readonly waits: Map<string, Set<Waiting>>; readonly controller: AbortController };
 
+/** How many tasks a request may name, as far as the server has said; what it says once is so for a while. */
+function createMost() {
+  const known = createKnown();
+  const takesAll = createKnown();
+  let idsMax = BULK_MAX;
+  const ifKnown = (): number => (takesAll.isSo() ? BULK_MAX : idsMax);
+  return {
+    now: (): number => (known.isSo() ? ifKnown() : 1),
+    isUnknown: known.isNot,
+    areTooMany(ids: number): void {
+      idsMax = Math.min(ifKnown(), Math.ceil(ids / 2));
+      takesAll.isNot();
+    },
+  };
+}
+
 /** What this request waits for will go with another. */
 function putBack({ waits }: Out, waiting: Set<Waiting>): void {
   for (const same of waits.values())
@@ -86,10 +103,7 @@ export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join
   let isLooking = false;
   let isDue = false;
   let late: NodeJS.Timeout | undefined;
-  /** How many tasks a request may name, as far as the server has said. */
-  let idsMax = BULK_MAX;
-  const known = createKnown();
-  const most = (): number => (known.isSo() ? idsMax : 1);
+  const most = createMost();
 
   /** In a turn of its own, so that all that is asked for in this one goes with it. */
   function goSoon(): void {
@@ -108,7 +122,7 @@ export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join
     late = undefined;
     while (waiting.size > 0) {
       if (all.size >= OUT_MAX) giveUpSmallest();
-      const out = take(waiting, most());
+      const out = take(waiting, most.now());
       all.add(out);
       void send(out, WAIT_MS_DEFAULT);
     }
@@ -117,7 +131,7 @@ export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join
   function take(waits: Iterable<Waiting>, max: number): Out {
     const out: Out = { waits: new Map(), controller: new AbortController() };
     for (const wait of waits) {
-      if (out.waits.size >= max) break;
+      if (out.waits.size >= max && !out.waits.has(wait.id)) break;
       leave(wait).out = out;
       out.waits.set(wait.id, (out.waits.get(wait.id) ?? new Set()).add(wait));
     }
@@ -127,7 +141,7 @@ export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join
   /** One that is more than half full stays: with every other that is given up there are fewer left to ask for. */
   function giveUpSmallest(): void {
     const [smallest] = [...all].sort((left, right) => left.waits.size - right.waits.size);
-    if (smallest === undefined || smallest.waits.size > most() / 2) return;
+    if (smallest === undefined || smallest.waits.size > most.now() / 2) return;
     putBack(smallest, waiting);
     all.delete(smallest);
     smallest.controller.abort();
@@ -156,8 +170,8 @@ export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join
     if (waits.size > 1 && FOR_THE_WHOLE.has(status)) {
       const { size } = waits;
       const half = Math.ceil(size / 2);
-      if (UNKNOWN.has(status)) known.isNot();
-      else if (status === TOO_LARGE) idsMax = Math.min(idsMax, half);
+      if (UNKNOWN.has(status)) most.isUnknown();
+      else if (status === TOO_LARGE) most.areTooMany(size);
       else {
         suspects.push({ one: take(each(), half), other: take(each(), half), size });
         void lookInto();
@@ -173,16 +187,19 @@ export function createJoin<Found>(wiring: Wiring, awaited: Awaited<Found>): Join
   async function lookInto(): Promise<void> {
     if (isLooking) return;
     isLooking = true;
-    for (let pair = suspects.pop(); pair !== undefined; pair = suspects.pop()) {
+    for (let pair = suspects.shift(); pair !== undefined; pair = suspects.shift()) {
       const { one, other, size } = pair;
-      const isAllThere = one.waits.size + other.waits.size === size;
-      const isOneTaken = await isTaken(one);
-      if ((await isTaken(other)) && isOneTaken && isAllThere) idsMax = Math.min(idsMax, Math.ceil(size / 2));
+      const isOneTaken = await isTakenWhole(one, Math.ceil(size / 2));
+      if ((await isTakenWhole(other, Math.floor(size / 2))) && isOneTaken) most.areTooMany(size);
     }
     isLooking = false;
   }
 
-  const isTaken = async (half: Out): Promise<boolean> => half.waits.size > 0 && (await send(half, 0));
+  /** A half that lacks what was given up meanwhile is asked for, and is not what was refused. */
+  async function isTakenWhole(half: Out, size: number): Promise<boolean> {
+    const isWhole = half.waits.size === size;
+    return half.waits.size > 0 && (await send(half, 0)) && isWhole;
+  }
 
   function leave(wait: Waiting): Waiting {
     const { id, out } = wait;

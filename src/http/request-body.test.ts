@@ -35,6 +35,28 @@ test("what a node has added does not count, and the limit that is named is the o
   }
 });
 
+for (const [whose, isOwnLimit, said] of [
+  ["that of the setting by its name", false, "the body is larger than server.bodyLimit, which is 10 bytes"],
+  ["one of its own without that name", true, "the body is larger than the 10 bytes it may have"],
+] as const)
+  test(`the refusal of a body that is too large says its limit, ${whose}`, () => {
+    const headers = { "content-type": "application/json" };
+    for (const sent of [
+      { ...headers, "content-length": "11" },
+      { ...headers, "transfer-encoding": "chunked" },
+    ]) {
+      const request = Object.assign(new PassThrough(), { headers: sent });
+      const limits = { bodyLimit: 10, isOwnLimit, bodies: createUnfinishedBodies({ bodyBytesMax: 100 }) };
+      const read: BodyRead[] = [];
+      readBody(request as unknown as IncomingMessage, limits, (one) => read.push(one));
+      request.emit("data", Buffer.alloc(11));
+      assert.deepEqual(
+        read.map((one) => !one.ok && (one.error as ServerRefusal).message),
+        [said],
+      );
+    }
+  });
+
 const rows: [text: string, error: RegExp][] = [
   ["{", /not JSON: Expected property name or '\}' in JSON at position 1 \(line 1 column 2\)$/],
   ["[1,\n 2\n 3]", /after array element in JSON at position 8 \(line 3 column 2\)$/],

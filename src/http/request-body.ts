@@ -28,6 +28,8 @@ export type BodyRead =
 /** What one body may have, in bytes, and all that are under way together. */
 export type BodyLimits = {
   readonly bodyLimit: number;
+  /** It is no setting: such a body may be larger than that says. */
+  readonly isOwnLimit?: boolean;
   readonly bodies: UnfinishedBodies;
   /** So many more do not count: a node has added them. */
   readonly addedBytesMax?: number;
@@ -42,11 +44,12 @@ export function readBody(request: IncomingMessage, limits: BodyLimits, done: (re
     return done({ ok: true, value: undefined, bytes: NOTHING });
   const refusal = refusalOf(headers["content-type"], headers["content-encoding"]);
   if (refusal !== null) return done({ ok: false, error: refusal });
-  if (Number(length) > bodyLimit + addedBytesMax) return done({ ok: false, error: tooLarge(bodyLimit) });
+  if (Number(length) > bodyLimit + addedBytesMax) return done({ ok: false, error: tooLarge(limits) });
   gather(request, limits, done);
 }
 
-function gather(request: IncomingMessage, { bodyLimit, bodies }: BodyLimits, done: (read: BodyRead) => void): void {
+function gather(request: IncomingMessage, limits: BodyLimits, done: (read: BodyRead) => void): void {
+  const { bodyLimit, bodies } = limits;
   const length = Number(request.headers["content-length"]);
   /** One that comes in one piece is neither copied nor counted. */
   let whole: Buffer | null = null;
@@ -71,7 +74,7 @@ function gather(request: IncomingMessage, { bodyLimit, bodies }: BodyLimits, don
     }
     pieces ??= createGrowingBytes(length >= 0 ? length : bodyLimit);
     const grownBy = pieces.add(part);
-    if (grownBy === null) return cutOff(tooLarge(bodyLimit));
+    if (grownBy === null) return cutOff(tooLarge(limits));
     if (grownBy > 0) bodies.add(cutOff, grownBy);
   });
   request.on("end", () => {
@@ -103,10 +106,10 @@ function refusalOf(type: string | undefined, encoding: string | undefined): Serv
 }
 
 const unsupported = (message: string): ServerRefusal => new ServerRefusal("unsupported_media_type", message);
-const tooLarge = (limit: number): ServerRefusal =>
-  new ServerRefusal("too_large", `the body is larger than server.bodyLimit, which is ${limit} bytes`, {
-    bodyLimit: limit,
-  });
+function tooLarge({ bodyLimit, isOwnLimit = false }: BodyLimits): ServerRefusal {
+  const limit = isOwnLimit ? `the ${bodyLimit} bytes it may have` : `server.bodyLimit, which is ${bodyLimit} bytes`;
+  return new ServerRefusal("too_large", `the body is larger than ${limit}`, { bodyLimit });
+}
 
 /** Undefined where nothing was sent. */
 export function readJsonBody(bytes: Buffer): unknown {

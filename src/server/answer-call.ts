@@ -226,7 +226,7 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
     }
   }
 
-  const limits = { bodies: parts.bodies, bodyLimit: bodyLimitOf(name, parts.bodyLimit) };
+  const limits = { bodies: parts.bodies, ...bodyLimitOf(name, parts.bodyLimit) };
   /** The node that sent it on has looked at its size, and may have added ids. */
   const forwardedLimits = { ...limits, addedBytesMax: GIVEN_BYTES_MAX };
   return (request, response, target) => {
@@ -251,8 +251,8 @@ export function answerCall(name: CallName, parts: CallParts): AnswerCall {
 }
 
 /** A sync names all that a worker holds and brings what has ended: none of that could be left out. */
-const bodyLimitOf = (name: CallName, bodyLimit: number): number =>
-  name === "sync" ? Math.max(bodyLimit, SYNC_BYTES) : bodyLimit;
+const bodyLimitOf = (name: CallName, bodyLimit: number): Omit<BodyLimits, "bodies"> =>
+  name === "sync" && bodyLimit < SYNC_BYTES ? { bodyLimit: SYNC_BYTES, isOwnLimit: true } : { bodyLimit };
 
 /** Says who is calling; throws if it may not, or if this is not begun now. */
 function admitter(

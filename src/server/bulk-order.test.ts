@@ -65,6 +65,21 @@ test("one that was lost on the way is waited for a second, and once", async () =
   assert.deepEqual(turns, ["ann 8 7", "ann 9 7"], "the client has no answer of the lost one still");
 });
 
+test("one that takes the place of another waits for what is left of its second", async () => {
+  const { clock, turns, come } = story();
+  come("ann 8 7");
+  await clock.advance(600);
+  come("ann 9 7");
+  await fewTurns();
+  assert.deepEqual(turns, ["ann 8 7"]);
+  await clock.advance(399);
+  await fewTurns();
+  assert.deepEqual(turns, ["ann 8 7"]);
+  await clock.advance(1);
+  await fewTurns();
+  assert.deepEqual(turns, ["ann 8 7", "ann 9 7"]);
+});
+
 test("so many wait for one that is not here, and no more; whose turn comes makes room", async () => {
   const { clock, turns, come } = story();
   const absent = (count: number): string => `c${count} 2 1`;

@@ -5,13 +5,14 @@
  * client names itself and numbers its bulks, and says which one is still out that this one follows. That one is waited
  * for until all its calls are begun, not until it is answered. It may have been lost on the way: so the wait ends,
  * unless it is here and its calls are not all begun yet, which may take longer. One that was lost is waited for once:
- * behind the bulk that waited for it nothing else waits. What waits for one that is not here holds its body meanwhile;
- * so only so many do, and more are begun as they come.
+ * behind the bulk that waited for it nothing else waits, and one that takes the place of another, which its client has
+ * given up, waits for the rest of its time. What waits for one that is not here holds its body meanwhile; so only so
+ * many do, and more are begun as they come.
  */
 import { badField } from "../core/base/index.ts";
 import { refused } from "../engine/base/index.ts";
 import { BULK_HEADER } from "../protocol/wire/index.ts";
-import { type Clock, LastOnes, ringAfter } from "../std/index.ts";
+import { type Clock, LastOnes } from "../std/index.ts";
 
 /** What TCP sends again comes 200 ms later at the earliest, and after two losses in a row 600 ms. */
 const WAIT_MS = 1000;
@@ -20,6 +21,7 @@ const ABSENT_MAX = 256;
 /** Clients that are remembered, by the bulk that was begun last. */
 const CLIENTS_MAX = 10_000;
 
+type Waiting = { readonly until: number; readonly go: () => void };
 type Place = { readonly client: string; readonly number: number; readonly after: number };
 export type BulkOrder = {
   /** Resolves when the turn of this bulk has come, with how to say that all its calls are begun. */
@@ -29,7 +31,7 @@ export type BulkOrder = {
 export function createBulkOrder(clock: Pick<Clock, "elapsed" | "ringAt">): BulkOrder {
   const begun = new LastOnes<string, number>(CLIENTS_MAX);
   /** Who waits for a bulk, by its client and number. */
-  const waiting = new Map<string, () => void>();
+  const waiting = new Map<string, Waiting>();
   /** Those that are here and not begun yet, all of them. */
   const here = new Set<string>();
   /** So many wait for one that was not here when they came. */
@@ -43,7 +45,9 @@ export function createBulkOrder(clock: Pick<Clock, "elapsed" | "ringAt">): BulkO
     if (isAbsent && absent >= ABSENT_MAX) return null;
     if (isAbsent) absent++;
     return new Promise((resolve) => {
-      const cancel = ringAfter(clock, WAIT_MS, () => here.has(key) || go(), { keepAlive: false });
+      const earlier = waiting.get(key);
+      const until = earlier?.until ?? clock.elapsed() + WAIT_MS;
+      const cancel = clock.ringAt(until, () => here.has(key) || go(), { keepAlive: false });
       const go = (): void => {
         waiting.delete(key);
         if (isAbsent) absent--;
@@ -51,8 +55,8 @@ export function createBulkOrder(clock: Pick<Clock, "elapsed" | "ringAt">): BulkO
         resolve();
       };
       // There is one that follows each; another was made up, and has nothing to wait for.
-      waiting.get(key)?.();
-      waiting.set(key, go);
+      earlier?.go();
+      waiting.set(key, { until, go });
     });
   }
 
@@ -67,7 +71,7 @@ export function createBulkOrder(clock: Pick<Clock, "elapsed" | "ringAt">): BulkO
       return () => {
         here.delete(key);
         begun.set(client, Math.max(number, begun.get(client) ?? 0));
-        waiting.get(key)?.();
+        waiting.get(key)?.go();
       };
     },
   };

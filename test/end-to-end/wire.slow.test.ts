@@ -143,6 +143,7 @@ test("a worker's sync may have a mebibyte whatever the limit is, since it leaves
   const pad = "x".repeat(1_100_000);
   const reply = await at.call("POST", "/workers/wide/sync", { body: { session, n: 2, want: 0, running, pad } });
   assert.deepEqual([reply.status, reply.problem.details], [413, { bodyLimit: 1_048_576 }]);
+  assert.equal(reply.problem.error, "the body is larger than the 1048576 bytes it may have");
 });
 
 test("a body far over the limit is refused in a way that whoever sends it gets to hear", async () => {
