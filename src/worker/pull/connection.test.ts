@@ -79,6 +79,14 @@ test("a result waits a millisecond for those of tasks that were given just befor
   assert.deepEqual(last("sync").body.results?.length, 1, "nothing else is under way");
 });
 
+test("what was urgent and is taken back before it is said does not ring again and again", async () => {
+  const { last, receive, advance, toldOf } = await joinedKit({ limit: 1 });
+  await last("sync").answer(answer({ assignments: [assigned("a")] }));
+  for (const count of [2, 1]) await receive({ type: "limit", count, note: null });
+  await advance(2);
+  assert.deepEqual(toldOf("failed"), []);
+});
+
 test("after something was given more is asked for a moment later, mostly with a result to tell", async () => {
   const { calls, last, receive, advance } = await joinedKit();
   await last("sync").answer(answer({ assignments: [assigned("a")] }));

@@ -181,6 +181,7 @@ function stepJoined(state: State, now: number): void {
   }
   const unsaid = pull.unsaid(state.session, now);
   state.mildAt = unsaid === "mild" ? Math.min(state.mildAt, now + SOON_MS) : NEVER;
+  if (unsaid !== "urgent") state.gatherUntil = NEVER;
   const isUrgent = (unsaid === "urgent" && isGathered(state, now)) || now >= state.mildAt;
   if (
     state.current === null
