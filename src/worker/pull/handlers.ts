@@ -251,6 +251,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
         for (const handed of given) endUnbegun(handed, null);
         return;
       }
+      for (const { place } of takeOut(waiting, given)) turns.pass(place);
       // What waits is beyond the slots: who is urgent goes before it.
       const hasUrgent = waiting.size > 0 && given.some(isUrgent);
       const all = hasUrgent ? [...waiting.values(), ...given] : given;
@@ -283,6 +284,13 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     },
     idle: () => (active.size === 0 ? Promise.resolve() : new Promise((resolve) => onIdle.add(resolve))),
   };
+}
+
+/** Those that went back, and attempts of later tasks of their ids came before that was heard: nobody asks for them. */
+function takeOut(waiting: PassingMap<string, Waiting>, given: readonly Waiting[]): Waiting[] {
+  const earlier = given.map(({ key }) => waiting.get(key)).filter((one) => one !== undefined);
+  for (const { key } of earlier) waiting.delete(key);
+  return earlier;
 }
 
 /**
