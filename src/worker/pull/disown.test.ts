@@ -127,11 +127,33 @@ test("what came before one that was begun out of turn does not go back for a sec
   assert.deepEqual([running, unbegun], [[one("a"), one("b")], [one("c")]]);
 });
 
+test("one whose handlers begin it while it is disowned does not say that its loop stands still", () => {
+  const { cell, session } = besideHandlers(2, { ahead: true });
+  exchange(session, { assignments: [assigned("a")] });
+  exchange(session);
+  const disown = (last: number): number => {
+    cell.setBegun(1);
+    return cell.disown(last);
+  };
+  Object.assign(session, { disown });
+  exchange(session, {}, 1000);
+  const { running, want, note } = exchange(session, {}, 1001).body;
+  assert.deepEqual([running, want, note], [[one("a")], 1, undefined]);
+});
+
+test("a handler that keeps the event loop and reports progress does not say that the loop goes on", () => {
+  const { session } = stoodStill(3);
+  for (const at of [9000, 19_000, 29_000]) {
+    pull.tell(session, one("a"), { progress: "1" });
+    const { want, note } = exchange(session, {}, at).body;
+    assert.deepEqual([want, note], [0, "its event loop stands still"]);
+  }
+});
+
 test("a worker whose loop stood still asks for nothing until the handlers are heard of, and says why", () => {
   for (const isHeard of [
     (session: pull.PullSession) => pull.began(session, one("x")),
     (session: pull.PullSession) => pull.end(session, one("b"), null),
-    (session: pull.PullSession) => pull.tell(session, one("a"), { progress: "1" }),
   ]) {
     const { session } = stoodStill(3);
     const { want, note } = exchange(session, {}, 9000).body;
@@ -164,7 +186,7 @@ test("a loop that stood still and goes on is given twice as much every five seco
   const { session } = stoodStill(8);
   const asked = (at: number) => exchange(session, {}, at).body;
   assert.equal(asked(9000).want, 0);
-  pull.tell(session, one("a"), { progress: "1" });
+  pull.end(session, one("b"), null);
   // One runs, and so many more may.
   const more = [9001, 13_999, 14_000, 18_999, 19_000, 24_000].map((at) => asked(at).want);
   assert.deepEqual(more, [0, 0, 1, 1, 3, 7]);

@@ -32,6 +32,7 @@ import { judge, stopFetching } from "./ahead.ts";
 import { aheadOf, giveBack, goesBack, settleUnbegun, stopGivingBack } from "./give-back.ts";
 import {
   begun,
+  catchUp,
   drop,
   type Flight,
   finish,
@@ -145,8 +146,8 @@ export function began(state: PullSession, attempt: AttemptRef): void {
   if (one !== undefined) moveTo(state, one, "running");
 }
 
+/** A handler that keeps its event loop for itself tells of itself too: that one goes on is not told by this. */
 export function tell(state: PullSession, attempt: AttemptRef, update: Update): void {
-  state.isStuck = false;
   const one = liveOne(state, keyOf(attempt));
   if (one !== undefined) one.update = { ...one.update, ...update };
 }
@@ -180,8 +181,8 @@ export function close(state: PullSession): void {
 /** How many more it could take. */
 export function free(state: PullSession, now: number): number {
   goFaster(state, now);
-  const isStuck = nextUp(state, now).some(({ slotSince }) => now - (slotSince ?? now) >= STUCK_MS);
-  if (state.isDraining || state.isStuck || isStuck) return 0;
+  const hasLate = nextUp(state, now).some(({ slotSince }) => now - (slotSince ?? now) >= STUCK_MS);
+  if (state.isDraining || state.isStuck || hasLate) return 0;
   const { handed, running } = state.held;
   return Math.max(0, Math.min(state.slots, state.limit, state.pace) + aheadOf(state) - handed.size - running.size);
 }
@@ -431,12 +432,14 @@ function disownLate(state: PullSession, now: number): Stop[] {
   );
   if (late.length === 0) return [];
   const begunTo = state.disown(Math.max(...late.map(({ place }) => place ?? 0)));
-  // Of what was never handed over the handlers know nothing to be heard of.
-  if (late.some(({ place }) => place !== null)) {
+  catchUp(state);
+  const unbegun = late.filter(({ stage }) => stage === "handed");
+  // These wait with the handlers, which say so when their loop goes on. What was never handed over they do not know.
+  if (unbegun.some(({ place }) => place !== null)) {
     state.isStuck = true;
     state.pace = Math.min(state.pace, Math.max(1, held.running.size));
   }
-  return late.flatMap((one) => {
+  return unbegun.flatMap((one) => {
     one.keptSince ??= now;
     const isUntouched = isBehind(one, begunTo);
     if (isUntouched && isGivingBack) {
