@@ -207,6 +207,39 @@ test("when the lease is over, what never began goes back when the server is ther
   assert.equal(exchange(session).body.unbegun, undefined, "once");
 });
 
+/** One whose lease was over while it ran a task, and that was given it again before its handler had stopped. */
+function givenAgain() {
+  const beside = besideHandlers(4, { ahead: true });
+  exchange(beside.session, { assignments: [assigned("a")] });
+  beside.cell.setBegun(1);
+  pull.expire(beside.session);
+  exchange(beside.session, { assignments: [{ ...assigned("a"), attempt: 2 }] }, 500);
+  exchange(beside.session, {}, 501);
+  return { ...beside, again: { taskId: "a", attempt: 2 } };
+}
+
+test("a task that waits until its earlier attempt has stopped does not say that the loop stands still", () => {
+  const { session, again } = givenAgain();
+  exchange(session, {}, 1501);
+  const { running, want, note } = exchange(session, {}, 1502).body;
+  assert.deepEqual([running, want, note], [[again], 2, undefined]);
+  pull.end(session, one("a"), null);
+  exchange(session, {}, 1503);
+  exchange(session, {}, 2502);
+  assert.deepEqual(exchange(session, {}, 2502).body.note, undefined, "a second counts from when that has stopped");
+  exchange(session, {}, 2503);
+  assert.deepEqual(exchange(session, {}, 2503).body.unbegun, [again]);
+});
+
+test("a task whose earlier attempt does not stop goes back after one and a half leases", () => {
+  const { session, again } = givenAgain();
+  exchange(session, {}, 2000);
+  assert.equal(exchange(session, {}, 2000).body.unbegun, undefined);
+  exchange(session, {}, 2001);
+  const { unbegun, want, note } = exchange(session, {}, 2001).body;
+  assert.deepEqual([unbegun, want, note], [[again], 3, undefined]);
+});
+
 test("a worker that only waited for the server does not wait for its handlers to be heard of", () => {
   const { session } = besideHandlers(4, { ahead: true });
   const unheard = { ...assigned("c"), task: { ...assigned("c").task, onLoss: "fail" as const } };

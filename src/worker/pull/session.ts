@@ -10,8 +10,9 @@
  * - What was handed to the handlers is named as running if there is a slot for it, or one whose handler was told to
  *   stop: it will be begun in a moment. If it is not within a second, because their event loop stands still, it goes
  *   back: the shared numbers keep the handlers from it, since their loop may go on with anything before it hears of
- *   that. Where they do not tell what was begun, or the server does not know of going back, it is disowned after one
- *   and a half leases. Until they are heard of again nothing is asked for, and then no more than they could begin.
+ *   that. Until they are heard of again nothing is asked for, and then no more than they could begin. One that waits
+ *   for a handler of its own task, which was told to stop and has not, goes back after one and a half leases. Where the
+ *   numbers do not tell what was begun, or the server does not know of going back, it is disowned by then.
  *   What was fetched ahead is named too, and goes back sooner (give-back.ts). What was named once is named on.
  * - An answer extends the lease from the moment its sync was *sent*, or as much later as the server says that it held
  *   it before it renewed the lease once more, and not quite by a whole lease: so here the lease always ends before it
@@ -181,7 +182,7 @@ export function close(state: PullSession): void {
 /** How many more it could take. */
 export function free(state: PullSession, now: number): number {
   goFaster(state, now);
-  const hasLate = nextUp(state, now).some(({ slotSince }) => now - (slotSince ?? now) >= STUCK_MS);
+  const hasLate = nextUp(state, now).some((one) => !one.waitsForEarlier && now - (one.slotSince ?? now) >= STUCK_MS);
   if (state.isDraining || state.isStuck || hasLate) return 0;
   const { handed, running } = state.held;
   return Math.max(0, Math.min(state.slots, state.limit, state.pace) + aheadOf(state) - handed.size - running.size);
@@ -389,6 +390,7 @@ function takeOn(state: PullSession, given: HeardSync["assignments"][number], now
     isAskedBack: false,
     keptSince: null,
     slotSince: null,
+    waitsForEarlier: false,
     awaits: given as Handed,
     isOurs: true,
     stop: null,
@@ -427,15 +429,14 @@ function disownLate(state: PullSession, now: number): Stop[] {
   const waitedMs = ({ slotSince, isAskedBack, cameAt }: Held): number =>
     now - (slotSince ?? (isAskedBack ? cameAt : now));
   const late = nextUp(state, now).filter(
-    // One that awaits being named waits for the server, and not for the handlers.
-    (one) => waitedMs(one) >= (isGivingBack && one.awaits === null ? Math.min(STUCK_MS, lateAfterMs) : lateAfterMs),
+    (one) => waitedMs(one) >= (isGivingBack && waitsForLoop(one) ? Math.min(STUCK_MS, lateAfterMs) : lateAfterMs),
   );
   if (late.length === 0) return [];
   const begunTo = state.disown(Math.max(...late.map(({ place }) => place ?? 0)));
   catchUp(state);
   const unbegun = late.filter(({ stage }) => stage === "handed");
-  // These wait with the handlers, which say so when their loop goes on. What was never handed over they do not know.
-  if (unbegun.some(({ place }) => place !== null)) {
+  // The handlers say of these that they never began as soon as their loop goes on.
+  if (unbegun.some(waitsForLoop)) {
     state.isStuck = true;
     state.pace = Math.min(state.pace, Math.max(1, held.running.size));
   }
@@ -452,6 +453,9 @@ function disownLate(state: PullSession, now: number): Stop[] {
     return stopOne(state, one, "not-begun");
   });
 }
+
+/** And neither for the server, which is to hear it named first, nor for a handler that has not stopped yet. */
+const waitsForLoop = ({ awaits, waitsForEarlier }: Held): boolean => awaits === null && !waitsForEarlier;
 
 /** Whether no handler has begun it, now that they are kept from it. */
 const isBehind = ({ place }: Held, begunTo: number): boolean => place === null || place > begunTo;
