@@ -50,6 +50,18 @@ test("limits that the server changes are told once; one that does not say them h
   ]);
 });
 
+test("what is not begun within a second goes back at once, beside the poll that is open", async () => {
+  const { last, cell, advance } = await kit();
+  await last("join").answer({ ...joined, ahead: true });
+  await last("sync").answer(answer({ assignments: [assigned("a"), assigned("b")] }));
+  cell.setBegun(1);
+  await advance(999);
+  assert.deepEqual([last("sync").body.unbegun, last("sync").body.waitMs], [undefined, 2500]);
+  await advance(1);
+  const { at, body } = last("sync");
+  assert.deepEqual([at, body.unbegun, body.running, body.want], [1000, [one("b")], [one("a")], 0]);
+});
+
 test("a result goes out at once, beside the poll that is open, and what ends meanwhile goes together", async () => {
   const { calls, last, receive } = await workingKit(["a", "b"]);
   const before = calls.length;

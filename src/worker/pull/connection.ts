@@ -170,6 +170,10 @@ function stepJoining(state: State, now: number): void {
 }
 
 function stepJoined(state: State, now: number): void {
+  const late = pull.disownLate(state.session, now);
+  tellStops(state, late);
+  // They are named no more: the server is to hear that soon.
+  if (late.length > 0) state.dueAt = now;
   if (mayLeave(state, now)) {
     state.phase = "leaving";
     state.leaveBy = now + LEAVE_MS;
@@ -222,6 +226,7 @@ function nextDue(state: State): number {
     const { current, retryAt, dueAt, mildAt, gatherUntil } = state;
     if (current === null) due.push(Math.max(retryAt, Math.min(dueAt, mildAt, gatherUntil)));
     else due.push(current.answerDueBy, ...(current.isQuiet ? [mildAt, gatherUntil] : []));
+    due.push(session.lateAt);
     if (state.isAskedToLeave) due.push(state.leaveBy);
   } else if (state.phase !== "over" && !state.isCalling && !(state.phase === "joining" && state.session.isDraining))
     due.push(state.retryAt);

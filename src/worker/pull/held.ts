@@ -107,6 +107,8 @@ export type PullSession = {
   pace: number;
   /** When it was last doubled, or stood still. */
   pacedAt: number;
+  /** When something is late next: it was not begun, though there was a slot (session.ts). */
+  lateAt: number;
   /** Whether the server takes brief syncs, and lean ones. */
   isBrief: boolean;
   isLean: boolean;
@@ -166,6 +168,7 @@ export const createPullSession = (options: SessionOptions): PullSession => ({
   isStuck: false,
   pace: Number.POSITIVE_INFINITY,
   pacedAt: 0,
+  lateAt: Number.POSITIVE_INFINITY,
   isBrief: false,
   isLean: false,
   namesHeard: null,

@@ -297,7 +297,6 @@ export function hear(state: PullSession, n: number, answer: HeardSync, now: numb
   settleUnbegun(state, flight.unbegun);
   const { settled, refused } = hearResults(state, flight, answer.results);
   const stop = answer.cancel.flatMap((attempt) => stopOne(state, meantBy(state, attempt), "cancelled"));
-  stop.push(...disownLate(state, now));
   // An answer that lay somewhere for a whole lease gives nothing any more; nor does one to a sync from before the lease
   // was over, since what it gives may have been disowned then.
   const isTaking = !state.isClosing && now < state.leaseEnd && n > state.lastLeased;
@@ -421,40 +420,54 @@ function endUnbegun(state: PullSession, one: Held, report: Report | null): void 
 
 /**
  * What is not begun for so long, though there is a slot, is for somebody else, once the handlers are kept from it: it
- * did nothing wrong, and goes back at no cost.
+ * did nothing wrong, and goes back at no cost. Answers those that the handlers are told to stop.
  */
-function disownLate(state: PullSession, now: number): Stop[] {
-  const { isGivingBack, leaseMs, held } = state;
-  const lateAfterMs = leaseMs * NOT_BEGUN_LEASES;
-  const waitedMs = ({ slotSince, isAskedBack, cameAt }: Held): number =>
-    now - (slotSince ?? (isAskedBack ? cameAt : now));
-  const late = nextUp(state, now).filter(
-    (one) => waitedMs(one) >= (isGivingBack && waitsForLoop(one) ? Math.min(STUCK_MS, lateAfterMs) : lateAfterMs),
-  );
-  if (late.length === 0) return [];
+export function disownLate(state: PullSession, now: number): Stop[] {
+  const next = nextUp(state, now);
+  const late = next.filter((one) => now >= lateAt(state, one));
+  const stops = late.length === 0 ? [] : disownThese(state, late, now);
+  const left = late.length === 0 ? next : nextUp(state, now);
+  state.lateAt = Math.min(...left.map((one) => (one.keptSince === null ? lateAt : lostAt)(state, one)));
+  return stops;
+}
+
+function disownThese(state: PullSession, late: readonly Held[], now: number): Stop[] {
   const begunTo = state.disown(Math.max(...late.map(({ place }) => place ?? 0)));
   catchUp(state);
   const unbegun = late.filter(({ stage }) => stage === "handed");
   // The handlers say of these that they never began as soon as their loop goes on.
   if (unbegun.some(waitsForLoop)) {
     state.isStuck = true;
-    state.pace = Math.min(state.pace, Math.max(1, held.running.size));
+    state.pace = Math.min(state.pace, Math.max(1, state.held.running.size));
   }
   return unbegun.flatMap((one) => {
     one.keptSince ??= now;
     const isUntouched = isBehind(one, begunTo);
-    if (isUntouched && isGivingBack) {
+    if (isUntouched && state.isGivingBack) {
       giveBack(state, one);
       return [];
     }
-    // Which of those before one that was begun out of turn have been begun too, messages say that were sent by then.
-    if (waitedMs(one) < lateAfterMs || (!isUntouched && now - one.keptSince < STUCK_MS)) return [];
+    if (!isUntouched && now < lostAt(state, one)) return [];
     one.isOurs = false;
     return stopOne(state, one, "not-begun");
   });
 }
 
-/** And neither for the server, which is to hear it named first, nor for a handler that has not stopped yet. */
+/** Since when it could have been begun, if it could. */
+const waitsSince = ({ slotSince, isAskedBack, cameAt }: Held): number =>
+  slotSince ?? (isAskedBack ? cameAt : Number.POSITIVE_INFINITY);
+
+/** When the handlers are to be kept from it. */
+function lateAt({ isGivingBack, leaseMs }: PullSession, one: Held): number {
+  const lateAfterMs = leaseMs * NOT_BEGUN_LEASES;
+  return waitsSince(one) + (isGivingBack && waitsForLoop(one) ? Math.min(STUCK_MS, lateAfterMs) : lateAfterMs);
+}
+
+/** Which of those before one that was begun out of turn have been begun too, messages say that were sent by then. */
+const lostAt = ({ leaseMs }: PullSession, one: Held): number =>
+  Math.max(waitsSince(one) + leaseMs * NOT_BEGUN_LEASES, (one.keptSince ?? 0) + STUCK_MS);
+
+/** And neither for the server, which is to hear it named, nor for a handler of its own task that has not stopped. */
 const waitsForLoop = ({ awaits, waitsForEarlier }: Held): boolean => awaits === null && !waitsForEarlier;
 
 /** Whether no handler has begun it, now that they are kept from it. */
