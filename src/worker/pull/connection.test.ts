@@ -50,6 +50,20 @@ test("limits that the server changes are told once; one that does not say them h
   ]);
 });
 
+test("an answer whose tasks are read here and cannot be is told, and they are given back with that", async () => {
+  const { last, toldOf } = await kit();
+  await last("join").answer({ ...joined, brief: true, tokenKey: "k" });
+  const name = { ...one("a"), taskSeq: 1, onLoss: "fail" };
+  await last("sync").answer({
+    ...answer(),
+    assignments: [name],
+    unread: { named: JSON.stringify([name]), tasks: "[{" },
+  });
+  assert.deepEqual(toldOf("start"), []);
+  assert.match(toldOf("warning").at(-1)?.message ?? "", /^an answer of the server cannot be read: .*JSON/);
+  assert.deepEqual(last("sync").body.results?.[0]?.outcome, "requeue");
+});
+
 test("what is not begun within a second goes back at once, beside the poll that is open", async () => {
   const { last, cell, advance } = await kit();
   await last("join").answer({ ...joined, ahead: true });

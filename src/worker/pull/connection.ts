@@ -293,7 +293,8 @@ function onHeard(state: State, n: number, answer: HeardSync): void {
   if (state.phase !== "joined" || !pull.isOpen(state.session, n)) return;
   const now = state.clock.elapsed();
   const heard = pull.hear(state.session, n, answer, now);
-  const { start, unread, stop: stops, refused, drain, lost, wanted, over, isNew } = heard;
+  const { start, unread, unreadable, stop: stops, refused, drain, lost, wanted, over, isNew } = heard;
+  if (unreadable !== null) warn(state, `an answer of the server cannot be read: ${unreadable}`);
   if (over.length > 0) state.tell({ type: "over", tasks: over });
   state.cell.write(state.session.leaseEnd);
   tellTerms(state, answer);

@@ -23,7 +23,7 @@ import type {
 } from "../../protocol/index.ts";
 import { ask, attemptToken, type Clock, isSafePath, ringAfter } from "../../std/index.ts";
 import { type AttemptStopCause, type FromHandlers, type Handed, keyOf, type Report, type Stop } from "./messages.ts";
-import { largerUsage, permanentError, reportOfError, tokensOf } from "./outcome.ts";
+import { largerUsage, permanentError, reportOfError, tokensOf, UNREADABLE } from "./outcome.ts";
 import type { WorkerPermits } from "./permits.ts";
 import type { ProgressReports } from "./progress.ts";
 import { type BegunCell, createTurns } from "./turns.ts";
@@ -104,8 +104,6 @@ type Waiting = Handed & { readonly key: string; readonly place: number };
 /** Of the express lane: EXPRESS_PRIORITY of the core. */
 const URGENT_PRIORITY = -200;
 const isUrgent = ({ task }: Handed): boolean => (task.effectivePriority ?? 0) <= URGENT_PRIORITY;
-
-const UNREADABLE: Report = { outcome: "requeue", error: "its worker could not read it" };
 
 export type Handlers = {
   /** How many handlers run. */

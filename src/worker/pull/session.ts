@@ -56,6 +56,7 @@ import {
   type Update,
   type WantedLogs,
 } from "./messages.ts";
+import { UNREADABLE } from "./outcome.ts";
 import { type Ended, packBody, type SyncCall } from "./sync-body.ts";
 import { type HeardSync, mayBeginAtOnce, readInPlace } from "./unread-tasks.ts";
 
@@ -78,6 +79,8 @@ type HeardAnswer = {
   /** What the handlers are to begin; if it was not read, only the names, and `unread` is all of it. */
   readonly start: readonly Handed[];
   readonly unread: Unread | null;
+  /** Why nobody could read what it gives, if so. */
+  readonly unreadable: string | null;
   readonly stop: readonly Stop[];
   /** Results that came too late, or that the server did not want. */
   readonly refused: readonly ResultAnswer[];
@@ -95,6 +98,7 @@ type HeardAnswer = {
 const NOTHING: HeardAnswer = {
   start: [],
   unread: null,
+  unreadable: null,
   stop: [],
   refused: [],
   drain: false,
@@ -300,19 +304,19 @@ export function hear(state: PullSession, n: number, answer: HeardSync, now: numb
   // An answer that lay somewhere for a whole lease gives nothing any more; nor does one to a sync from before the lease
   // was over, since what it gives may have been disowned then.
   const isTaking = !state.isClosing && now < state.leaseEnd && n > state.lastLeased;
-  const { start, unread, taken } = isTaking ? takeAll(state, flight, answer, now) : NOTHING_GIVEN;
+  const { start, unread, unreadable, taken } = isTaking ? takeAll(state, flight, answer, now) : NOTHING_GIVEN;
   if (n > state.lastAhead) state.mayExceed = false;
   const drain = answer.drain === true;
   const { wanted, isNewWish } = hearWishes(state, answer.logs ?? []);
   const isNew = taken + start.length + stop.length + settled > 0 || (drain && !state.isDraining) || isNewWish;
   const lost = (answer.lost ?? []).filter((tab) => !state.lost.has(tab));
   state.lost = new Set(answer.lost);
-  return { start, unread, stop, refused, drain, lost, wanted, over: answer.over ?? [], isNew };
+  return { start, unread, unreadable, stop, refused, drain, lost, wanted, over: answer.over ?? [], isNew };
 }
 
 /** In words that an older server knows. */
 const NEVER_BEGUN: Report = { outcome: "requeue", error: "its worker could not begin it" };
-const NOTHING_GIVEN = { start: [], unread: null, taken: 0 };
+const NOTHING_GIVEN = { start: [], unread: null, unreadable: null, taken: 0 };
 
 /** What an answer gives, and what waited for it. If all of it can be begun at once, nobody has to read it here. */
 function takeAll(
@@ -320,16 +324,15 @@ function takeAll(
   { awaiting }: Flight,
   { assignments, unread }: HeardSync,
   now: number,
-): Pick<HeardAnswer, "start" | "unread"> & { readonly taken: number } {
+): Pick<HeardAnswer, "start" | "unread" | "unreadable"> & { readonly taken: number } {
   const onRecord = awaiting.filter(({ awaits }) => awaits !== null);
   const taken = assignments.map((named) => takeOn(state, named, now)).filter((one) => one !== null);
   const isPlain = taken.length === assignments.length && onRecord.length === 0 && taken.every(mayBeginAtOnce);
-  if (unread !== undefined && !isPlain && !readInPlace(taken, unread)) {
-    for (const one of taken) drop(state, one);
-    return NOTHING_GIVEN;
-  }
-  const start = [...taken.filter(mayBeginAtOnce), ...onRecord].map((one) => handOver(state, one, now));
-  return { start, unread: isPlain ? (unread ?? null) : null, taken: taken.length };
+  const unreadable = unread === undefined || isPlain ? null : readInPlace(taken, unread);
+  if (unreadable !== null) for (const one of taken) endUnbegun(state, one, UNREADABLE);
+  const given = unreadable === null ? taken.filter(mayBeginAtOnce) : [];
+  const start = [...given, ...onRecord].map((one) => handOver(state, one, now));
+  return { start, unread: isPlain ? (unread ?? null) : null, unreadable, taken: taken.length };
 }
 
 /** An answer lists all that is wanted, so what the last one did not have is new. */
