@@ -141,6 +141,19 @@ test("what came before one that was begun out of turn does not go back for a sec
   assert.deepEqual([running, unbegun], [[one("a"), one("b")], [one("c")]]);
 });
 
+test("what came before one that was begun out of turn is lost in time, and is never said not to have begun", () => {
+  const { cell, session } = besideHandlers(3, { ahead: true });
+  exchange(session, { assignments: [assigned("a"), assigned("b")] });
+  cell.setBegunEarly(2);
+  const after = [1000, 1499, 1500, 1501, 9000].map((at) => exchange(session, {}, at).body);
+  assert.deepEqual(
+    after.map(({ unbegun }) => unbegun),
+    after.map(() => undefined),
+  );
+  pull.end(session, one("a"), null);
+  assert.equal(exchange(session, {}, 9001).body.unbegun, undefined);
+});
+
 test("one whose handlers begin it while it is disowned does not say that its loop stands still", () => {
   const { cell, session } = besideHandlers(2, { ahead: true });
   exchange(session, { assignments: [assigned("a")] });

@@ -12,7 +12,8 @@
  *   back: the shared numbers keep the handlers from it, since their loop may go on with anything before it hears of
  *   that. Until they are heard of again nothing is asked for, and then no more than they could begin. One that waits
  *   for a handler of its own task, which was told to stop and has not, goes back after one and a half leases. Where the
- *   numbers do not tell what was begun, or the server does not know of going back, it is disowned by then.
+ *   numbers do not tell what was begun, or the server does not know of going back, it is disowned by then, and is lost:
+ *   it may have begun, and what went back is begun by another.
  *   What was fetched ahead is named too, and goes back sooner (give-back.ts). What was named once is named on.
  * - An answer extends the lease from the moment its sync was *sent*, or as much later as the server says that it held
  *   it before it renewed the lease once more, and not quite by a whole lease: so here the lease always ends before it
