@@ -50,6 +50,32 @@ test("limits that the server changes are told once; one that does not say them h
   ]);
 });
 
+test("an answer whose tasks are read here and cannot be is told, and they are given back with that", async () => {
+  const { last, toldOf } = await kit();
+  await last("join").answer({ ...joined, brief: true, tokenKey: "k" });
+  const name = { ...one("a"), taskSeq: 1, onLoss: "fail" };
+  await last("sync").answer({
+    ...answer(),
+    assignments: [name],
+    unread: { named: JSON.stringify([name]), tasks: "[{" },
+  });
+  assert.deepEqual(toldOf("start"), []);
+  assert.match(toldOf("warning").at(-1)?.message ?? "", /^an answer of the server cannot be read: .*JSON/);
+  assert.deepEqual(last("sync").body.results?.[0]?.outcome, "requeue");
+});
+
+test("what is not begun within a second goes back at once, beside the poll that is open", async () => {
+  const { last, cell, advance } = await kit();
+  await last("join").answer({ ...joined, ahead: true });
+  await last("sync").answer(answer({ assignments: [assigned("a"), assigned("b")] }));
+  cell.setBegun(1);
+  await advance(999);
+  assert.deepEqual([last("sync").body.unbegun, last("sync").body.waitMs], [undefined, 2500]);
+  await advance(1);
+  const { at, body } = last("sync");
+  assert.deepEqual([at, body.unbegun, body.running, body.want], [1000, [one("b")], [one("a")], 0]);
+});
+
 test("a result goes out at once, beside the poll that is open, and what ends meanwhile goes together", async () => {
   const { calls, last, receive } = await workingKit(["a", "b"]);
   const before = calls.length;
@@ -77,6 +103,14 @@ test("a result waits a millisecond for those of tasks that were given just befor
   await last("sync").answer(answer({ results: [{ ...one("a"), accepted: true }] }));
   await receive(done("b"));
   assert.deepEqual(last("sync").body.results?.length, 1, "nothing else is under way");
+});
+
+test("what was urgent and is taken back before it is said does not ring again and again", async () => {
+  const { last, receive, advance, toldOf } = await joinedKit({ limit: 1 });
+  await last("sync").answer(answer({ assignments: [assigned("a")] }));
+  for (const count of [2, 1]) await receive({ type: "limit", count, note: null });
+  await advance(2);
+  assert.deepEqual(toldOf("failed"), []);
 });
 
 test("after something was given more is asked for a moment later, mostly with a result to tell", async () => {

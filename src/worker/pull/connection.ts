@@ -170,6 +170,10 @@ function stepJoining(state: State, now: number): void {
 }
 
 function stepJoined(state: State, now: number): void {
+  const late = pull.disownLate(state.session, now);
+  tellStops(state, late);
+  // They are named no more: the server is to hear that soon.
+  if (late.length > 0) state.dueAt = now;
   if (mayLeave(state, now)) {
     state.phase = "leaving";
     state.leaveBy = now + LEAVE_MS;
@@ -181,6 +185,7 @@ function stepJoined(state: State, now: number): void {
   }
   const unsaid = pull.unsaid(state.session, now);
   state.mildAt = unsaid === "mild" ? Math.min(state.mildAt, now + SOON_MS) : NEVER;
+  if (unsaid !== "urgent") state.gatherUntil = NEVER;
   const isUrgent = (unsaid === "urgent" && isGathered(state, now)) || now >= state.mildAt;
   if (
     state.current === null
@@ -221,6 +226,7 @@ function nextDue(state: State): number {
     const { current, retryAt, dueAt, mildAt, gatherUntil } = state;
     if (current === null) due.push(Math.max(retryAt, Math.min(dueAt, mildAt, gatherUntil)));
     else due.push(current.answerDueBy, ...(current.isQuiet ? [mildAt, gatherUntil] : []));
+    due.push(session.lateAt);
     if (state.isAskedToLeave) due.push(state.leaveBy);
   } else if (state.phase !== "over" && !state.isCalling && !(state.phase === "joining" && state.session.isDraining))
     due.push(state.retryAt);
@@ -287,7 +293,8 @@ function onHeard(state: State, n: number, answer: HeardSync): void {
   if (state.phase !== "joined" || !pull.isOpen(state.session, n)) return;
   const now = state.clock.elapsed();
   const heard = pull.hear(state.session, n, answer, now);
-  const { start, unread, stop: stops, refused, drain, lost, wanted, over, isNew } = heard;
+  const { start, unread, unreadable, stop: stops, refused, drain, lost, wanted, over, isNew } = heard;
+  if (unreadable !== null) warn(state, `an answer of the server cannot be read: ${unreadable}`);
   if (over.length > 0) state.tell({ type: "over", tasks: over });
   state.cell.write(state.session.leaseEnd);
   tellTerms(state, answer);

@@ -229,6 +229,14 @@ test("how many were begun in their order is counted when they are; one out of tu
   assert.deepEqual([begun.at(-1), posts.filter(({ type }) => type === "began").length], [4, 1]);
 });
 
+test("a name that waits is given to a later task of its id, and the place of the earlier one is counted", async () => {
+  const { start, runs, names, begun } = kit(1);
+  await start(handed("a"), handed("b"));
+  await start(handed("b"));
+  await runs[0]?.end();
+  assert.deepEqual([names(), begun.at(-1)], [["a#1", "b#1"], 3]);
+});
+
 test("what is given back before it was begun is not begun", async () => {
   const { handlers, settle, names } = kit(2);
   handlers.start([handed("a"), handed("b")]);

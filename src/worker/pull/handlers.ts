@@ -23,7 +23,7 @@ import type {
 } from "../../protocol/index.ts";
 import { ask, attemptToken, type Clock, isSafePath, ringAfter } from "../../std/index.ts";
 import { type AttemptStopCause, type FromHandlers, type Handed, keyOf, type Report, type Stop } from "./messages.ts";
-import { largerUsage, permanentError, reportOfError, tokensOf } from "./outcome.ts";
+import { largerUsage, permanentError, reportOfError, tokensOf, UNREADABLE } from "./outcome.ts";
 import type { WorkerPermits } from "./permits.ts";
 import type { ProgressReports } from "./progress.ts";
 import { type BegunCell, createTurns } from "./turns.ts";
@@ -104,8 +104,6 @@ type Waiting = Handed & { readonly key: string; readonly place: number };
 /** Of the express lane: EXPRESS_PRIORITY of the core. */
 const URGENT_PRIORITY = -200;
 const isUrgent = ({ task }: Handed): boolean => (task.effectivePriority ?? 0) <= URGENT_PRIORITY;
-
-const UNREADABLE: Report = { outcome: "requeue", error: "its worker could not read it" };
 
 export type Handlers = {
   /** How many handlers run. */
@@ -251,6 +249,7 @@ export function createHandlers(deps: HandlerDeps): Handlers {
         for (const handed of given) endUnbegun(handed, null);
         return;
       }
+      for (const { place } of takeOut(waiting, given)) turns.pass(place);
       // What waits is beyond the slots: who is urgent goes before it.
       const hasUrgent = waiting.size > 0 && given.some(isUrgent);
       const all = hasUrgent ? [...waiting.values(), ...given] : given;
@@ -283,6 +282,13 @@ export function createHandlers(deps: HandlerDeps): Handlers {
     },
     idle: () => (active.size === 0 ? Promise.resolve() : new Promise((resolve) => onIdle.add(resolve))),
   };
+}
+
+/** Those that went back, and attempts of later tasks of their ids came before that was heard: nobody asks for them. */
+function takeOut(waiting: PassingMap<string, Waiting>, given: readonly Waiting[]): Waiting[] {
+  const earlier = given.map(({ key }) => waiting.get(key)).filter((one) => one !== undefined);
+  for (const { key } of earlier) waiting.delete(key);
+  return earlier;
 }
 
 /**

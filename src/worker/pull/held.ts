@@ -31,6 +31,8 @@ export type Held = Omit<AttemptRef, "taskSeq"> & {
   keptSince: number | null;
   /** Since when there is a slot in which it could be begun. */
   slotSince: number | null;
+  /** An earlier attempt of its task was told to stop and has not ended: it is begun behind that one, in any slot. */
+  waitsForEarlier: boolean;
   /** What is handed over once the server has heard it named; null: it was. */
   awaits: Handed | null;
   /** False: it may be given to another, and is not named any more. */
@@ -105,6 +107,8 @@ export type PullSession = {
   pace: number;
   /** When it was last doubled, or stood still. */
   pacedAt: number;
+  /** When something is late next: it was not begun, though there was a slot (session.ts). */
+  lateAt: number;
   /** Whether the server takes brief syncs, and lean ones. */
   isBrief: boolean;
   isLean: boolean;
@@ -164,6 +168,7 @@ export const createPullSession = (options: SessionOptions): PullSession => ({
   isStuck: false,
   pace: Number.POSITIVE_INFINITY,
   pacedAt: 0,
+  lateAt: Number.POSITIVE_INFINITY,
   isBrief: false,
   isLean: false,
   namesHeard: null,
@@ -215,8 +220,9 @@ export function nextUp(state: PullSession, now: number): Held[] {
   if (handed.size === 0) return next;
   catchUp(state);
   const room = state.slots - running.size;
-  let roomSoon = room;
-  for (const { stop } of running.values()) if (stop !== null) roomSoon++;
+  const stopping = new Set<string>();
+  for (const { stop, taskId } of running.values()) if (stop !== null) stopping.add(taskId);
+  const roomSoon = room + stopping.size;
   let index = 0;
   for (const one of handed.values()) {
     if (!one.isOurs) continue;
@@ -226,7 +232,9 @@ export function nextUp(state: PullSession, now: number): Held[] {
       continue;
     }
     const hasSlot = index++ < (one.awaits === null ? roomSoon : room);
-    one.slotSince = hasSlot ? (one.slotSince ?? now) : null;
+    const hasChanged = one.waitsForEarlier !== stopping.has(one.taskId);
+    one.waitsForEarlier = stopping.has(one.taskId);
+    one.slotSince = hasSlot ? ((hasChanged ? null : one.slotSince) ?? now) : null;
     // Named once, it is named on: what the server has as running is lost where it is missing.
     if (hasSlot || one.namedIn > 0 || (one.isAhead && one.awaits === null)) next.push(one);
   }

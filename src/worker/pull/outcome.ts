@@ -16,6 +16,8 @@ const OUTCOMES: readonly unknown[] = ["done", "failed", "cancelled", "requeue", 
 
 /** That it is done, and nothing beside it. */
 export const DONE: Report = { outcome: "done" };
+/** Of a task that is no JSON, wherever that shows. */
+export const UNREADABLE: Report = { outcome: "requeue", error: "its worker could not read it" };
 
 /** `used` is what the handler reported while it ran. */
 export function reportOfValue(value: unknown, used: Usage | null): Report {

@@ -29,7 +29,8 @@ function compose(session: pull.PullSession, now: number, waitMs: number) {
 /** One sync that is answered at once. */
 function exchange(session: pull.PullSession, said: Partial<SyncAnswer> = {}, now = 0) {
   const call = compose(session, now, 0);
-  return { body: call.body, heard: pull.hear(session, call.n, answer(said), now) };
+  const heard = pull.hear(session, call.n, answer(said), now);
+  return { body: call.body, heard: { ...heard, stop: [...heard.stop, ...pull.disownLate(session, now)] } };
 }
 
 /** Takes a task on and begins it. */
@@ -226,18 +227,6 @@ test("while something handed out is not begun for a second, nothing more is aske
   pull.began(session, one("a"));
   assert.equal(pull.unsaid(session, 1000), "urgent", "there is room again");
   assert.equal(compose(session, 1000, 0).body.want, 2);
-});
-
-test("what is not begun for one and a half leases, though there is a slot, is disowned and never begun", () => {
-  const session = joined(3);
-  exchange(session, { assignments: [assigned("a"), assigned("b")] });
-  pull.began(session, one("b"));
-  compose(session, 0, 0);
-  assert.deepEqual(exchange(session, {}, 1499).heard.stop, []);
-  assert.deepEqual(exchange(session, {}, 1500).heard.stop, [{ ...one("a"), cause: "not-begun" }]);
-  assert.deepEqual(exchange(session, {}, 1600).body.running, [one("b")]);
-  pull.end(session, one("a"), { outcome: "cancelled" });
-  assert.equal(compose(session, 1600, 0).body.results, undefined, "it is not cancelled, only given back");
 });
 
 test("what the handlers have counted as begun is running, though no message has said so", () => {

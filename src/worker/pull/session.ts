@@ -10,8 +10,10 @@
  * - What was handed to the handlers is named as running if there is a slot for it, or one whose handler was told to
  *   stop: it will be begun in a moment. If it is not within a second, because their event loop stands still, it goes
  *   back: the shared numbers keep the handlers from it, since their loop may go on with anything before it hears of
- *   that. Where they do not tell what was begun, or the server does not know of going back, it is disowned after one
- *   and a half leases. Until they are heard of again nothing is asked for, and then no more than they could begin.
+ *   that. Until they are heard of again nothing is asked for, and then no more than they could begin. One that waits
+ *   for a handler of its own task, which was told to stop and has not, goes back after one and a half leases. Where the
+ *   numbers do not tell what was begun, or the server does not know of going back, it is disowned by then, and is lost:
+ *   it may have begun, and what went back is begun by another.
  *   What was fetched ahead is named too, and goes back sooner (give-back.ts). What was named once is named on.
  * - An answer extends the lease from the moment its sync was *sent*, or as much later as the server says that it held
  *   it before it renewed the lease once more, and not quite by a whole lease: so here the lease always ends before it
@@ -32,6 +34,7 @@ import { judge, stopFetching } from "./ahead.ts";
 import { aheadOf, giveBack, goesBack, settleUnbegun, stopGivingBack } from "./give-back.ts";
 import {
   begun,
+  catchUp,
   drop,
   type Flight,
   finish,
@@ -54,6 +57,7 @@ import {
   type Update,
   type WantedLogs,
 } from "./messages.ts";
+import { UNREADABLE } from "./outcome.ts";
 import { type Ended, packBody, type SyncCall } from "./sync-body.ts";
 import { type HeardSync, mayBeginAtOnce, readInPlace } from "./unread-tasks.ts";
 
@@ -76,6 +80,8 @@ type HeardAnswer = {
   /** What the handlers are to begin; if it was not read, only the names, and `unread` is all of it. */
   readonly start: readonly Handed[];
   readonly unread: Unread | null;
+  /** Why nobody could read what it gives, if so. */
+  readonly unreadable: string | null;
   readonly stop: readonly Stop[];
   /** Results that came too late, or that the server did not want. */
   readonly refused: readonly ResultAnswer[];
@@ -93,6 +99,7 @@ type HeardAnswer = {
 const NOTHING: HeardAnswer = {
   start: [],
   unread: null,
+  unreadable: null,
   stop: [],
   refused: [],
   drain: false,
@@ -145,8 +152,8 @@ export function began(state: PullSession, attempt: AttemptRef): void {
   if (one !== undefined) moveTo(state, one, "running");
 }
 
+/** A handler that keeps its event loop for itself tells of itself too: that one goes on is not told by this. */
 export function tell(state: PullSession, attempt: AttemptRef, update: Update): void {
-  state.isStuck = false;
   const one = liveOne(state, keyOf(attempt));
   if (one !== undefined) one.update = { ...one.update, ...update };
 }
@@ -180,8 +187,8 @@ export function close(state: PullSession): void {
 /** How many more it could take. */
 export function free(state: PullSession, now: number): number {
   goFaster(state, now);
-  const isStuck = nextUp(state, now).some(({ slotSince }) => now - (slotSince ?? now) >= STUCK_MS);
-  if (state.isDraining || state.isStuck || isStuck) return 0;
+  const hasLate = nextUp(state, now).some((one) => !one.waitsForEarlier && now - (one.slotSince ?? now) >= STUCK_MS);
+  if (state.isDraining || state.isStuck || hasLate) return 0;
   const { handed, running } = state.held;
   return Math.max(0, Math.min(state.slots, state.limit, state.pace) + aheadOf(state) - handed.size - running.size);
 }
@@ -295,23 +302,22 @@ export function hear(state: PullSession, n: number, answer: HeardSync, now: numb
   settleUnbegun(state, flight.unbegun);
   const { settled, refused } = hearResults(state, flight, answer.results);
   const stop = answer.cancel.flatMap((attempt) => stopOne(state, meantBy(state, attempt), "cancelled"));
-  stop.push(...disownLate(state, now));
   // An answer that lay somewhere for a whole lease gives nothing any more; nor does one to a sync from before the lease
   // was over, since what it gives may have been disowned then.
   const isTaking = !state.isClosing && now < state.leaseEnd && n > state.lastLeased;
-  const { start, unread, taken } = isTaking ? takeAll(state, flight, answer, now) : NOTHING_GIVEN;
+  const { start, unread, unreadable, taken } = isTaking ? takeAll(state, flight, answer, now) : NOTHING_GIVEN;
   if (n > state.lastAhead) state.mayExceed = false;
   const drain = answer.drain === true;
   const { wanted, isNewWish } = hearWishes(state, answer.logs ?? []);
   const isNew = taken + start.length + stop.length + settled > 0 || (drain && !state.isDraining) || isNewWish;
   const lost = (answer.lost ?? []).filter((tab) => !state.lost.has(tab));
   state.lost = new Set(answer.lost);
-  return { start, unread, stop, refused, drain, lost, wanted, over: answer.over ?? [], isNew };
+  return { start, unread, unreadable, stop, refused, drain, lost, wanted, over: answer.over ?? [], isNew };
 }
 
 /** In words that an older server knows. */
 const NEVER_BEGUN: Report = { outcome: "requeue", error: "its worker could not begin it" };
-const NOTHING_GIVEN = { start: [], unread: null, taken: 0 };
+const NOTHING_GIVEN = { start: [], unread: null, unreadable: null, taken: 0 };
 
 /** What an answer gives, and what waited for it. If all of it can be begun at once, nobody has to read it here. */
 function takeAll(
@@ -319,16 +325,15 @@ function takeAll(
   { awaiting }: Flight,
   { assignments, unread }: HeardSync,
   now: number,
-): Pick<HeardAnswer, "start" | "unread"> & { readonly taken: number } {
+): Pick<HeardAnswer, "start" | "unread" | "unreadable"> & { readonly taken: number } {
   const onRecord = awaiting.filter(({ awaits }) => awaits !== null);
   const taken = assignments.map((named) => takeOn(state, named, now)).filter((one) => one !== null);
   const isPlain = taken.length === assignments.length && onRecord.length === 0 && taken.every(mayBeginAtOnce);
-  if (unread !== undefined && !isPlain && !readInPlace(taken, unread)) {
-    for (const one of taken) drop(state, one);
-    return NOTHING_GIVEN;
-  }
-  const start = [...taken.filter(mayBeginAtOnce), ...onRecord].map((one) => handOver(state, one, now));
-  return { start, unread: isPlain ? (unread ?? null) : null, taken: taken.length };
+  const unreadable = unread === undefined || isPlain ? null : readInPlace(taken, unread);
+  if (unreadable !== null) for (const one of taken) endUnbegun(state, one, UNREADABLE);
+  const given = unreadable === null ? taken.filter(mayBeginAtOnce) : [];
+  const start = [...given, ...onRecord].map((one) => handOver(state, one, now));
+  return { start, unread: isPlain ? (unread ?? null) : null, unreadable, taken: taken.length };
 }
 
 /** An answer lists all that is wanted, so what the last one did not have is new. */
@@ -388,6 +393,7 @@ function takeOn(state: PullSession, given: HeardSync["assignments"][number], now
     isAskedBack: false,
     keptSince: null,
     slotSince: null,
+    waitsForEarlier: false,
     awaits: given as Handed,
     isOurs: true,
     stop: null,
@@ -418,37 +424,55 @@ function endUnbegun(state: PullSession, one: Held, report: Report | null): void 
 
 /**
  * What is not begun for so long, though there is a slot, is for somebody else, once the handlers are kept from it: it
- * did nothing wrong, and goes back at no cost.
+ * did nothing wrong, and goes back at no cost. Answers those that the handlers are told to stop.
  */
-function disownLate(state: PullSession, now: number): Stop[] {
-  const { isGivingBack, leaseMs, held } = state;
-  const lateAfterMs = leaseMs * NOT_BEGUN_LEASES;
-  const waitedMs = ({ slotSince, isAskedBack, cameAt }: Held): number =>
-    now - (slotSince ?? (isAskedBack ? cameAt : now));
-  const late = nextUp(state, now).filter(
-    // One that awaits being named waits for the server, and not for the handlers.
-    (one) => waitedMs(one) >= (isGivingBack && one.awaits === null ? Math.min(STUCK_MS, lateAfterMs) : lateAfterMs),
-  );
-  if (late.length === 0) return [];
+export function disownLate(state: PullSession, now: number): Stop[] {
+  const next = nextUp(state, now);
+  const late = next.filter((one) => now >= lateAt(state, one));
+  const stops = late.length === 0 ? [] : disownThese(state, late, now);
+  const left = late.length === 0 ? next : nextUp(state, now);
+  state.lateAt = Math.min(...left.map((one) => (one.keptSince === null ? lateAt : lostAt)(state, one)));
+  return stops;
+}
+
+function disownThese(state: PullSession, late: readonly Held[], now: number): Stop[] {
   const begunTo = state.disown(Math.max(...late.map(({ place }) => place ?? 0)));
-  // Of what was never handed over the handlers know nothing to be heard of.
-  if (late.some(({ place }) => place !== null)) {
+  catchUp(state);
+  const unbegun = late.filter(({ stage }) => stage === "handed");
+  // The handlers say of these that they never began as soon as their loop goes on.
+  if (unbegun.some(waitsForLoop)) {
     state.isStuck = true;
-    state.pace = Math.min(state.pace, Math.max(1, held.running.size));
+    state.pace = Math.min(state.pace, Math.max(1, state.held.running.size));
   }
-  return late.flatMap((one) => {
+  return unbegun.flatMap((one) => {
     one.keptSince ??= now;
     const isUntouched = isBehind(one, begunTo);
-    if (isUntouched && isGivingBack) {
+    if (isUntouched && state.isGivingBack) {
       giveBack(state, one);
       return [];
     }
-    // Which of those before one that was begun out of turn have been begun too, messages say that were sent by then.
-    if (waitedMs(one) < lateAfterMs || (!isUntouched && now - one.keptSince < STUCK_MS)) return [];
+    if (!isUntouched && now < lostAt(state, one)) return [];
     one.isOurs = false;
     return stopOne(state, one, "not-begun");
   });
 }
+
+/** Since when it could have been begun, if it could. */
+const waitsSince = ({ slotSince, isAskedBack, cameAt }: Held): number =>
+  slotSince ?? (isAskedBack ? cameAt : Number.POSITIVE_INFINITY);
+
+/** When the handlers are to be kept from it. */
+function lateAt({ isGivingBack, leaseMs }: PullSession, one: Held): number {
+  const lateAfterMs = leaseMs * NOT_BEGUN_LEASES;
+  return waitsSince(one) + (isGivingBack && waitsForLoop(one) ? Math.min(STUCK_MS, lateAfterMs) : lateAfterMs);
+}
+
+/** Which of those before one that was begun out of turn have been begun too, messages say that were sent by then. */
+const lostAt = ({ leaseMs }: PullSession, one: Held): number =>
+  Math.max(waitsSince(one) + leaseMs * NOT_BEGUN_LEASES, (one.keptSince ?? 0) + STUCK_MS);
+
+/** And neither for the server, which is to hear it named, nor for a handler of its own task that has not stopped. */
+const waitsForLoop = ({ awaits, waitsForEarlier }: Held): boolean => awaits === null && !waitsForEarlier;
 
 /** Whether no handler has begun it, now that they are kept from it. */
 const isBehind = ({ place }: Held, begunTo: number): boolean => place === null || place > begunTo;

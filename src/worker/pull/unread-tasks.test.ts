@@ -106,13 +106,29 @@ const rows: { name: string; text: string; read: unknown }[] = [
 for (const { name, text, read } of rows)
   test(`of an answer only names are read: ${name}`, () => assert.deepEqual(parseNames(text), read));
 
+test("what cannot be read is requeued, and what is on record by then is begun all the same", () => {
+  const session = joined(4);
+  const must = { ...given("c"), onLoss: "fail" as const, task: { action: "c", onLoss: "fail" as const } };
+  exchange(session, unread(must));
+  const { unread: tasks, ...names } = unread(given("a"), { ...given("b"), onLoss: "fail" });
+  const { heard } = exchange(session, { ...names, unread: { named: tasks?.named ?? "", tasks: '[{"x":1},{"x":]' } });
+  assert.deepEqual([heard.start.map(({ taskId }) => taskId), heard.unread, heard.isNew], [["c"], null, true]);
+  assert.match(heard.unreadable ?? "", /JSON/);
+  const { results } = JSON.parse(pull.compose(session, 0, 0).text);
+  const error = "its worker could not read it";
+  assert.deepEqual(
+    results,
+    ["a", "b"].map((id) => ({ ...named(id), outcome: "requeue", error })),
+  );
+});
+
 test("an answer in which a name has no task gives nothing, and is none where it is read whole", () => {
   for (const tasks of ["[]", "[null]", "[{},{}]", "[{]"]) {
     const text = JSON.stringify({ named: [{ ...named("a"), onLoss: "fail" }], ...SAID, tasks: 0 });
     const short = text.replace('"tasks":0', `"tasks":${tasks}`);
     const session = joined(2);
     assert.deepEqual(exchange(session, parseNames(short) as HeardSync).heard.start, []);
-    assert.deepEqual(exchange(session).running, [], "it is not held");
+    assert.equal(session.held.handed.size, 0, "it is not held");
     assert.throws(() => parseNames(`${short} `), SyntaxError);
   }
 });

@@ -65,14 +65,17 @@ const handedOf = (taskId: string, attempt: number, taskSeq: number | undefined, 
 /** What was passed on, read. */
 export const readUnread = ({ named, tasks }: Unread): Handed[] => together(JSON.parse(named), JSON.parse(tasks));
 
-/** They are read after all, each in the place of its name; false if they cannot be. */
-export function readInPlace(taken: Iterable<{ readonly key: string; awaits: Handed | null }>, unread: Unread): boolean {
+/** They are read after all, each in the place of its name; answers why if they cannot be. */
+export function readInPlace(
+  taken: Iterable<{ readonly key: string; awaits: Handed | null }>,
+  unread: Unread,
+): string | null {
   try {
     const byKey = new Map(readUnread(unread).map((handed) => [keyOf(handed), handed]));
     for (const one of taken) one.awaits = byKey.get(one.key) ?? one.awaits;
-    return true;
+    return null;
   } catch (error) {
-    if (error instanceof SyntaxError) return false;
+    if (error instanceof SyntaxError) return error.message;
     throw error;
   }
 }
