@@ -234,13 +234,14 @@ function refusalForBudget(
   return { type: "budget-exhausted", project: whose?.id ?? "(fleet)", limit: limit ?? 0, used };
 }
 
-export function decideDrop(state: ReadonlyState, { permit }: CommandOf<"drop-permit">, now: Instant): Decided {
+/** One that was granted is given back unused; one that nobody has heard of is as one that ran out, and may return. */
+export function decideDrop(state: ReadonlyState, command: CommandOf<"drop-permit">, now: Instant): Decided {
+  const { permit, isUnheard: expired = false } = command;
   const gate = state.permits.get(permit);
   if (gate === undefined) return REPEATED;
   if (state.gates.get(gate)?.held.has(permit) === true) {
-    return ok({
-      events: [{ kind: "permit-settled", at: now, permit, gate, ok: false, tokens: 0, expired: false, usage: null }],
-    });
+    const unused = { ok: false, tokens: 0, expired, usage: null };
+    return ok({ events: [{ kind: "permit-settled", at: now, permit, gate, ...unused }] });
   }
   return ok({ events: [{ kind: "permit-dropped", at: now, permit, gate }] });
 }

@@ -197,7 +197,10 @@ type CommandFields = {
     /** Asked for by another process, which may outlive this engine. */
     remote?: boolean;
   };
-  "drop-permit": Of<"permit">;
+  "drop-permit": Of<"permit"> & {
+    /** It was granted, and nobody has asked since. */
+    isUnheard?: boolean;
+  };
   "settle-permit": Of<"permit"> & {
     /** The call succeeded. */
     ok: boolean;

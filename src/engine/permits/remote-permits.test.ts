@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { createTestDrover } from "../../testing/index.ts";
+import { createTestDrover, type TestDrover } from "../../testing/index.ts";
 
 const ONE = { gates: { default: { maxConcurrent: 1, requests: 1000 } } };
 
@@ -50,6 +50,53 @@ test("T2 a ticket nobody asks for is given up, and one whose caller hung up keep
   await drover.permits.drop(held.permitId);
   await drover.close();
 });
+
+for (const [how, ask] of [
+  [
+    "was told that it is queued, and asks no more",
+    (kit: TestDrover) => kit.drover.permits.ask({ gate: "g", id: "mine" }),
+  ],
+  [
+    "hung up",
+    async (kit: TestDrover) => {
+      const gone = new AbortController();
+      const asked = kit.drover.permits.ask({ gate: "g", id: "mine", waitMs: 60_000 }, { signal: gone.signal });
+      gone.abort(new Error("hung up"));
+      await assert.rejects(asked, /hung up/);
+    },
+  ],
+  [
+    "was told that it waits no more, and does not ask what became of it",
+    async (kit: TestDrover) => {
+      await kit.drover.permits.ask({ gate: "g", id: "mine" });
+      void kit.drover.permits.firstDecided(["mine"]);
+    },
+  ],
+] as const)
+  test(`T2 who ${how} holds the gate for a moment only, and keeps its position`, async () => {
+    const kit = await createTestDrover({ config: ONE });
+    const { drover, clock } = kit;
+    const { permits } = drover;
+    const held = await permits.ask({ gate: "g" });
+    await ask(kit);
+    await permits.ask({ gate: "g", id: "next" });
+    await permits.drop(held.permitId);
+    await clock.advance(14_999);
+    assert.equal((await permits.ask({ gate: "g", id: "next" })).status, "queued");
+    await clock.advance(1);
+    const next = await permits.ask({ gate: "g", id: "next" });
+    assert.equal(next.status, "granted");
+    // It is heard of, so it stays; and behind it the first has the position that it had.
+    await permits.ask({ gate: "g", id: "third" });
+    await clock.advance(60_000);
+    assert.equal((await permits.ask({ gate: "g", id: "next" })).status, "granted");
+    await permits.ask({ gate: "g", id: "third" });
+    assert.equal((await permits.ask({ gate: "g", id: "mine" })).position, 1);
+    assert.equal((await permits.ask({ gate: "g", id: "third" })).position, 2);
+    await permits.settle("next");
+    assert.equal((await permits.ask({ gate: "g", id: "mine" })).status, "granted");
+    await drover.close();
+  });
 
 test("a ticket for which somebody still waits is not given up because another caller went", async () => {
   const { drover, clock } = await createTestDrover({ config: ONE });
@@ -228,6 +275,7 @@ test("whoever waits for any of many hears of the first, and the others are kept 
   assert.deepEqual([heard, state.permits.size], [[], 4], "nobody was given up");
   await permits.settle(out);
   await all;
+  assert.equal((await permits.ask({ gate: "g", id: "a" })).status, "granted");
   assert.deepEqual(["a", "b", "c"].map(permits.isWaiting), [false, true, true]);
   await permits.firstDecided(["b", "a"]);
   await permits.firstDecided(["b", "nobody"]);

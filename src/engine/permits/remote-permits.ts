@@ -2,11 +2,13 @@
  * Permits for callers in other processes: asked for, settled and given back by their id.
  *
  * A ticket keeps its position however often its caller asks again under the same id, so a call over a wire that breaks
- * loses nothing; one that its caller has not asked for in a minute is given up. A grant is answered when it is applied,
- * like any (permits are logged behind): one that its leader took along is unknown to the next, and the call that went
- * out under it is none the worse. Which ids were settled is a fact of the log. An id that Drover chooses is never
- * chosen again, also if what was granted under it is forgotten. A permit that is never settled comes back by itself
- * when its time is over. A caller never gets at the permits of callers in this process, whatever id it names.
+ * loses nothing; one that its caller has not asked for in a minute is given up. A grant that no caller has heard of
+ * comes back much sooner, since it keeps others out; whoever asks for it later takes the position it had. A grant is
+ * answered when it is applied, like any (permits are logged behind): one that its leader took along is unknown to the
+ * next, and the call that went out under it is none the worse. Which ids were settled is a fact of the log. An id that
+ * Drover chooses is never chosen again, also if what was granted under it is forgotten. A permit that is never settled
+ * comes back by itself when its time is over. A caller never gets at the permits of callers in this process, whatever
+ * id it names.
  */
 import type { Fields, GateId, Instant, PermitId, ProjectId, TaskId } from "../../core/base/index.ts";
 import { flag, name, whole } from "../../core/base/index.ts";
@@ -22,6 +24,8 @@ import { accepted, badInput, type DroverError, refused } from "../base/drover-er
 import { notify, type Writer } from "../writer/writer.ts";
 
 const GIVE_UP_MS = 60_000;
+/** A grant is heard at once by who waits for it, and by who asks now and then after a few seconds. */
+const UNHEARD_MS = 15_000;
 const IDS_KEPT_MAX = 10_000;
 /** Ids of this form are those of callers in the process. */
 const OWN_ID = /^p\d+$/;
@@ -52,12 +56,11 @@ type RemotePermitsService = RemotePermits & { onApplied(event: Event): void; sto
 export function createRemotePermits(writer: Writer, clock: Clock, newId: () => string): RemotePermitsService {
   const { state } = writer;
   const waits = createWaits(clock);
-  const givingUp = new Map<string, () => void>();
   /** Tickets that their callers gave up. */
   const dropped = new Map<string, true>();
-  /** The positions in the queue of calls that met a 429, by their permits: they may come back. */
-  const rateLimitedCalls = new Map<string, Position>();
-  let isStopped = false;
+  /** The positions in the queue of calls that may come back, by their permits: they met a 429, or heard of no grant. */
+  const positions = new Map<string, Position>();
+  const { keep, giveUpLater, takeBackLater, stop } = createLettingGo(writer, clock, { waits, keepPosition });
 
   async function ask(body: PermitBody, options?: AskOptions): Promise<PermitView> {
     const { signal, keepsPosition = true } = readOptions<AskOptions>(ASK_OPTIONS, options);
@@ -70,6 +73,7 @@ export function createRemotePermits(writer: Writer, clock: Clock, newId: () => s
     keep(id);
     try {
       if (!isHeld(state, id)) await waits.wait([id], call.waitMs ?? 0, signal);
+      keep(id);
     } finally {
       if (!isHeld(state, id)) giveUpLater(id);
     }
@@ -96,13 +100,13 @@ export function createRemotePermits(writer: Writer, clock: Clock, newId: () => s
       remote: true,
     });
     accepted(asked);
-    if (position !== null) rateLimitedCalls.delete((call.again ?? call.id) as string);
+    if (position !== null) positions.delete((call.again ?? call.id) as string);
     return id;
   }
 
-  /** The position the same call had before its 429; that of another gate or payer is not this one's. */
+  /** The position the same call had before; that of another gate or payer is not this one's. */
   function positionOf({ gate, project, taskId, again: before, id }: PermitBody): Position | null {
-    const position = rateLimitedCalls.get(before ?? id ?? "");
+    const position = positions.get(before ?? id ?? "");
     if (position === undefined || position.gate !== gate) return null;
     const task = taskId === undefined ? undefined : state.tasks.get(taskId as TaskId);
     const payer = task?.project.id ?? project ?? "default";
@@ -116,24 +120,7 @@ export function createRemotePermits(writer: Writer, clock: Clock, newId: () => s
     return id;
   }
 
-  function keep(id: string): void {
-    givingUp.get(id)?.();
-    givingUp.delete(id);
-  }
-
   const isWaiting = (id: string): boolean => isRemote(state, id) && !isHeld(state, id);
-
-  /** A caller asks no more, perhaps only for now. While another waits for the same ticket, it is asked for. */
-  function giveUpLater(id: string): void {
-    if (waits.has(id)) return;
-    const drop = (): void => {
-      givingUp.delete(id);
-      if (!isStopped && state.permits.has(id as PermitId) && !isHeld(state, id))
-        notify(writer, { type: "drop-permit", permit: id as PermitId });
-    };
-    keep(id);
-    givingUp.set(id, clock.ringAt(clock.elapsed() + GIVE_UP_MS, drop, { keepAlive: false }));
-  }
 
   async function settle(permit: string, body: SettleBody = {}, options?: SettleOptions): Promise<void> {
     const id = readId(permit);
@@ -161,7 +148,7 @@ export function createRemotePermits(writer: Writer, clock: Clock, newId: () => s
     const held = state.gates.get(gate)?.held.get(id);
     if (held === undefined) return;
     const { askedAt, order, project } = held;
-    remember(rateLimitedCalls, id, { gate, askedAt: askedAt as Instant, order, project }, IDS_KEPT_MAX);
+    remember(positions, id, { gate, askedAt: askedAt as Instant, order, project }, IDS_KEPT_MAX);
   }
 
   async function drop(permit: string): Promise<void> {
@@ -187,12 +174,60 @@ export function createRemotePermits(writer: Writer, clock: Clock, newId: () => s
     firstDecided: createFirstDecided({ waits, isWaiting, keep, giveUpLater }),
     onApplied(event) {
       if (event.kind !== "permit-granted" && event.kind !== "permit-dropped") return;
+      if (event.kind === "permit-granted" && isRemote(state, event.permit)) takeBackLater(event.permit);
       waits.end(event.permit);
     },
     stop(error) {
-      isStopped = true;
-      for (const cancel of givingUp.values()) cancel();
+      stop();
       waits.stop(error);
+    },
+  };
+}
+
+/** Of what nobody asks for any more, perhaps only for now. */
+function createLettingGo(
+  writer: Writer,
+  clock: Clock,
+  deps: {
+    readonly waits: Pick<ReturnType<typeof createWaits>, "has">;
+    readonly keepPosition: (gate: GateId, id: PermitId) => void;
+  },
+) {
+  const { state } = writer;
+  const alarms = new Map<string, () => void>();
+
+  function keep(id: string): void {
+    alarms.get(id)?.();
+    alarms.delete(id);
+  }
+  function later(id: string, ms: number, letGo: (id: PermitId) => void): void {
+    const ring = (): void => {
+      alarms.delete(id);
+      letGo(id as PermitId);
+    };
+    keep(id);
+    alarms.set(id, clock.ringAt(clock.elapsed() + ms, ring, { keepAlive: false }));
+  }
+  function giveUp(permit: PermitId): void {
+    if (state.permits.has(permit) && !isHeld(state, permit)) notify(writer, { type: "drop-permit", permit });
+  }
+  function takeBack(permit: PermitId): void {
+    const gate = state.permits.get(permit);
+    if (gate === undefined || !isHeld(state, permit)) return;
+    deps.keepPosition(gate, permit);
+    notify(writer, { type: "drop-permit", permit, isUnheard: true });
+  }
+  return {
+    keep,
+    /** While another waits for the same ticket, it is asked for. */
+    giveUpLater(id: string): void {
+      if (!deps.waits.has(id)) later(id, GIVE_UP_MS, giveUp);
+    },
+    /** Nobody may have heard of the grant: whoever waited has gone, or has been told so in an answer that is lost. */
+    takeBackLater: (id: string): void => later(id, UNHEARD_MS, takeBack),
+    stop(): void {
+      for (const cancel of alarms.values()) cancel();
+      alarms.clear();
     },
   };
 }

@@ -439,7 +439,7 @@ const gateCalls = callsOf<GateCalls>("gates", {
     summary: "Ask for the right to make one LLM call",
     description:
       "The same id again is the same ticket and keeps its position. A queued ticket is given up after 60 s without a " +
-      "call.",
+      "call; one that is granted while nobody waits for it, after 15 s.",
     answers: { 200: permit.permitView },
     errors: ["not_found", "conflict", "stale_attempt", "limit", "budget_exhausted"],
   },

@@ -75,7 +75,7 @@ export type PermitView = {
   readonly gate: string;
   /**
    * queued: others go first; rate-limited: a window or a block is in its way. It keeps its position
-   * either way: ask again with the same id, within 60 s.
+   * either way: ask again with the same id, within some seconds, or drop it.
    */
   readonly status: "granted" | "queued" | "rate-limited";
   /** A permit that is not settled returns by itself then. */

@@ -55,7 +55,7 @@ export const permitView: s.Schema<wire.PermitView> = s.namedAnswer("Permit", {
   status: s.described(
     s.oneOf("granted", "queued", "rate-limited"),
     "queued: others go first; rate-limited: a window or a block is in its way. It keeps its position either way: " +
-      "ask again with the same id, within 60 s.",
+      "ask again with the same id, within some seconds, or drop it.",
   ),
   expiresAt: s.optional(s.instant(), "A permit that is not settled returns by itself then."),
   position: s.optional(s.whole(1), "Its position in the queue."),
