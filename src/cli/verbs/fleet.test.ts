@@ -419,12 +419,17 @@ describe("gates", () => {
     });
     assert.equal(
       asked.out,
-      "anthropic/default has no block and no throttles; calls that are out stay out, and count\n",
+      "anthropic/default has no block and no throttles; calls that are out stay out, and count (drover gates drop)\n",
     );
     const gone = await drover(["gates", "delete", "anthropic/default"], {
       [`DELETE ${place}`]: { status: "removed", gate: "anthropic/default" },
     });
     assert.equal(gone.out, "anthropic/default is removed\n");
+  });
+  test("a call whose program is gone is taken out by its id", async () => {
+    const canned = { "DELETE /permits/call-17": { status: "dropped", permitId: "call-17" } };
+    const { out } = await drover(["gates", "drop", "call-17"], canned);
+    assert.equal(out, "call-17 is out of its gate; what it had used by then is not known\n");
   });
   test("none", async () => {
     assert.match((await drover(["gates"], { "GET /gates": { gates: [], count: 0 } })).out, /^No gate yet/);

@@ -1,6 +1,6 @@
 /**
  * `drover gates`: what stands before each provider: calls that are out, calls that wait, blocks and when they end;
- * one gate call by call; and how to lift a block or remove a gate that is not used.
+ * one gate call by call; how to lift a block, to take a call out whose program is gone, to remove a gate that is not used.
  */
 import type { GateDetail } from "../../protocol/index.ts";
 import { answering, idOf } from "../shell/connection.ts";
@@ -40,7 +40,19 @@ const reset: Verb<Record<never, never>> = {
   examples: [["drover gates reset anthropic/default", "a caller has said more than the provider did"]],
   run: answering(
     (client, call) => client.resetGate(idOf(call)),
-    ({ gate }) => `${plain(gate)} has no block and no throttles; calls that are out stay out, and count\n`,
+    ({ gate }) =>
+      `${plain(gate)} has no block and no throttles; calls that are out stay out, and count (drover gates drop)\n`,
+  ),
+};
+
+const drop: Verb<Record<never, never>> = {
+  name: "drop",
+  summary: "take a call out of its gate, or out of the line there, whose program is gone",
+  takes: [{ name: "<permit>", about: "the id of the call, as drover gates <id> shows it" }],
+  examples: [["drover gates drop call-17", "the next in line goes out in its place"]],
+  run: answering(
+    (client, call) => client.dropPermit(idOf(call)),
+    ({ permitId }) => `${plain(permitId)} is out of its gate; what it had used by then is not known\n`,
   ),
 };
 
@@ -69,6 +81,6 @@ export const gatesVerb: VerbBody<Record<never, never>> = {
     ["drover gates", "calls out and waiting, windows, and what is blocked until when"],
     ["drover gates anthropic/default", "who is out, who waits, for how long"],
   ],
-  verbs: [show, reset, remove],
+  verbs: [show, reset, drop, remove],
   run: (call) => (call.args.length === 0 ? list(call) : showOne(call)),
 };
