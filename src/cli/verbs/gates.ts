@@ -1,6 +1,6 @@
 /**
  * `drover gates`: what stands before each provider: calls that are out, calls that wait, blocks and when they end;
- * one gate call by call; how to lift a block, to take a call out whose program is gone, to remove a gate that is not used.
+ * one gate call by call; and how to lift a block, take out a call whose program is gone, or remove an unused gate.
  */
 import type { GateDetail } from "../../protocol/index.ts";
 import { answering, idOf } from "../shell/connection.ts";
