@@ -84,13 +84,43 @@ const outOf = ({ inFlight, maxInFlight }: Pick<LinePart, "inFlight" | "maxInFlig
   `${grouped(inFlight)}${inFlight <= maxInFlight ? "/" : ", limit "}${grouped(maxInFlight)}`;
 
 /** Where neither calls nor tasks are under way, what was done last of either is all the same: calls. */
-export function hasCalls({ calls, tasks }: LineView): boolean {
-  const isIdle = tasks.inFlight + tasks.queued === 0;
-  return calls.inFlight + calls.queued > 0 || (isIdle && calls.completed > 0);
+export function hasCalls(line: LineView): boolean {
+  const { calls } = line;
+  return calls.inFlight + calls.queued > 0 || (!hasTasks(line) && calls.completed > 0);
+}
+
+type Placed = { readonly box: SchedulerBox; readonly height: number };
+type Placing = {
+  /** What of a box is shown. */
+  readonly shown?: (box: SchedulerBox) => SchedulerBox;
+  /** There is room for both, however many calls there are. */
+  readonly isLarge?: boolean;
+};
+/** A box of tasks that has fewer lines says too little. */
+const TASKS_LEAST = 9;
+
+export const hasTasks = ({ tasks }: LineView): boolean => tasks.inFlight + tasks.queued > 0;
+
+/** The box; where it shows calls, below it the tasks: where there is room for both, or in what the calls leave. */
+export function boxesOf(
+  line: LineView,
+  height: number,
+  { shown = (box) => box, isLarge = false }: Placing = {},
+): readonly Placed[] {
+  const box = shown(lineBox(line));
+  const isLeft = height - wholeHeight(box) >= TASKS_LEAST && hasTasks(line);
+  if (!hasCalls(line) || !(isLarge || isLeft)) return [{ box, height }];
+  const tasks = shown({ ...lineBox(line), ...line.tasks, title: "Tasks", notes: [] });
+  const most = isLarge ? Math.max(Math.floor(height / 2), height - wholeHeight(tasks)) : height;
+  const upper = Math.min(wholeHeight(box), most);
+  return [
+    { box, height: upper },
+    { box: tasks, height: height - upper },
+  ];
 }
 
 /** How many lines a box would have that shows all there is. */
-export function wholeHeight(box: SchedulerBox): number {
+function wholeHeight(box: SchedulerBox): number {
   const { inFlight, queued, running, next } = box;
   const rows = Math.max(inFlight, running.length) + Math.max(queued, next.length);
   return around(box) + Math.max(1, rows + (inFlight > 0 && queued > 0 ? 1 : 0));
