@@ -277,6 +277,7 @@ function rowOf(
 const HELD: Readonly<Record<NonNullable<LineEntry["held"]>, string>> = {
   budget: "budget used up",
   "never-fits": "no worker can run it",
+  "no-workers": "no worker is here",
 };
 
 const named = (project: string): string | undefined => (project === "default" ? undefined : project);
