@@ -56,7 +56,7 @@ test("what no worker here can run, or its budget does not bear, says so and stan
   await drover.close();
 });
 
-test("while no worker is here a task says so, unless its budget holds it; those stand behind the rest all the same", async () => {
+test("while no worker is here a task says so; what its budget holds stands behind it all the same", async () => {
   const config = { projects: { lab: { budget: { limit: 100, window: "1h" } } } };
   const { drover, settle } = await createTestDrover({ config });
   const submit = (id: string, more: object) => drover.submit({ agentId: "ann", action: "go", id, ...more });
@@ -65,7 +65,7 @@ test("while no worker is here a task says so, unless its budget holds it; those 
   await submit("spends", { project: "lab", estimatedTokens: 60 });
   await settle();
   await submit("dear", { project: "lab", estimatedTokens: 60, priority: "high" });
-  await submit("gpu", { capabilities: ["gpu"] });
+  await submit("gpu", { project: "lab", capabilities: ["gpu"], estimatedTokens: 0, priority: "low" });
   assert.deepEqual(new Set(await said()), new Set(["gpu never-fits", "dear budget"]));
   await mac.close();
   await settle();
