@@ -153,7 +153,7 @@ function sideOf({ picture, paint, now }: FrameParts, width: number, height: numb
     ],
   );
   const boxes = [
-    { title: "Projects: share of target, queued", rows: projects, none: picture.projects && "none yet" },
+    { title: "Projects: share of target, to run", rows: projects, none: picture.projects && "none yet" },
     { title: "Gates: requests in the window", rows: gates, none: picture.gates && "none yet" },
     { title: "Workers: slots", rows: workers, none: picture.workers && "none is here" },
   ];
