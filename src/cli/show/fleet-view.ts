@@ -45,7 +45,7 @@ export const projectTable = (projects: readonly ProjectView[], output: Output): 
     { title: "SHARE", of: ({ share }) => percent(share), align: "right", leaves: 2 },
     { title: "TARGET", of: ({ target }) => percent(target), align: "right", leaves: 6 },
     { title: "DEFICIT", of: ({ deficit }) => percent(deficit), align: "right", leaves: 9 },
-    { title: "QUEUED", of: ({ queued }) => count(queued), align: "right", leaves: 1 },
+    { title: "TO RUN", of: ({ queued }) => count(queued), align: "right", leaves: 1 },
     {
       title: "RUNNING",
       of: ({ inFlight, maxConcurrent }) => `${inFlight} of ${count(maxConcurrent)}`,

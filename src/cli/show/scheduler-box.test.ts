@@ -68,6 +68,13 @@ test("calls are shown where there are any, else tasks", () => {
   assert.equal(shown(part(0, 100), part(0, 0)), 100);
 });
 
+test("tasks that wait for others are counted beside those that are queued, where there is room", () => {
+  const head = (waiting: number, width = 80): string => drawn({ waiting }, width, 30)[1] ?? "";
+  assert.match(head(39), /│ Running: 10\/10 {2}Queued: 5, waiting: 39 {2}Rate Limited: No /);
+  assert.match(head(0), /Queued: 5 {2}Rate/);
+  assert.match(head(39, 50), /Queued: 5 {2}Rate/);
+});
+
 test("what failed is counted beside what was completed: the averages are of both", () => {
   const counts = { inFlight: 0, maxInFlight: 5, queued: 0, completed: 0, failed: 1, rateLimited: 0 };
   const box = { ...counts, title: "Scheduler", isRateLimited: false, avgWaitMs: 400, avgRunMs: 2300 };

@@ -27,6 +27,8 @@ export type SchedulerBox = Pick<LinePart, "inFlight" | "maxInFlight" | "queued" 
   Pick<LineView, "rateLimited" | "isRateLimited"> & {
     readonly title: string;
     readonly paused?: boolean;
+    /** Tasks whose turn has not come: they wait for others or an instant, and are not queued. */
+    readonly waiting?: number;
     /** What stands below its numbers. */
     readonly notes?: readonly BoxLine[];
     /** What its lists were filtered by: of others it does not say how many there are. */
@@ -59,11 +61,11 @@ const TIME_WIDTH = 15;
 
 /** The calls of the gates where any are out or wait, else the tasks; and how many there are of the other. */
 export function lineBox(line: LineView): SchedulerBox {
-  const { rateLimited, isRateLimited, paused, calls, tasks } = line;
+  const { rateLimited, isRateLimited, paused, calls, tasks, waiting } = line;
   const hasGates = calls.maxInFlight > 0;
   const shown = hasCalls(line)
     ? { ...calls, notes: [noteOf("calls to providers", "Tasks", tasks), ...gateNote(calls)] }
-    : { ...tasks, ...(hasGates ? { notes: [noteOf("tasks", "Calls to providers", calls)] } : {}) };
+    : { ...tasks, waiting, ...(hasGates ? { notes: [noteOf("tasks", "Calls to providers", calls)] } : {}) };
   return { title: "Scheduler", rateLimited, isRateLimited, paused, ...shown };
 }
 
@@ -84,13 +86,43 @@ const outOf = ({ inFlight, maxInFlight }: Pick<LinePart, "inFlight" | "maxInFlig
   `${grouped(inFlight)}${inFlight <= maxInFlight ? "/" : ", limit "}${grouped(maxInFlight)}`;
 
 /** Where neither calls nor tasks are under way, what was done last of either is all the same: calls. */
-export function hasCalls({ calls, tasks }: LineView): boolean {
-  const isIdle = tasks.inFlight + tasks.queued === 0;
-  return calls.inFlight + calls.queued > 0 || (isIdle && calls.completed > 0);
+export function hasCalls(line: LineView): boolean {
+  const { calls } = line;
+  return calls.inFlight + calls.queued > 0 || (!hasTasks(line) && calls.completed > 0);
+}
+
+type Placed = { readonly box: SchedulerBox; readonly height: number };
+type Placing = {
+  /** What of a box is shown. */
+  readonly shown?: (box: SchedulerBox) => SchedulerBox;
+  /** There is room for both, however many calls there are. */
+  readonly isLarge?: boolean;
+};
+/** A box of tasks that has fewer lines says too little. */
+const TASKS_LEAST = 9;
+
+export const hasTasks = ({ tasks }: LineView): boolean => tasks.inFlight + tasks.queued > 0;
+
+/** The box; where it shows calls, below it the tasks: where there is room for both, or in what the calls leave. */
+export function boxesOf(
+  line: LineView,
+  height: number,
+  { shown = (box) => box, isLarge = false }: Placing = {},
+): readonly Placed[] {
+  const box = shown(lineBox(line));
+  const isLeft = height - wholeHeight(box) >= TASKS_LEAST && hasTasks(line);
+  if (!hasCalls(line) || !(isLarge || isLeft)) return [{ box, height }];
+  const tasks = shown({ ...lineBox(line), ...line.tasks, waiting: line.waiting, title: "Tasks", notes: [] });
+  const most = isLarge ? Math.max(Math.floor(height / 2), height - wholeHeight(tasks)) : height;
+  const upper = Math.min(wholeHeight(box), most);
+  return [
+    { box, height: upper },
+    { box: tasks, height: height - upper },
+  ];
 }
 
 /** How many lines a box would have that shows all there is. */
-export function wholeHeight(box: SchedulerBox): number {
+function wholeHeight(box: SchedulerBox): number {
   const { inFlight, queued, running, next } = box;
   const rows = Math.max(inFlight, running.length) + Math.max(queued, next.length);
   return around(box) + Math.max(1, rows + (inFlight > 0 && queued > 0 ? 1 : 0));
@@ -137,12 +169,20 @@ export function schedulerBox(box: SchedulerBox, size: BoxSize): string[] {
   const room = Math.max(0, height - around(box));
   const rows = rowsOf(box, room, size);
   const filled = isFilled ? [...rows, ...Array.from({ length: Math.max(0, room - rows.length) }, () => [])] : rows;
-  return boxOf(box.title, [[headOf(box), ...(box.notes ?? [])], filled, [statsOf(box, width - 4)]], { width, paint });
+  return boxOf(box.title, [[headOf(box, width - 4), ...(box.notes ?? [])], filled, [statsOf(box, width - 4)]], {
+    width,
+    paint,
+  });
 }
 
-function headOf({ queued, isRateLimited, paused, ...box }: SchedulerBox): BoxLine {
+/** How many wait is left out where it has no room. */
+function headOf({ queued, waiting = 0, isRateLimited, paused, ...box }: SchedulerBox, columns: number): BoxLine {
+  const head = `Running: ${outOf(box)}  Queued: ${grouped(queued)}`;
+  const later = waiting === 0 ? "" : `, waiting: ${grouped(waiting)}`;
+  const limited = "  Rate Limited: ";
+  const hasRoom = widthOf(`${head}${later}${limited}Yes  Paused`) <= columns;
   return [
-    `Running: ${outOf(box)}  Queued: ${grouped(queued)}  Rate Limited: `,
+    `${head}${hasRoom ? later : ""}${limited}`,
     isRateLimited ? ["Yes", "red"] : ["No", "green"],
     ...(paused === true ? (["  ", ["Paused", "yellow"]] as const) : []),
   ];
@@ -247,6 +287,7 @@ function rowOf(
 const HELD: Readonly<Record<NonNullable<LineEntry["held"]>, string>> = {
   budget: "budget used up",
   "never-fits": "no worker can run it",
+  "no-workers": "no worker is here",
 };
 
 const named = (project: string): string | undefined => (project === "default" ? undefined : project);

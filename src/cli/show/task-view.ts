@@ -58,6 +58,7 @@ function noteOf({ error, position, progress, state, approval, held, heldUntil }:
   if (state === "parked") return approval?.question === undefined ? "" : `asks: ${approval.question}`;
   if (held === "budget") return `budget used up${heldUntil === undefined ? "" : `, more ${age(heldUntil, now)}`}`;
   if (held === "never-fits") return "no worker here can run it";
+  if (held === "no-workers") return "no worker is here";
   if (position !== undefined) return `number ${position} in line`;
   return typeof progress === "string" ? progress : "";
 }

@@ -7,15 +7,7 @@ import type { LineEntry } from "../../protocol/index.ts";
 import { clip, type Paint, plain, widthOf, wrapLine } from "../shell/text.ts";
 import { type BoxLine, barOf, boxOf, cell, fitted } from "../show/box.ts";
 import { gateState, gateTint, percent } from "../show/fleet-view.ts";
-import {
-  grouped,
-  hasCalls,
-  lineBox,
-  type SchedulerBox,
-  schedulerBox,
-  shownEntries,
-  wholeHeight,
-} from "../show/scheduler-box.ts";
+import { boxesOf, grouped, type SchedulerBox, schedulerBox, shownEntries } from "../show/scheduler-box.ts";
 import { span } from "../show/time.ts";
 import { eventLine } from "../verbs/events.ts";
 import { type Picture, type Size, TABS, type Tab, type View } from "./picture.ts";
@@ -36,8 +28,6 @@ const FOOT_MAX = 3;
 export const WIDE = 120;
 /** From here on there is room for calls and tasks. */
 const HIGH = 36;
-/** A box of tasks that has fewer lines says too little. */
-const TASKS_LEAST = 9;
 const SIDE_MIN = 44;
 const SIDE_MAX = 64;
 const BOX_MAX = 96;
@@ -116,23 +106,13 @@ function shownBox(box: SchedulerBox, { picture, view, now }: Seen): SchedulerBox
   return { ...box, running: shown(box.running), next: shown(box.next), filter: view.filter };
 }
 export type Seen = Pick<FrameParts, "picture" | "view" | "now" | "size">;
-type Placed = { readonly box: SchedulerBox; readonly height: number };
 
-/** The scheduler; where it shows calls, below it the tasks: on a high screen, or in the room that the calls leave. */
-function boxesIn(parts: Seen, height: number): readonly Placed[] {
-  const { line } = parts.picture;
-  const box = shownBox(lineBox(line), parts);
-  const isLarge = parts.size.columns >= WIDE && height >= HIGH;
-  const isLeft = height - wholeHeight(box) >= TASKS_LEAST && line.tasks.inFlight + line.tasks.queued > 0;
-  if (!hasCalls(line) || !(isLarge || isLeft)) return [{ box, height }];
-  const tasks = shownBox({ ...lineBox(line), ...line.tasks, title: "Tasks", notes: [] }, parts);
-  const most = isLarge ? Math.max(Math.floor(height / 2), height - wholeHeight(tasks)) : height;
-  const upper = Math.min(wholeHeight(box), most);
-  return [
-    { box, height: upper },
-    { box: tasks, height: height - upper },
-  ];
-}
+/** On a high screen there is room for calls and tasks. */
+const boxesIn = (parts: Seen, height: number): ReturnType<typeof boxesOf> =>
+  boxesOf(parts.picture.line, height, {
+    shown: (box) => shownBox(box, parts),
+    isLarge: parts.size.columns >= WIDE && height >= HIGH,
+  });
 
 function schedulerTab(parts: FrameParts, height: number): string[] {
   const { size, paint, view } = parts;
@@ -173,7 +153,7 @@ function sideOf({ picture, paint, now }: FrameParts, width: number, height: numb
     ],
   );
   const boxes = [
-    { title: "Projects: share of target, queued", rows: projects, none: picture.projects && "none yet" },
+    { title: "Projects: share of target, to run", rows: projects, none: picture.projects && "none yet" },
     { title: "Gates: requests in the window", rows: gates, none: picture.gates && "none yet" },
     { title: "Workers: slots", rows: workers, none: picture.workers && "none is here" },
   ];

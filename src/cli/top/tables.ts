@@ -35,7 +35,7 @@ const projectColumns: readonly Column<ProjectView>[] = [
   { title: "WEIGHT", of: ({ weight }) => String(weight), align: "right", leaves: 4 },
   { title: "SHARE", of: shareBar, tint: () => "cyan", least: 13, leaves: 2 },
   { title: "TARGET", of: ({ target }) => percent(target), align: "right", leaves: 5 },
-  { title: "QUEUED", of: ({ queued }) => count(queued), align: "right" },
+  { title: "TO RUN", of: ({ queued }) => count(queued), align: "right" },
   { title: "RUNNING", of: ({ inFlight }) => count(inFlight), align: "right" },
   { title: "BUDGET", of: burntBar, tint: (project) => (burnt(project) >= USED_UP ? "red" : "yellow"), ...BUDGET },
   { title: "TOKENS", of: shownBudget, shrinks: true, least: 20, leaves: 6 },

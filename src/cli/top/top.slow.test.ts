@@ -352,7 +352,7 @@ test("in a real terminal it draws, hears a key, and leaves with its exit code", 
   await server.drover(["submit", "build", "--id", "first", "--agent", "ann"]);
   const small = await framesOf(server.url, 24, 80, /first {5}Queued[\s\S]*\? help/);
   assert.equal(small[1], `┌─ Scheduler ${"─".repeat(66)}┐`);
-  assert.match(small[4] ?? "", /^│ \[NORM\] first {5}Queued {4}waiting \d+\.\ds {2,}ann +│$/);
+  assert.match(small[4] ?? "", /^│ \[NORM\] first {5}Queued {4}waiting \d+\.\ds {2,}no worker is here {2}ann +│$/);
   assert.match(small[23] ?? "", /\? help/);
 
   // Its lists come with the second look: until then the boxes beside hold a mark.

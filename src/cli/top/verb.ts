@@ -8,7 +8,7 @@ import { EXIT } from "../shell/problem.ts";
 import { interruptible } from "../shell/terminal.ts";
 import { clip, plain } from "../shell/text.ts";
 import type { Call, VerbBody } from "../shell/verb.ts";
-import { boxHeight, lineBox, schedulerBox } from "../show/scheduler-box.ts";
+import { boxesOf, boxHeight, hasCalls, hasTasks, schedulerBox } from "../show/scheduler-box.ts";
 import { lookOnce } from "./look.ts";
 
 type Flags = { readonly once?: boolean };
@@ -47,7 +47,11 @@ async function once({ terminal, output, flags }: Call<Flags>): Promise<typeof EX
   const width = Math.max(COLUMNS / 2, output.width ?? COLUMNS);
   const { paint } = output;
   const wrong = node.trouble === null ? [] : [paint("red", clip(plain(node.trouble), width))];
-  const size = { width, height: boxHeight(rows - wrong.length), paint };
-  output.answer(line, () => `${[...wrong, ...schedulerBox(lineBox(line), size)].join("\n")}\n`);
+  const height = boxHeight(rows - wrong.length);
+  // In a file or a pipe there is room for both.
+  const isLarge = output.height === null && hasCalls(line) && hasTasks(line);
+  const boxes = boxesOf(line, isLarge ? 2 * height : height, { isLarge });
+  const lines = boxes.flatMap((placed) => schedulerBox(placed.box, { width, height: placed.height, paint }));
+  output.answer(line, () => `${[...wrong, ...lines].join("\n")}\n`);
   return EXIT.ok;
 }

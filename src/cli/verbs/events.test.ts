@@ -12,9 +12,9 @@ test("who leads is seen in 80 columns: a public key does not stand in front of i
 });
 
 test("what was given back is told as that, with the words of its worker, and only what was lost is red", () => {
-  const line = (cause: string, reason: string | null = null): string => {
+  const line = (cause: string, reason: string | null = null, restUntil = 1): string => {
     const [kind, at] = ["attempt-lost", "2026-01-01T00:00:00.000Z"] as const;
-    const payload = { kind, task: "a", attempt: 1, tokens: null, cause, estimate: 0, restUntil: 1, reason };
+    const payload = { kind, task: "a", attempt: 1, tokens: null, cause, estimate: 0, restUntil, reason };
     const event = { seq: 1, at, kind, task: "a", attempt: 1, payload } as unknown as EventJson;
     return eventLine(event, { paint: (tint, text) => `<${tint}>${text}`, width: null });
   };
@@ -22,10 +22,10 @@ test("what was given back is told as that, with the words of its worker, and onl
   assert.match(line("requeue", "the mirror is busy"), /<dim> .* attempt 1 {2}given back: the mirror is busy$/);
   assert.match(line("requeue"), /<dim> .* attempt 1 {2}given back$/);
   assert.match(line("rate-limited", "429"), /<dim> .* attempt 1 {2}given back, rate limited: 429$/);
-  assert.match(
-    line("worker-lost"),
-    /<red> {2}attempt-lost +a {2}attempt 1 {2}cause=worker-lost estimate=0 restUntil=1$/,
-  );
+  assert.match(line("worker-left"), /<dim> .* attempt 1 {2}put back, its worker left$/);
+  assert.match(line("worker-lost"), /<red> {2}attempt-lost +a {2}attempt 1 {2}cause=worker-lost estimate=0$/);
+  const rests = line("budget", null, Date.parse("2026-01-01T00:00:02.5Z"));
+  assert.match(rests, /<red> .* cause=budget estimate=0 restUntil=2026-01-01T00:00:02\.500Z$/);
 });
 
 const lineOf = (facts: { readonly kind: string }): string => {

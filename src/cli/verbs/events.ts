@@ -172,7 +172,7 @@ export function eventLine(event: EventJson, { paint, width }: Pick<Output, "pain
   const { text, without, isCalm } = inWords(event);
   const facts = Object.entries(event.payload)
     .filter(([key, value]) => !LEFT_OUT.has(key) && !without.includes(key) && isWorthShowing(value))
-    .map(([key, value]) => factOf(key, value))
+    .map(([key, value]) => (key === "restUntil" ? restOf(value, event.at) : factOf(key, value)))
     .filter((fact) => fact !== "");
   const what = [
     isNarrow ? clipMiddle(id, NARROW_ID_MAX) : id,
@@ -217,6 +217,10 @@ function inWords({ payload }: EventJson): Told {
       return NOTHING;
   }
 }
+
+/** Until when its task rests, as an instant; a rest that is none says nothing. */
+const restOf = (until: unknown, at: string): string =>
+  Number(until) > Date.parse(at) ? `restUntil=${new Date(Number(until)).toISOString()}` : "";
 
 const isWorthShowing = (value: unknown): boolean =>
   value !== null && value !== undefined && value !== "" && !(Array.isArray(value) && value.length === 0);

@@ -267,7 +267,7 @@ describe("projects", () => {
     assert.equal(
       out,
       lines(
-        "PROJECT  STATUS  WEIGHT  SHARE  TARGET  DEFICIT  QUEUED  RUNNING  CHARGED   LEVEL  BUDGET",
+        "PROJECT  STATUS  WEIGHT  SHARE  TARGET  DEFICIT  TO RUN  RUNNING  CHARGED   LEVEL  BUDGET",
         "web                   3    80%     75%    -5.0%   1 200  2 of 50  123 001  41 000  1 500 000 + 10 000 set " +
           "aside of 2 000 000 in 1d",
         "docs     paused       1    20%     25%     5.0%   1 200  2 of 50  123 001  41 000",
@@ -286,8 +286,8 @@ describe("projects", () => {
     const used = { ...project, usage: { inputTokens: 1_000_000, outputTokens: 1, cachedTokens: 0, cost: 12.5 } };
     const headAt = async (width: number): Promise<string> =>
       (await drover(["projects"], { "GET /projects": { projects: [used], count: 1 } }, { width })).out;
-    assert.match(await headAt(80), /^PROJECT +SHARE +QUEUED +RUNNING +BUDGET\n.* of 2 000 000 in 1d\n$/);
-    assert.match(await headAt(120), /^PROJECT +WEIGHT +SHARE +TARGET +QUEUED +RUNNING +TOKENS +COST +BUDGET\n/);
+    assert.match(await headAt(80), /^PROJECT +SHARE +TO RUN +RUNNING +BUDGET\n.* of 2 000 000 in 1d\n$/);
+    assert.match(await headAt(120), /^PROJECT +WEIGHT +SHARE +TARGET +TO RUN +RUNNING +TOKENS +COST +BUDGET\n/);
   });
   test("set names only what changes", async () => {
     const args = ["projects", "set", "web", "--weight", "3", "--budget", "2_000_000", "--window", "24h"];

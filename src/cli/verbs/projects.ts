@@ -81,6 +81,8 @@ const list: Verb<Record<never, never>> = {
 };
 
 export const projectsVerb: VerbBody<Record<never, never>> = {
+  about:
+    "Who has which share, and what each may spend. TO RUN counts tasks that wait for others and queued ones alike.",
   examples: [["drover projects", "weights, charges, levels, budgets"]],
   verbs: [list, set] as readonly Verb<never>[],
   ...(list.run === undefined ? {} : { run: list.run }),

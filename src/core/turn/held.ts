@@ -1,6 +1,6 @@
 /**
- * What holds a queued task, as far as that is known at a glance: no worker that is here could ever run it, or its
- * budget has no room for it.
+ * What holds a queued task, as far as that is known at a glance: no worker that is here could ever run it, its budget
+ * has no room for it, or no worker is here at all.
  *
  * It costs no look at any other task. Whoever wants to know everything asks why.
  */
@@ -8,21 +8,24 @@ import type { ReadonlyAgent, ReadonlyState, ReadonlyTask } from "../model/read-o
 import { isAffordable, reserveFor, setAside } from "./budget.ts";
 
 export type Held = {
-  readonly by: "never-fits" | "budget";
+  readonly by: "never-fits" | "budget" | "no-workers";
   /** When the clock alone ends it; null if that takes somebody. */
   readonly until: number | null;
 };
 
+const isAnyoneHere = ({ fleet }: ReadonlyState): boolean => fleet.order.some(({ status }) => status !== "unreachable");
+
 /** Whether none of the workers could ever run these tasks. Without any worker nothing is said of a task. */
-export const fitsNowhere = ({ fleet }: ReadonlyState, { shape }: ReadonlyAgent["groups"][number]): boolean =>
-  shape.demand.capable === 0 && fleet.order.some(({ status }) => status !== "unreachable");
+export const fitsNowhere = (state: ReadonlyState, { shape }: ReadonlyAgent["groups"][number]): boolean =>
+  shape.demand.capable === 0 && isAnyoneHere(state);
 
 /** Null for a task that is not queued, too. */
 export function heldBy(state: ReadonlyState, task: ReadonlyTask, now: number): Held | null {
   if (task.group === null) return null;
   if (fitsNowhere(state, task.group)) return { by: "never-fits", until: null };
   const tokens = reserveFor(state, task);
-  if (isAffordable(state, task.project, tokens, now)) return null;
+  if (isAffordable(state, task.project, tokens, now))
+    return isAnyoneHere(state) ? null : { by: "no-workers", until: null };
   const until = Math.max(
     roomAt(task.project, task.project.settings.budget.limit, tokens, now),
     roomAt(state, state.config.budget.limit, tokens, now),

@@ -56,6 +56,24 @@ test("what no worker here can run, or its budget does not bear, says so and stan
   await drover.close();
 });
 
+test("while no worker is here a task says so; what its budget holds stands behind it all the same", async () => {
+  const config = { projects: { lab: { budget: { limit: 100, window: "1h" } } } };
+  const { drover, settle } = await createTestDrover({ config });
+  const submit = (id: string, more: object) => drover.submit({ agentId: "ann", action: "go", id, ...more });
+  const said = async () => (await drover.line()).tasks.next.map(({ id, held }) => `${id} ${held}`);
+  const mac = await drover.worker({}, (_, context) => context.usage({ inputTokens: 60, outputTokens: 0 }));
+  await submit("spends", { project: "lab", estimatedTokens: 60 });
+  await settle();
+  await submit("dear", { project: "lab", estimatedTokens: 60, priority: "high" });
+  await submit("gpu", { project: "lab", capabilities: ["gpu"], estimatedTokens: 0, priority: "low" });
+  assert.deepEqual(new Set(await said()), new Set(["gpu never-fits", "dear budget"]));
+  await mac.close();
+  await settle();
+  assert.deepEqual(await said(), ["gpu no-workers", "dear budget"]);
+  assert.equal((await drover.task("gpu")).held, "no-workers");
+  await drover.close();
+});
+
 test("where agents take no turns, the best task of a project goes, whoever it is of", async () => {
   const config = { scheduler: { maxInFlight: 1, fairness: { agents: "none" } } } as const;
   const { drover, settle } = await createTestDrover({ config });

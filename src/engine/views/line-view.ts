@@ -159,7 +159,8 @@ const classFor = (priority: number): GateClass => classOf({ priority });
 
 /** Those whose like could start, then the others. Tasks of a group are alike: its first speaks for all of them. */
 function nextTasks(state: State, now: Instant, limit: number): Task[] {
-  const isHeld = ({ tasks }: Group): boolean => front(tasks, 1).some((head) => heldBy(state, head, now) !== null);
+  const isHeld = ({ tasks }: Group): boolean =>
+    front(tasks, 1).some((head) => ![undefined, "no-workers"].includes(heldBy(state, head, now)?.by));
   const free = inTurn(state, now, limit, (group) => !isHeld(group));
   return free.length >= limit ? free : [...free, ...inTurn(state, now, limit - free.length, isHeld)];
 }

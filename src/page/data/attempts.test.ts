@@ -66,6 +66,15 @@ test("an attempt that was handed back has the words of its worker, and no colour
   assert.deepEqual([one?.outcome, one?.error, toneOf(one?.outcome ?? "")], ["given back", "no room", "waiting"]);
 });
 
+test("an attempt whose worker left in good order was put back, and is no failure", () => {
+  const events = [begun(1, "ann"), event({ kind: "attempt-lost", attempt: 1, cause: "worker-left", reason: null })];
+  const [one] = attemptsIn(events, 1, "not known");
+  assert.deepEqual(
+    [one?.outcome, one?.error, toneOf(one?.outcome ?? "")],
+    ["put back, its worker left", undefined, "waiting"],
+  );
+});
+
 test("an attempt that was given back before it began is told as that, and in no colour of a failure", () => {
   const events = [begun(1, "ann"), event({ kind: "attempt-lost", attempt: 1, cause: "not-begun", reason: null })];
   const [one] = attemptsIn(events, 1, "not known");

@@ -2,7 +2,7 @@
  * The attempts of a task as its events tell of them: who ran each, when, how it ended and what it said then.
  */
 import type { EventJson } from "../../protocol/generated/index.ts";
-import { endIn, isGivenBack, isHandedBack } from "./outcomes.ts";
+import { endIn, isGivenBack, isHandedBack, isPutBack } from "./outcomes.ts";
 
 export type AttemptStory = {
   readonly number: number;
@@ -28,7 +28,7 @@ function errorIn(event: EventJson): string {
     case "attempt-failed":
       return payload.error;
     case "attempt-lost":
-      if (isHandedBack(event)) return payload.reason ?? "";
+      if (isHandedBack(event) || isPutBack(event)) return payload.reason ?? "";
       return payload.reason === null ? payload.cause : `${payload.cause}: ${payload.reason}`;
     case "attempt-stopping":
       return `told to stop: ${payload.cause}`;

@@ -38,6 +38,7 @@ test("what its worker handed back on purpose was given back, and is no failure",
     ofAttempt(2, { ...lost, cause: "requeue", reason: null }),
     ofAttempt(3, { ...lost, cause: "rate-limited", reason: "429" }),
     ofAttempt(4, { ...lost, cause: "budget", reason: null }),
+    ofAttempt(5, { ...lost, cause: "worker-left", reason: null }),
   ];
   assert.deepEqual(
     events.map((event) => told(event)),
@@ -46,6 +47,7 @@ test("what its worker handed back on purpose was given back, and is no failure",
       { text: "attempt 2 was given back; runs again", tone: "waiting" },
       { text: "attempt 3 was given back, rate limited: 429; runs again", tone: "waiting" },
       { text: "attempt 4 was lost: budget; runs again", tone: "failed" },
+      { text: "attempt 5 was put back, its worker left; runs again", tone: "waiting" },
     ],
   );
 });

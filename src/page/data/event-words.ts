@@ -3,7 +3,7 @@
  */
 import type { EventJson } from "../../protocol/generated/index.ts";
 import { givenBackInWords, NOT_BEGUN, reasonInWords } from "../../protocol/wire/index.ts";
-import { isGivenBack, isHandedBack } from "./outcomes.ts";
+import { isGivenBack, isHandedBack, isPutBack } from "./outcomes.ts";
 import { count, plural, span, steady } from "./words.ts";
 
 export type Told = { readonly text: string; readonly tone: string };
@@ -118,7 +118,7 @@ export function told(event: EventJson, givenBack: ReadonlySet<string> = NONE): T
   const text = teller?.(payload, Date.parse(at)) ?? kind.replaceAll("-", " ");
   return {
     text: steady(text),
-    tone: isGivenBack(event) || isHandedBack(event) ? "waiting" : (TONES[kind] ?? "waiting"),
+    tone: isGivenBack(event) || isHandedBack(event) || isPutBack(event) ? "waiting" : (TONES[kind] ?? "waiting"),
   };
 }
 

@@ -5,7 +5,6 @@
 import { Fragment, type JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { TaskView as Task } from "../../protocol/generated/index.ts";
-import { NOT_BEGUN } from "../../protocol/wire/index.ts";
 import { Refused } from "../data/ask.ts";
 import { type AttemptStory, attemptsIn } from "../data/attempts.ts";
 import { to } from "../data/links.ts";
@@ -75,14 +74,14 @@ function Attempt({
   const { number, worker, startedAt, endedAt, outcome, error } = attempt;
   const usage = task.attempts?.find((one) => one.attempt === number)?.usage;
   const tokens = usage === undefined ? attempt.tokens : tokensOf(usage);
-  const isNotBegun = outcome === NOT_BEGUN;
+  const [word, ...more] = outcome.split(", ");
   const until = endedAt === undefined ? now : Date.parse(endedAt);
   return (
     <Fragment>
       <tr>
         <td class="number">{number}</td>
         <td>
-          <span class={`badge is-${toneOf(outcome)}`}>{isNotBegun ? "given back" : outcome}</span>
+          <span class={`badge is-${toneOf(outcome)}`}>{word}</span>
         </td>
         <td class="number nowrap">{startedAt === undefined ? "" : span(until - Date.parse(startedAt))}</td>
         <td class="number">{tokens === undefined ? "" : count(tokens)}</td>
@@ -101,7 +100,7 @@ function Attempt({
         <td />
         <td colSpan={4}>
           {worker !== undefined ? <Name>{worker}</Name> : isWhole ? "its worker is not in the log any more" : "…"}
-          {isNotBegun ? ", not begun" : null}
+          {more.map((part) => `, ${part}`).join("")}
           {error === undefined ? null : <bdi class="attempt-error">{steady(error)}</bdi>}
         </td>
       </tr>

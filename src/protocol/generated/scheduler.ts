@@ -234,7 +234,7 @@ export type LineEntry = {
   /** The task that makes the call, if one does. */
   readonly task?: string;
   /** What holds a queued task, as in its view. */
-  readonly held?: "never-fits" | "budget";
+  readonly held?: "never-fits" | "budget" | "no-workers";
 };
 
 /** What a gate lets out, and what waits at it. */

@@ -565,8 +565,8 @@ export type TaskView<Params extends object = Readonly<Record<string, unknown>>, 
   readonly rounds?: readonly Round[];
   /** What a change of it could not do as asked, and why. */
   readonly warnings?: readonly Warning[];
-  /** No worker here could ever run it, or its budget has no room. */
-  readonly held?: "never-fits" | "budget";
+  /** No worker here could ever run it, its budget has no room, or no worker is here. */
+  readonly held?: "never-fits" | "budget" | "no-workers";
   /** When the clock alone ends that; absent if it takes somebody. */
   readonly heldUntil?: string;
 };

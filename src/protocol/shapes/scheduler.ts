@@ -247,7 +247,7 @@ const lineEntry: s.Schema<wire.LineEntry> = s.answer({
   worker: s.optional(s.name(), "Where it runs."),
   gate: s.optional(s.name(), "The gate of a call."),
   task: s.optional(s.name(), "The task that makes the call, if one does."),
-  held: s.optional(s.oneOf("never-fits", "budget"), "What holds a queued task, as in its view."),
+  held: s.optional(s.oneOf("never-fits", "budget", "no-workers"), "What holds a queued task, as in its view."),
 });
 const lineGate: s.Schema<wire.LineGate> = s.answer({
   id: s.name(),

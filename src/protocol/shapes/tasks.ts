@@ -249,7 +249,10 @@ const shownTask: Fields<Omit<wire.TaskView, "held" | "heldUntil">> = {
 };
 export const taskView: s.Schema<wire.TaskView> = s.namedAnswer("Task", {
   ...shownTask,
-  held: s.optional(s.oneOf("never-fits", "budget"), "No worker here could ever run it, or its budget has no room."),
+  held: s.optional(
+    s.oneOf("never-fits", "budget", "no-workers"),
+    "No worker here could ever run it, its budget has no room, or no worker is here.",
+  ),
   heldUntil: s.optional(s.instant(), "When the clock alone ends that; absent if it takes somebody."),
 });
 

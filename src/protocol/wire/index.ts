@@ -8,6 +8,7 @@ export {
   HANDED_BACK,
   isEnded,
   NOT_BEGUN,
+  PUT_BACK,
   reasonInWords,
   TASK_STATES,
   WAIT_MS_DEFAULT,

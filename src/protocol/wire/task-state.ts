@@ -44,11 +44,14 @@ type Lost = Extract<Event, { kind: "attempt-lost" }>;
 export const NOT_BEGUN = "given back, not begun";
 /** Of one that its worker has handed back on purpose: it asks for it later, or its provider had no room. */
 export const HANDED_BACK = "given back";
+/** Of one whose worker has left in good order. */
+export const PUT_BACK = "put back, its worker left";
 
 /** What its worker gave back: nothing was lost, and nobody is to be warned. Null where something was. */
 export function givenBackInWords({ cause, reason }: Pick<Lost, "cause" | "reason">): string | null {
   if (cause === "not-begun") return NOT_BEGUN;
-  if (cause !== "requeue" && cause !== "rate-limited") return null;
   const said = reason === null || reason === "" ? "" : `: ${reason}`;
+  if (cause === "worker-left") return `${PUT_BACK}${said}`;
+  if (cause !== "requeue" && cause !== "rate-limited") return null;
   return `${HANDED_BACK}${cause === "requeue" ? "" : ", rate limited"}${said}`;
 }
