@@ -2,12 +2,16 @@
  * The one error a caller of the client sees.
  *
  * Where the server refused, it is the server's own word: `code` for programs, the message for people, `details` as
- * data. Where no answer came, the code says so and the status is 0. `retryable` says whether the very same call may
- * succeed later and is safe to make again; the client has then tried as often as it was told to.
+ * data. Where something on the way refused, the code is no more than what its status means, and `isForeign` says so.
+ * Where no answer came, the code says so and the status is 0. `retryable` says whether the very same call may succeed
+ * later and is safe to make again; the client has then tried as often as it was told to.
  */
 import type { WireCode } from "../protocol/wire/index.ts";
 
-/** `network`: no answer came; `timeout`: none came in time; `bad_answer`: one came that is not Drover's. */
+/**
+ * `network`: no answer came; `timeout`: none came in time, or the request did not arrive in time (status 408);
+ * `bad_answer`: one came that is not Drover's.
+ */
 export type ClientErrorCode = WireCode | "network" | "timeout" | "bad_answer";
 
 type More = {
@@ -15,6 +19,7 @@ type More = {
   readonly retryable?: boolean;
   readonly details?: Readonly<Record<string, unknown>>;
   readonly retryAfterMs?: number | undefined;
+  readonly isForeign?: boolean;
   readonly cause?: unknown;
 };
 
@@ -31,6 +36,8 @@ export class ClientError extends Error {
   readonly details: Readonly<Record<string, unknown>>;
   /** How long the server asked to wait. */
   readonly retryAfterMs: number | undefined;
+  /** Whether the refusal is not in Drover's words, as that of a proxy: its code is only what its status means. */
+  readonly isForeign: boolean;
 
   constructor(code: ClientErrorCode, message: string, more: More = {}) {
     super(message, more.cause === undefined ? {} : { cause: more.cause });
@@ -39,5 +46,6 @@ export class ClientError extends Error {
     this.retryable = more.retryable ?? false;
     this.details = more.details ?? {};
     this.retryAfterMs = more.retryAfterMs;
+    this.isForeign = more.isForeign ?? false;
   }
 }

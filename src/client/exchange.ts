@@ -401,6 +401,7 @@ export async function send<Value>(
     });
     checkWhose(response, more);
     addresses.answered(base, response, !isRead(call));
+    if (response.status === TOO_SLOW) throw await refusalOfSlow(response, isRepeatable(call, asked));
     return await read(response);
   } catch (error) {
     signal?.throwIfAborted();
@@ -426,6 +427,11 @@ function checkWhose(response: Fetched, sent: Readonly<Record<string, string>>): 
   if (place === null || place === sent[BULK_HEADER]) return;
   endUnread(response).catch(() => {});
   throw new Error("the answer is that to another request");
+}
+
+/** It may have gone on to the server all the same. */
+async function refusalOfSlow(response: Fetched, isRepeatable: boolean): Promise<ClientError> {
+  return afterLost(refusalOf(response.status, response.headers, await response.text(), isRepeatable), true);
 }
 
 /** Where a `fetch` cannot close its connection, that ends with an answer that is begun to be read, and left. */
@@ -468,7 +474,7 @@ export function answerOf(
   parse?: (text: string) => unknown,
 ): unknown {
   const { status, headers, text } = answer;
-  const version = headers.get(PROTOCOL_HEADER);
+  const version = saidOnce(headers.get(PROTOCOL_HEADER));
   if (version !== null && version !== String(PROTOCOL_VERSION)) {
     const said = `the server speaks version ${version} of the protocol, this client ${PROTOCOL_VERSION}`;
     throw new ClientError("unsupported_protocol", `${said}; use the client of that version`, { status });
@@ -492,51 +498,37 @@ export function objectOf(read: unknown, status: number): object {
   throw new ClientError("bad_answer", `the answer is ${said}; is this a Drover server?`, { status });
 }
 
-export const refusalOf = (status: number, headers: FetchedHeaders, text: string): ClientError =>
-  refusalFrom(status, parsed(text), readRetryAfter(headers.get("retry-after"), Date.now()) ?? undefined);
+/** That a request took too long to arrive says nothing of it, whoever says so; the server has no code for it. */
+const TOO_SLOW = 408;
+
+/** `isRepeatable`: the same request twice is as good as once. */
+export function refusalOf(status: number, headers: FetchedHeaders, text: string, isRepeatable = false): ClientError {
+  const after = readRetryAfter(headers.get("retry-after"), Date.now()) ?? undefined;
+  return refusalFrom(status, parsed(text), after, isRepeatable);
+}
 
 /** The server's refusal as an error; what stands between may refuse too, in words that are not Drover's. */
-function refusalFrom(status: number, body: unknown, after: number | undefined): ClientError {
+function refusalFrom(status: number, body: unknown, retryAfterMs?: number, isRepeatable = false): ClientError {
   const { error, code, retryable, details } = (body ?? {}) as {
     [Key in "error" | "code" | "retryable" | "details"]?: unknown;
   };
+  const isLate = status === TOO_SLOW;
+  const mayRepeat = isLate && isRepeatable;
+  const ofStatus = isLate ? "timeout" : codeOfStatus(status);
   if (typeof error === "string" && typeof code === "string") {
-    const known = Object.hasOwn(WIRE_CODES, code) ? (code as WireCode) : codeOfStatus(status);
-    return new ClientError(known, error, {
+    const isKnown = Object.hasOwn(WIRE_CODES, code);
+    return new ClientError(isKnown && !isLate ? (code as WireCode) : ofStatus, error, {
       status,
-      retryable: retryable === true,
+      retryable: retryable === true || mayRepeat,
       details: typeof details === "object" && details !== null ? (details as Record<string, unknown>) : {},
-      retryAfterMs: after,
+      retryAfterMs,
+      isForeign: !isKnown,
     });
   }
   const isPassing = status === 429 || (status >= 502 && status <= 504);
   const said = `the server answered ${status} without saying why; is this a Drover server?`;
-  return new ClientError(codeOfStatus(status), said, { status, retryable: isPassing, retryAfterMs: after });
+  return new ClientError(ofStatus, said, { status, retryable: isPassing || mayRepeat, retryAfterMs, isForeign: true });
 }
-
-/** The server does not know a request that several calls or waits share, or something on the way does not. */
-export const UNKNOWN: ReadonlySet<number> = new Set([404, 405, 415]);
-const UNKNOWN_MS = 60_000;
-/** Whether a server knows requests of a kind: for a while after it did not, what would go together goes one by one. */
-export function createKnown(): { readonly isSo: () => boolean; readonly isNot: () => void } {
-  let isKnown = true;
-  const isAgain = (): void => {
-    isKnown = true;
-  };
-  return {
-    isSo: () => isKnown,
-    isNot() {
-      if (isKnown) setTimeout(isAgain, UNKNOWN_MS).unref();
-      isKnown = false;
-    },
-  };
-}
-export const TOO_LARGE = 413;
-/** What is refused for the size or form of the whole; a part of it may be right. */
-export const FOR_THE_WHOLE: ReadonlySet<number> = new Set([400, TOO_LARGE, ...UNKNOWN]);
-
-export const refusalOfOne = ({ status, body, retryAfterS }: BulkItem, isAfterLoss?: boolean): ClientError =>
-  afterLost(refusalFrom(status, body, retryAfterS === undefined ? undefined : retryAfterS * 1000), isAfterLoss);
 
 /** Undefined where it is no JSON; null is JSON. */
 function parsed(text: string, parse: (text: string) => unknown = JSON.parse): unknown {
@@ -547,6 +539,16 @@ function parsed(text: string, parse: (text: string) => unknown = JSON.parse): un
     throw error;
   }
 }
+
+/** A header that something on the way has doubled is there as a list: the same value twice is that value. */
+function saidOnce(header: string | null): string | null {
+  if (header?.includes(",") !== true) return header;
+  const values = new Set(header.split(",").map((value) => value.trim()));
+  return values.size === 1 ? [...values].join() : header;
+}
+
+export const refusalOfOne = ({ status, body, retryAfterS }: BulkItem, isAfterLoss?: boolean): ClientError =>
+  afterLost(refusalFrom(status, body, retryAfterS === undefined ? undefined : retryAfterS * 1000), isAfterLoss);
 
 /** TLS answered by something that is not TLS. */
 const NOT_TLS: ReadonlySet<string> = new Set([

@@ -151,7 +151,7 @@ async function* eventsOn(
     signal: line.signal,
   });
   addresses.answered(base, response, false);
-  if (response.status !== 200) throw refusalOf(response.status, response.headers, await response.text());
+  if (response.status !== 200) throw refusalOf(response.status, response.headers, await response.text(), true);
   const media = response.headers.get("content-type") ?? "";
   if (response.body === null || !media.startsWith("text/event-stream"))
     throw new ClientError(

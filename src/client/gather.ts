@@ -15,19 +15,8 @@ import { PassingMap } from "../core/collections/index.ts";
 import type { BulkAnswer, BulkItem } from "../protocol/index.ts";
 import { BULK_HEADER, type BulkName, ENDPOINTS } from "../protocol/wire/index.ts";
 import { ClientError } from "./client-error.ts";
-import {
-  answerOf,
-  createKnown,
-  FOR_THE_WHOLE,
-  fetchOnce,
-  type Gather,
-  type Gathered,
-  objectOf,
-  refusalOfOne,
-  TOO_LARGE,
-  UNKNOWN,
-  type Wiring,
-} from "./exchange.ts";
+import { answerOf, fetchOnce, type Gather, type Gathered, objectOf, refusalOfOne, type Wiring } from "./exchange.ts";
+import { createKnown, FOR_THE_WHOLE, TOO_LARGE, UNKNOWN } from "./known.ts";
 import { createTrials } from "./trials.ts";
 
 /** More save nothing, and the server takes longer over them than the next should wait. */

@@ -10,7 +10,8 @@ import type { PermitBody, PermitView, WaitAnyItem, WaitPermitsAnswer } from "../
 import { ENDPOINTS } from "../protocol/wire/index.ts";
 import type { CallOptions } from "./call-options.ts";
 import { ClientError } from "./client-error.ts";
-import { answerOf, createKnown, fetchOnce, retried, UNKNOWN, type Wiring, waitFor } from "./exchange.ts";
+import { answerOf, fetchOnce, retried, type Wiring, waitFor } from "./exchange.ts";
+import { createKnown, UNKNOWN } from "./known.ts";
 import { createJoin, type Join } from "./watch.ts";
 
 type AskPermit = (body: PermitBody, options: CallOptions) => Promise<PermitView>;

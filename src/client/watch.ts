@@ -14,20 +14,8 @@ import type { TaskView, WaitAnyAnswer, WaitAnyItem } from "../protocol/index.ts"
 import { BULK_MAX, ENDPOINTS, isEnded, WAIT_MS_DEFAULT } from "../protocol/wire/index.ts";
 import type { CallOptions } from "./call-options.ts";
 import { ClientError } from "./client-error.ts";
-import {
-  answerOf,
-  createKnown,
-  FOR_THE_WHOLE,
-  fetchOnce,
-  inTime,
-  refusalOfOne,
-  retried,
-  TIMER_MS_MAX,
-  TOO_LARGE,
-  UNKNOWN,
-  type Wiring,
-  waitFor,
-} from "./exchange.ts";
+import { answerOf, fetchOnce, inTime, refusalOfOne, retried, TIMER_MS_MAX, type Wiring, waitFor } from "./exchange.ts";
+import { createKnown, FOR_THE_WHOLE, TOO_LARGE, UNKNOWN } from "./known.ts";
 
 /** What was found, and whether that is its end. */
 export type Waited<Found> = { readonly found: Found; readonly isOver: boolean };

@@ -3,6 +3,7 @@
  */
 import assert from "node:assert/strict";
 import type { Joined, SyncAnswer, SyncBody } from "../../src/protocol/index.ts";
+import { WIRE_CODES, type WireCode } from "../../src/protocol/wire/index.ts";
 import { createHandClock, type HandClock } from "../../src/std/hand-clock.ts";
 import { type ConnectionDeps, startConnection } from "../../src/worker/pull/connection.ts";
 import type { FromHandlers, ToHandlers } from "../../src/worker/pull/messages.ts";
@@ -14,8 +15,13 @@ export const assigned = (taskId: string) => ({
   ...{ ...one(taskId), leaseUntil: "" },
   task: { taskId, state: "assigned" as const, attempt: 1 },
 });
+/** As the client has it: a code of the server comes with its status. */
 export const refusal = (code: string, more: object = {}): Error =>
-  Object.assign(new Error(`refused: ${code}`), { code, ...more });
+  Object.assign(new Error(`refused: ${code}`), {
+    code,
+    ...(Object.hasOwn(WIRE_CODES, code) ? { status: WIRE_CODES[code as WireCode].status } : {}),
+    ...more,
+  });
 export const done = (taskId: string): FromHandlers => ({ type: "ended", ...one(taskId), report: { outcome: "done" } });
 
 export type Call = {

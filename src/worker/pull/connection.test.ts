@@ -464,18 +464,6 @@ test("one closed while its join has no answer waits for it for five seconds, and
   assert.deepEqual([told.length, calls.length], [1, 1]);
 });
 
-test("a sync that the server will not read is told, and the offending result does not hold up the rest", async () => {
-  const { last, receive, advance, toldOf } = await workingKit(["a", "b"]);
-  await receive(done("a"), done("b"));
-  await last("sync").refuse(refusal("bad_request", { details: { field: "results[0].result" } }));
-  assert.match(toldOf("warning")[0]?.message ?? "", /refused/);
-  await advance(100);
-  assert.deepEqual(
-    last("sync").body.results?.map(({ outcome }) => outcome),
-    ["failed", "done"],
-  );
-});
-
 test("a result that came too late is told as a warning", async () => {
   const { last, receive, toldOf } = await workingKit();
   await receive(done("a"));

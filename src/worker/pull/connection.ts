@@ -293,7 +293,7 @@ function onHeard(state: State, n: number, answer: HeardSync): void {
   if (state.phase !== "joined" || !pull.isOpen(state.session, n)) return;
   const now = state.clock.elapsed();
   const heard = pull.hear(state.session, n, answer, now);
-  const { start, unread, unreadable, stop: stops, refused, drain, lost, wanted, over, isNew } = heard;
+  const { start, unread, unreadable, stop: stops, refused, drain, lost, wanted, over, isNew, isWhole } = heard;
   if (unreadable !== null) warn(state, `an answer of the server cannot be read: ${unreadable}`);
   if (over.length > 0) state.tell({ type: "over", tasks: over });
   state.cell.write(state.session.leaseEnd);
@@ -309,7 +309,10 @@ function onHeard(state: State, n: number, answer: HeardSync): void {
     pull.drain(state.session);
     state.tell({ type: "draining" });
   }
+  const { failures } = state;
   onAnswer(state);
+  // What was refused before is perhaps refused again: until it is heard the rests go on growing.
+  if (!isWhole) state.failures = failures;
   if (state.current?.n === n) {
     const { sentAt, waitMs } = state.current;
     state.current = null;

@@ -8,6 +8,11 @@ import type { AttemptRef } from "../../protocol/index.ts";
 import { type Ahead, nothingAhead } from "./ahead.ts";
 import type { AttemptStopCause, Handed, Report, Update } from "./messages.ts";
 
+/**
+ * What a sync is made of. `all`: all there is to say; `names`: only what is held here, by its name; `one`: that, and
+ * how one has ended. Why it is less than all is in `refusals.ts`.
+ */
+export type Share = "all" | "names" | "one";
 export type Stage = "handed" | "running" | "ended";
 export type Held = Omit<AttemptRef, "taskSeq"> & {
   /** Which task of its id; absent if an older server does not say. */
@@ -39,6 +44,7 @@ export type Held = Omit<AttemptRef, "taskSeq"> & {
   isOurs: boolean;
   stop: AttemptStopCause | null;
   update: Update | null;
+  /** Null of one that has ended: it is given up (refusals.ts). */
   report: Report | null;
   /** The server would not take its report, and this is what is said instead. */
   isSpoilt: boolean;
@@ -54,6 +60,7 @@ export type Flight = {
   readonly worktrees: number | null | undefined;
   readonly note: string | null;
   readonly isDraining: boolean;
+  readonly share: Share;
   /** Results that its answer does not name were taken. */
   readonly isBrief: boolean;
   /** Those that it names, or that the last one named that was heard. */
@@ -67,7 +74,7 @@ export type Flight = {
   told: readonly { readonly one: Held; readonly update: Update | null }[];
 };
 
-/** Only session.ts, give-back.ts and this file change it. */
+/** Only session.ts, give-back.ts, refusals.ts and this file change it. */
 export type PullSession = {
   readonly slots: number;
   readonly aheadMax: number;
@@ -100,7 +107,8 @@ export type PullSession = {
   last: Flight | null;
   isDraining: boolean;
   isClosing: boolean;
-  isCautious: boolean;
+  /** Of the next sync. */
+  share: Share;
   /** The handlers' event loop stood still for so long that tasks went back, and they were not heard of since. */
   isStuck: boolean;
   /** Since its loop stood still: as many as had been begun then, one more with each end, twice as many in a while. */
@@ -164,7 +172,7 @@ export const createPullSession = (options: SessionOptions): PullSession => ({
   last: null,
   isDraining: false,
   isClosing: false,
-  isCautious: false,
+  share: "all",
   isStuck: false,
   pace: Number.POSITIVE_INFINITY,
   pacedAt: 0,

@@ -326,45 +326,6 @@ test("results that do not fit one body wait, and are named as running until they
   assert.equal(pull.isEmpty(session), true);
 });
 
-test("a result that the server will not read is replaced by a failure, then dropped; the others go through", () => {
-  const session = joined(3);
-  run(session, "a", "b", "c");
-  for (const id of ["a", "b", "c"]) pull.end(session, one(id), done);
-  pull.refuse(session, compose(session, 0, 0).n, "results[1].result", "too odd");
-  assert.deepEqual(
-    compose(session, 0, 0).body.results?.map(({ outcome, permanent }) => [outcome, permanent]),
-    [
-      ["done", undefined],
-      ["failed", true],
-      ["done", undefined],
-    ],
-  );
-  pull.refuse(session, compose(session, 0, 0).n, "results[1].error", "still");
-  assert.equal(compose(session, 0, 0).body.results?.length, 2);
-});
-
-test("a refusal that names nothing is narrowed down one result at a time", () => {
-  const session = joined();
-  run(session, "a", "b");
-  for (const id of ["a", "b"]) pull.end(session, one(id), done);
-  pull.refuse(session, compose(session, 0, 0).n, null, "too large");
-  const alone = compose(session, 0, 0);
-  assert.deepEqual([alone.body.results?.length, alone.body.running], [1, [one("b")]]);
-  pull.refuse(session, alone.n, null, "too large");
-  assert.equal(compose(session, 0, 0).body.results?.[0]?.outcome, "failed");
-});
-
-test("news that the server will not read is dropped", () => {
-  const session = joined();
-  run(session, "a");
-  pull.tell(session, one("a"), { progress: '"odd"' });
-  pull.refuse(session, compose(session, 0, 0).n, "running[0].progress", "odd");
-  const call = compose(session, 0, 0);
-  assert.deepEqual(call.body.running, [one("a")]);
-  pull.refuse(session, call.n, null, "for no reason");
-  assert.deepEqual(compose(session, 0, 0).body.running, [one("a")], "what runs is named all the same");
-});
-
 test("a worker that keeps logs says where in every sync, and hears which are wanted", () => {
   const session = pull.createPullSession({ slots: 1, logPlace: "here" });
   pull.join(session, JOINED, 0);

@@ -6,7 +6,7 @@
  *
  * - An answer counts only if none to a later sync was heard before. What it names and is known already (running, or
  *   ended and not answered) is not begun a second time.
- * - A result is repeated until an answer lists it, accepted or not.
+ * - A result is repeated until an answer lists it, accepted or not. What the server will not read is in `refusals.ts`.
  * - What was handed to the handlers is named as running if there is a slot for it, or one whose handler was told to
  *   stop: it will be begun in a moment. If it is not within a second, because their event loop stands still, it goes
  *   back: the shared numbers keep the handlers from it, since their loop may go on with anything before it hears of
@@ -31,7 +31,7 @@ import type { AttemptRef, Joined, ResultAnswer, WantedLog } from "../../protocol
 import { present } from "../../std/index.ts";
 import { shorten } from "../output/lines.ts";
 import { judge, stopFetching } from "./ahead.ts";
-import { aheadOf, giveBack, goesBack, settleUnbegun, stopGivingBack } from "./give-back.ts";
+import { aheadOf, giveBack, goesBack, settleUnbegun } from "./give-back.ts";
 import {
   begun,
   catchUp,
@@ -58,7 +58,8 @@ import {
   type WantedLogs,
 } from "./messages.ts";
 import { UNREADABLE } from "./outcome.ts";
-import { type Ended, packBody, type SyncCall } from "./sync-body.ts";
+import { endedFor, settleShare } from "./refusals.ts";
+import { packBody, type SyncCall } from "./sync-body.ts";
 import { type HeardSync, mayBeginAtOnce, readInPlace } from "./unread-tasks.ts";
 
 /** Of a lease, as much as counts here: the rest is for clocks that run unevenly and for telling the handlers. */
@@ -94,6 +95,8 @@ type HeardAnswer = {
   readonly over: readonly string[];
   /** Whether it said anything that was not known. */
   readonly isNew: boolean;
+  /** Whether its sync said all there was to say. */
+  readonly isWhole: boolean;
 };
 
 const NOTHING: HeardAnswer = {
@@ -107,10 +110,12 @@ const NOTHING: HeardAnswer = {
   wanted: null,
   over: [],
   isNew: false,
+  isWhole: true,
 };
 
 export { endAhead, endAheadAt, takeBack, takeBackAt } from "./give-back.ts";
 export { createPullSession, type PullSession } from "./held.ts";
+export { refuse } from "./refusals.ts";
 
 /** Whether nothing runs, and everything that has ended was answered. */
 export const isEmpty = (state: PullSession): boolean => isIdle(state) && !hasWord(state);
@@ -218,13 +223,14 @@ export function join(state: PullSession, joined: Joined, sentAt: number): void {
 
 export function compose(state: PullSession, now: number, mayWaitMs: number): SyncCall {
   const next = nextUp(state, now);
-  const ended = [...state.held.ended.values()].filter((one): one is Held & Ended => one.report !== null);
-  const { isBrief } = state;
-  const packed = packBody([...begun(state), ...next], ended, state.unbegun, state.isCautious ? 1 : RESULTS_MAX);
+  const { isBrief, share } = state;
+  const { ended, unsayable } = endedFor(state);
+  const resultsMax = share === "all" ? RESULTS_MAX : 1;
+  const packed = packBody([...begun(state), ...next, ...unsayable], ended, state.unbegun, resultsMax);
   // Whatever else was lost, a poll says all that runs.
   const isSame = isBrief && ended.length > 0 && packed.told.length === 0 && isEqual(packed.named, state.namesHeard);
   // What found no room in it is not to wait for long.
-  const waitMs = isBrief && packed.reported.length < ended.length ? 0 : mayWaitMs;
+  const waitMs = share !== "all" || (isBrief && packed.reported.length < ended.length) ? 0 : mayWaitMs;
   const told = packed.told.map((one) => ({ one, update: one.update }));
   for (const one of packed.told) one.update = null;
   const n = ++state.n;
@@ -246,6 +252,7 @@ export function compose(state: PullSession, now: number, mayWaitMs: number): Syn
     worktrees,
     note,
     isDraining,
+    share,
     isBrief,
     named,
     told,
@@ -269,7 +276,7 @@ export function compose(state: PullSession, now: number, mayWaitMs: number): Syn
     packed.unbegun,
     packed.results,
   ].filter(Boolean);
-  const isQuiet = results.length === 0 || (isBrief && waitMs > 0);
+  const isQuiet = share === "all" && (results.length === 0 || (isBrief && waitMs > 0));
   return { n, workerId: state.workerId ?? "", waitMs, isQuiet, text: `{${fields.join()}}` };
 }
 
@@ -293,7 +300,6 @@ export function hear(state: PullSession, n: number, answer: HeardSync, now: numb
   state.flights.delete(n);
   if (flight === undefined || n <= state.lastHeard) return NOTHING;
   state.lastHeard = n;
-  state.isCautious = false;
   // It may have been changed since; a server that does not say so has not changed it.
   state.leaseMs = answer.leaseMs > 0 ? answer.leaseMs : state.leaseMs;
   const renewedAt = Math.min(now, flight.sentAt + (answer.heldMs ?? 0));
@@ -306,13 +312,15 @@ export function hear(state: PullSession, n: number, answer: HeardSync, now: numb
   // was over, since what it gives may have been disowned then.
   const isTaking = !state.isClosing && now < state.leaseEnd && n > state.lastLeased;
   const { start, unread, unreadable, taken } = isTaking ? takeAll(state, flight, answer, now) : NOTHING_GIVEN;
+  settleShare(state, flight);
   if (n > state.lastAhead) state.mayExceed = false;
   const drain = answer.drain === true;
   const { wanted, isNewWish } = hearWishes(state, answer.logs ?? []);
   const isNew = taken + start.length + stop.length + settled > 0 || (drain && !state.isDraining) || isNewWish;
   const lost = (answer.lost ?? []).filter((tab) => !state.lost.has(tab));
   state.lost = new Set(answer.lost);
-  return { start, unread, unreadable, stop, refused, drain, lost, wanted, over: answer.over ?? [], isNew };
+  const isWhole = flight.share === "all";
+  return { start, unread, unreadable, stop, refused, drain, lost, wanted, over: answer.over ?? [], isNew, isWhole };
 }
 
 /** In words that an older server knows. */
@@ -496,41 +504,6 @@ export function doubt(state: PullSession, n: number): void {
   if (flight !== undefined) flight.told = [];
 }
 
-/** The server would not read it; `field` is where. */
-export function refuse(state: PullSession, n: number, field: string | null, why: string): void {
-  const flight = state.flights.get(n);
-  state.flights.delete(n);
-  if (flight === undefined) return;
-  // The server was replaced by an older one.
-  if (field === "brief" || field === "lean") {
-    state.isBrief = state.isLean = false;
-    return;
-  }
-  if (field === "ahead" || field?.startsWith("unbegun") === true) {
-    stopGivingBack(state);
-    return;
-  }
-  if (field?.endsWith("].taskSeq") === true) return forgetSeqs(state);
-  const [, list, index] = /^(results|running)\[(\d+)\]/.exec(field ?? "") ?? [];
-  // News that is not read is not worth another try.
-  if (list === "running" || flight.told.length > 0) return;
-  const named = list === "results" ? flight.results[Number(index)] : undefined;
-  const only = flight.results.length === 1 ? flight.results[0] : undefined;
-  const one = named ?? only;
-  if (one !== undefined && state.held.ended.get(one.key) === one) spoil(state, one, why);
-  else state.isCautious = true;
-}
-
-function forgetSeqs({ held }: PullSession): void {
-  for (const stage of Object.values(held)) for (const one of stage.values()) delete one.taskSeq;
-}
-
-function spoil(state: PullSession, one: Held, why: string): void {
-  if (one.isSpoilt) return drop(state, one);
-  one.isSpoilt = true;
-  one.report = { outcome: "failed", error: why, permanent: true };
-}
-
 /** They are not ours any more; those that have not ended must, and those that have not begun never do. */
 function disown(state: PullSession, cause: AttemptStopCause): Stop[] {
   const { handed, running } = state.held;
@@ -578,7 +551,8 @@ export function unsaid(state: PullSession, now: number): "urgent" | "mild" | "no
   // What it offered ahead is not meant any more, and could still be given.
   if (last.ahead > 0 && last.want > 0 && aheadOf(state) === 0) return "urgent";
   if (state.limit !== last.limit || state.worktrees !== last.worktrees || noteOf(state) !== last.note) return "urgent";
-  for (const { reportedIn } of state.held.ended.values()) if (reportedIn !== last.n) return "urgent";
+  for (const one of state.held.ended.values())
+    if ((one.report === null ? one.namedIn : one.reportedIn) !== last.n) return "urgent";
   const hasNew = ({ update, namedIn }: Held): boolean => update !== null || namedIn !== last.n;
   return nextUp(state, now).some(hasNew) || begun(state).some(hasNew) ? "mild" : "nothing";
 }

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { createServer, type Socket } from "node:net";
 import { test } from "node:test";
 import { createClient } from "../../client/index.ts";
-import { wireOf } from "./wire.ts";
+import { failureKind, wireOf } from "./wire.ts";
 
 const SYNC = { assignments: [], cancel: [], results: [], leaseUntil: "2026-01-01T00:00:00.000Z", leaseMs: 1000 };
 
@@ -23,6 +23,33 @@ test("an answer whose attempts have no proper name is no answer: nothing is begu
     await assert.rejects(heard({ ...SYNC, [list]: {} }), { code: "bad_answer" });
   }
   for (const wrong of [null, [], { ...SYNC, logs: 1 }]) await assert.rejects(heard(wrong), { code: "bad_answer" });
+});
+
+/** What a sync that is refused so is to its connection. */
+async function kindOf(status: number, body: string): Promise<unknown> {
+  const fetch = async (): Promise<Response> => new Response(body, { status });
+  const wire = wireOf(createClient({ url: "http://127.0.0.1:1", fetch }));
+  return failureKind(await wire.sync("ann", "{}", 1000, 500, 1).catch((error: unknown) => error));
+}
+
+test("only the server's own word is about a session or a result; in all others it is away", async () => {
+  const own: readonly [status: number, code: string, kind: string][] = [
+    [400, "bad_request", "refused"],
+    [413, "too_large", "refused"],
+    [404, "not_found", "lost"],
+    [409, "session_lost", "lost"],
+    [409, "stale_sync", "late"],
+    [415, "unsupported_media_type", "away"],
+    [408, "bad_request", "away"],
+    [431, "bad_request", "away"],
+    [503, "overloaded", "away"],
+  ];
+  for (const [status, code, kind] of own) {
+    assert.equal(await kindOf(status, JSON.stringify({ error: "no", code })), kind, `${status} ${code}`);
+    assert.equal(await kindOf(status, "<html>no</html>"), "away", `a foreign ${status}`);
+    assert.equal(await kindOf(status, JSON.stringify({ error: "no", code: "SomeGateway" })), "away");
+  }
+  assert.equal(await kindOf(401, "<html>no</html>"), "denied");
 });
 
 test("the answer to another sync is none; a server that says no number is believed", async () => {

@@ -58,8 +58,8 @@ function notDrover(): never {
 }
 
 /**
- * `away`: no server answered, or not now; `lost`: this session is not known any more; `refused`: this very request will
- * never be taken; `denied`: no request of this worker will; `late`: another sync has overtaken this one.
+ * `away`: no server answered, or not now; `lost`: this session is not known any more; `refused`: what this very request
+ * says will never be taken; `denied`: no request of this worker will; `late`: another sync has overtaken this one.
  */
 type FailureKind = "away" | "lost" | "refused" | "denied" | "late";
 
@@ -69,16 +69,21 @@ const KINDS: Readonly<Record<string, FailureKind>> = {
   stale_sync: "late",
   bad_request: "refused",
   too_large: "refused",
-  unsupported_media_type: "refused",
   unauthorized: "denied",
   forbidden: "denied",
   unsupported_protocol: "denied",
 };
 
-export const failureKind = (error: unknown): FailureKind => {
-  const { code } = error as { code?: unknown };
-  return (typeof code === "string" && Object.hasOwn(KINDS, code) ? KINDS[code] : undefined) ?? "away";
-};
+/** Other statuses are of the request around it: that it came too slowly, or that its headers are too long. */
+const OF_THE_BODY: ReadonlySet<unknown> = new Set([400, 413]);
+
+/** Only the server says what becomes of a session and of its results. What stands between is a server that is away. */
+export function failureKind(error: unknown): FailureKind {
+  const { code, status, isForeign } = error as { code?: unknown; status?: unknown; isForeign?: unknown };
+  const kind = (typeof code === "string" && Object.hasOwn(KINDS, code) ? KINDS[code] : undefined) ?? "away";
+  if (kind === "denied") return kind;
+  return isForeign === true || (kind === "refused" && !OF_THE_BODY.has(status)) ? "away" : kind;
+}
 
 /** Whether the session is lost because another has joined under the same id. A server that has forgotten says else. */
 export const isTaken = (error: unknown): boolean => (error as { code?: unknown }).code === "session_lost";
@@ -89,8 +94,9 @@ const NO_JOIN: ReadonlySet<unknown> = new Set(["bad_request", "conflict", "too_l
 const NO_DROVER: ReadonlySet<unknown> = new Set(["not_found", "method_not_allowed", "bad_answer"]);
 
 export function isJoinHopeless(error: unknown, isFirst: boolean): boolean {
-  const { code } = error as { code?: unknown };
-  return failureKind(error) === "denied" || NO_JOIN.has(code) || (isFirst && NO_DROVER.has(code));
+  const { code, isForeign } = error as { code?: unknown; isForeign?: unknown };
+  const isItsWord = isFirst || isForeign !== true;
+  return failureKind(error) === "denied" || (isItsWord && NO_JOIN.has(code)) || (isFirst && NO_DROVER.has(code));
 }
 
 export function fatalOf(error: unknown): Fatal {
