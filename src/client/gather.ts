@@ -10,6 +10,12 @@
  * gives it up gives up that one. A bulk that all its callers have given up is given up too. What must not overtake
  * another comes here only when that has its answer (turns.ts). A server that does not know `bulk` is asked one by one
  * for a while: it may have been something on the way to it that did not.
+ *
+ * A bulk that is too large for the server goes again at once as several smaller ones, and the next are as small. They
+ * take its place: the number of a bulk is that of its last call, so theirs lie before it, the last of them has its own,
+ * and what had left behind it is begun behind that one. What is not in order all the same: what had left behind such a
+ * bulk, if those that take its place need longer than the second that the server waits for it; calls that are made
+ * again; and those of a server that does not know `bulk`, or finds one ill formed, which all leave at once.
  */
 import { PassingMap } from "../core/collections/index.ts";
 import type { BulkAnswer, BulkItem } from "../protocol/index.ts";
@@ -32,10 +38,12 @@ import { createTrials } from "./trials.ts";
 
 /** More save nothing, and the server takes longer over them than the next should wait. */
 const CALLS_MAX = 256;
-/** Characters: the usual `server.bodyLimit` holds as many of any kind. */
+/** Characters: the usual `server.bodyLimit` holds as many of any kind. Once a bulk was too large, bytes are counted. */
 const TEXT_MAX = 256 * 1024;
-/** It is not made smaller than the least `server.bodyLimit`. */
-const TEXT_MIN = 1024;
+/** What is around the calls. */
+const FRAME_BYTES = '{"calls":[]}'.length;
+/** Bulks are not made smaller than the least `server.bodyLimit`. */
+const TEXT_MIN = 1024 - FRAME_BYTES;
 /** More would be smaller ones, which cost more each. */
 const OUT_MAX = 2;
 /** What has gathered for so long goes without waiting for the answer of what went before, */
@@ -49,13 +57,17 @@ const TRIED_MAX = 24;
 
 type Waiting = Gathered & {
   readonly text: string;
+  /** From 1, in the order in which they came. */
+  readonly number: number;
   readonly resolve: (answer: unknown) => void;
   readonly reject: (error: unknown) => void;
   /** With which it has left, if that may be given up. */
   request: Request | undefined;
+  /** Whether no other may follow it in its bulk: what has left may wait for a bulk of its number. */
+  isLast: boolean;
 };
 
-/** A request: of a bulk its number, from 1, and that of the one that it follows; 0 where there is none. */
+/** A request: of a bulk its number, and that of the one that it follows; 0 where there is none. */
 type Request = {
   readonly calls: readonly Waiting[];
   readonly number: number;
@@ -75,13 +87,15 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
   /** With those that were left behind, in the order in which they left. */
   let unanswered: readonly Request[] = [];
   let newest: Request | undefined;
-  /** The name under which the server knows the order of the bulks, and how many there were. */
+  /** The name under which the server knows the order of the bulks. */
   let name: string | undefined;
-  let bulks = 0;
+  /** How many calls have come. */
+  let made = 0;
   let isDue = false;
   let late: NodeJS.Timeout | undefined;
   const known = createKnown();
   let textMax = TEXT_MAX;
+  let sizeOf = ({ text }: Waiting): number => text.length + 1;
   const trials = createTrials(() => unanswered.length < TRIED_MAX && goLate());
 
   /** In a turn of its own, so that all that is asked for in this one goes with it. */
@@ -129,7 +143,8 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
     if (calls.length === 0) return false;
     // What goes alone has no number: nothing could be begun behind it.
     const isBulk = known.isSo() && (calls.length > 1 || unanswered.length > 0);
-    const request = requestOf(calls, isBulk ? ++bulks : 0, lastOut());
+    const number = isBulk ? (calls.at(-1)?.number ?? 0) : 0;
+    const request = requestOf(calls, number, lastOutBefore(number));
     if (request.controller !== undefined) for (const call of calls) call.request = request;
     leaves(request, send(request));
     goSoon();
@@ -149,10 +164,10 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
     over.then(isOver, isOver);
   }
 
-  /** The number of the last bulk that has no answer; 0 if there is none. */
-  function lastOut(): number {
+  /** The number of the last bulk before this one that has no answer; 0 if there is none. */
+  function lastOutBefore(bulk: number): number {
     let last = 0;
-    for (const { number } of unanswered) last = Math.max(last, number);
+    for (const { number } of unanswered) if (number < bulk) last = Math.max(last, number);
     return last;
   }
 
@@ -160,12 +175,26 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
     const taken: Waiting[] = [];
     let size = 0;
     for (const call of waiting.values()) {
-      size += call.text.length;
+      size += sizeOf(call);
       if (taken.length >= CALLS_MAX || (taken.length > 0 && size > textMax)) break;
       waiting.delete(call);
       taken.push(call);
+      if (call.isLast) break;
     }
     return taken;
+  }
+
+  /** As bulks that are smaller in any case, before all that came later, be it that it was refused as well. */
+  function putBack(calls: readonly Waiting[], refusal: Partial<ClientError>): void {
+    sizeOf = bytesOf;
+    const size = calls.reduce((sum, call) => sum + sizeOf(call), 0);
+    textMax = Math.min(textMax, textMaxAfter(refusal, size));
+    const wanted = calls.filter(({ signal }) => signal?.aborted !== true);
+    const ends = [wanted.at(-1), size > textMax ? undefined : wanted[Math.ceil(wanted.length / 2) - 1]];
+    for (const call of ends) if (call !== undefined) call.isLast = true;
+    const inOrder = [...wanted, ...waiting.values()].sort((left, right) => left.number - right.number);
+    waiting.clear();
+    for (const call of inOrder) waiting.set(call, call);
   }
 
   async function send({ calls, number, after, controller }: Request): Promise<void> {
@@ -184,7 +213,7 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
       const { status = 0 } = error as Partial<ClientError>;
       if (UNKNOWN.has(status)) known.isNot();
       // One that is too large by itself says nothing of the others.
-      if (status === TOO_LARGE && calls.length > 1) textMax = Math.max(TEXT_MIN, textMax / 2);
+      if (status === TOO_LARGE && calls.length > 1) return putBack(calls, error as Partial<ClientError>);
       if (FOR_THE_WHOLE.has(status)) return eachAlone(calls);
       for (const { reject } of calls) reject(error);
     }
@@ -197,7 +226,18 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
     const { name, asked, signal, alone } = call;
     if (signal?.aborted === true) return Promise.reject(signal.reason);
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    const entry: Waiting = { name, asked, signal, alone, text: textOf(call), resolve, reject, request: undefined };
+    const entry: Waiting = {
+      name,
+      asked,
+      signal,
+      alone,
+      text: textOf(call),
+      number: ++made,
+      resolve,
+      reject,
+      request: undefined,
+      isLast: false,
+    };
     waiting.set(entry, entry);
     goSoon();
     if (signal === undefined) return promise;
@@ -219,6 +259,16 @@ const requestOf = (calls: readonly Waiting[], number: number, after: number): Re
   controller: calls.length > 0 && calls.every(({ signal }) => signal !== undefined) ? new AbortController() : undefined,
   wanted: calls.length,
 });
+
+/** With the comma behind it. */
+const bytesOf = ({ text }: Waiting): number => Buffer.byteLength(text) + 1;
+
+/** What the server says it takes; half of what was refused where that says nothing. */
+function textMaxAfter({ details = {} }: Partial<ClientError>, size: number): number {
+  const { bodyLimit } = details;
+  const most = typeof bodyLimit === "number" ? bodyLimit - FRAME_BYTES : size;
+  return Math.max(TEXT_MIN, most < size ? most : size / 2);
+}
 
 async function eachAlone(calls: readonly Waiting[]): Promise<void> {
   await Promise.all(calls.map(({ alone, resolve, reject }) => alone().then(resolve, reject)));
