@@ -17,7 +17,6 @@
  * bulk, if those that take its place need longer than the second that the server waits for it; calls that are made
  * again; and those of a server that does not know `bulk`, or finds one ill formed, which all leave at once.
  */
-import { PassingMap } from "../core/collections/index.ts";
 import type { BulkAnswer, BulkItem } from "../protocol/index.ts";
 import { BULK_HEADER, type BulkName, ENDPOINTS } from "../protocol/wire/index.ts";
 import { ClientError } from "./client-error.ts";
@@ -34,16 +33,9 @@ import {
   UNKNOWN,
   type Wiring,
 } from "./exchange.ts";
+import { createLine, type InLine } from "./gather-line.ts";
 import { createTrials } from "./trials.ts";
 
-/** More save nothing, and the server takes longer over them than the next should wait. */
-const CALLS_MAX = 256;
-/** Characters: the usual `server.bodyLimit` holds as many of any kind. Once a bulk was too large, bytes are counted. */
-const TEXT_MAX = 256 * 1024;
-/** What is around the calls. */
-const FRAME_BYTES = '{"calls":[]}'.length;
-/** Bulks are not made smaller than the least `server.bodyLimit`. */
-const TEXT_MIN = 1024 - FRAME_BYTES;
 /** More would be smaller ones, which cost more each. */
 const OUT_MAX = 2;
 /** What has gathered for so long goes without waiting for the answer of what went before, */
@@ -55,17 +47,13 @@ const UNANSWERED_MAX = 16;
 /** but for trials, until they are so many together. */
 const TRIED_MAX = 24;
 
-type Waiting = Gathered & {
-  readonly text: string;
-  /** From 1, in the order in which they came. */
-  readonly number: number;
-  readonly resolve: (answer: unknown) => void;
-  readonly reject: (error: unknown) => void;
-  /** With which it has left, if that may be given up. */
-  request: Request | undefined;
-  /** Whether no other may follow it in its bulk: what has left may wait for a bulk of its number. */
-  isLast: boolean;
-};
+type Waiting = InLine &
+  Gathered & {
+    readonly resolve: (answer: unknown) => void;
+    readonly reject: (error: unknown) => void;
+    /** With which it has left, if that may be given up. */
+    request: Request | undefined;
+  };
 
 /** A request: of a bulk its number, and that of the one that it follows; 0 where there is none. */
 type Request = {
@@ -80,8 +68,7 @@ type Request = {
 
 /** `first` left before there was anything to gather: the end of it, if it has no answer yet. */
 export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
-  /** In the order in which they came. Each may be given up, so it is taken out without a look at the others. */
-  const waiting = new PassingMap<Waiting, Waiting>();
+  const waiting = createLine<Waiting>();
   /** What is waited for: a request that was left behind once does not hold up what comes later. */
   let out: readonly Request[] = [];
   /** With those that were left behind, in the order in which they left. */
@@ -94,13 +81,11 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
   let isDue = false;
   let late: NodeJS.Timeout | undefined;
   const known = createKnown();
-  let textMax = TEXT_MAX;
-  let sizeOf = ({ text }: Waiting): number => text.length + 1;
   const trials = createTrials(() => unanswered.length < TRIED_MAX && goLate());
 
   /** In a turn of its own, so that all that is asked for in this one goes with it. */
   function goSoon(): void {
-    if (isDue || waiting.size === 0) return;
+    if (isDue || waiting.isEmpty()) return;
     if (isFull()) return trials.soon();
     if (!mayGo()) {
       late ??= setTimeout(goLate, isBehindOneAlone() ? WAIT_ALONE_MS : WAIT_MS);
@@ -139,7 +124,7 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
   /** Whether there was anything to send. */
   function go(): boolean {
     isDue = false;
-    const calls = takeNext();
+    const calls = waiting.take();
     if (calls.length === 0) return false;
     // What goes alone has no number: nothing could be begun behind it.
     const isBulk = known.isSo() && (calls.length > 1 || unanswered.length > 0);
@@ -171,32 +156,6 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
     return last;
   }
 
-  function takeNext(): readonly Waiting[] {
-    const taken: Waiting[] = [];
-    let size = 0;
-    for (const call of waiting.values()) {
-      size += sizeOf(call);
-      if (taken.length >= CALLS_MAX || (taken.length > 0 && size > textMax)) break;
-      waiting.delete(call);
-      taken.push(call);
-      if (call.isLast) break;
-    }
-    return taken;
-  }
-
-  /** As bulks that are smaller in any case, before all that came later, be it that it was refused as well. */
-  function putBack(calls: readonly Waiting[], refusal: Partial<ClientError>): void {
-    sizeOf = bytesOf;
-    const size = calls.reduce((sum, call) => sum + sizeOf(call), 0);
-    textMax = Math.min(textMax, textMaxAfter(refusal, size));
-    const wanted = calls.filter(({ signal }) => signal?.aborted !== true);
-    const ends = [wanted.at(-1), size > textMax ? undefined : wanted[Math.ceil(wanted.length / 2) - 1]];
-    for (const call of ends) if (call !== undefined) call.isLast = true;
-    const inOrder = [...wanted, ...waiting.values()].sort((left, right) => left.number - right.number);
-    waiting.clear();
-    for (const call of inOrder) waiting.set(call, call);
-  }
-
   async function send({ calls, number, after, controller }: Request): Promise<void> {
     if (number === 0) return eachAlone(calls);
     try {
@@ -213,7 +172,7 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
       const { status = 0 } = error as Partial<ClientError>;
       if (UNKNOWN.has(status)) known.isNot();
       // One that is too large by itself says nothing of the others.
-      if (status === TOO_LARGE && calls.length > 1) return putBack(calls, error as Partial<ClientError>);
+      if (status === TOO_LARGE && calls.length > 1) return waiting.putBack(calls, error as Partial<ClientError>);
       if (FOR_THE_WHOLE.has(status)) return eachAlone(calls);
       for (const { reject } of calls) reject(error);
     }
@@ -238,11 +197,11 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
       request: undefined,
       isLast: false,
     };
-    waiting.set(entry, entry);
+    waiting.add(entry);
     goSoon();
     if (signal === undefined) return promise;
     const giveUp = (): void => {
-      waiting.delete(entry);
+      waiting.remove(entry);
       reject(signal.reason);
       const { request } = entry;
       if (request !== undefined && --request.wanted === 0) request.controller?.abort(signal.reason);
@@ -259,16 +218,6 @@ const requestOf = (calls: readonly Waiting[], number: number, after: number): Re
   controller: calls.length > 0 && calls.every(({ signal }) => signal !== undefined) ? new AbortController() : undefined,
   wanted: calls.length,
 });
-
-/** With the comma behind it. */
-const bytesOf = ({ text }: Waiting): number => Buffer.byteLength(text) + 1;
-
-/** What the server says it takes; half of what was refused where that says nothing. */
-function textMaxAfter({ details = {} }: Partial<ClientError>, size: number): number {
-  const { bodyLimit } = details;
-  const most = typeof bodyLimit === "number" ? bodyLimit - FRAME_BYTES : size;
-  return Math.max(TEXT_MIN, most < size ? most : size / 2);
-}
 
 async function eachAlone(calls: readonly Waiting[]): Promise<void> {
   await Promise.all(calls.map(({ alone, resolve, reject }) => alone().then(resolve, reject)));
