@@ -16,15 +16,16 @@ import { kindInWords } from "../std/plain-json.ts";
 import { createAddresses, DEFAULT_URL, leadsBy } from "./addresses.ts";
 import type { CallOptions } from "./call-options.ts";
 import { ClientError } from "./client-error.ts";
-import { type AfterLoss, exchange, type Gather, restFor, type Wiring, waitOf } from "./exchange.ts";
+import { type AfterLoss, exchange, type Gather, restFor, type Wiring } from "./exchange.ts";
 import type { Fetch } from "./fetch.ts";
 import type { ClientFiles } from "./files.ts";
 import type { FollowOptions } from "./follow-events.ts";
+import { createPermitAsks, type PermitAskOptions } from "./permit-asks.ts";
 import { type ClientOptions, readOptions } from "./read-options.ts";
-import { namedPermit } from "./request-body.ts";
 import { createTurns } from "./turns.ts";
 import type { Ask, Look, WaitUntil } from "./waited.ts";
 import type { Waited } from "./watch.ts";
+import { whenMet } from "./when-met.ts";
 
 type Options = CallOptions;
 type Reply<Name extends wire.CallName> = Promise<wire.Answered<Name>>;
@@ -127,8 +128,11 @@ export type Client = AsyncDisposable & {
   putSchedule(id: string, schedule: wire.ScheduleBody, options?: Options): Reply<"putSchedule">;
   /** Removes a recurring task; what it has submitted stays. */
   removeSchedule(id: string, options?: Options): Reply<"removeSchedule">;
-  /** Asks for the right to make one LLM call. The same id again is the same ticket and keeps its place. */
-  askPermit(permit: wire.PermitBody, options?: Options): Reply<"askPermit">;
+  /**
+   * Asks for the right to make one LLM call. The same id again is the same ticket and keeps its place. A call that
+   * is given up by its signal drops its ticket, unless it is to `keepTicket`.
+   */
+  askPermit(permit: wire.PermitBody, options?: PermitAskOptions): Reply<"askPermit">;
   /** Says what came of the call, and gives the permit back. */
   settlePermit(id: string, outcome?: wire.SettleBody, options?: Options): Reply<"settlePermit">;
   /** Gives up a ticket, or a permit that was not used. */
@@ -219,11 +223,11 @@ export function createClient(given: ClientOptions = {}): Client {
     gather,
     turns,
   };
-  const { during, close } = untilClosed();
+  const { during, beside, close } = untilClosed();
   const exchanged: Ask = (name, asked, more, afterLoss) => exchange(wiring, name, asked, more, afterLoss);
   const ask: Ask = (name, asked, more, afterLoss) => during(() => exchange(wiring, name, asked, more, afterLoss));
   const ended = waitsWith(wiring, exchanged);
-  const permits = permitsWith(wiring, exchanged);
+  const permits = createPermitAsks(wiring, exchanged, beside);
   const until = untilWith(wiring, exchanged);
   const askAll: AskAll = (asks) => during(() => asks(exchanged, until));
   return {
@@ -247,7 +251,7 @@ export function createClient(given: ClientOptions = {}): Client {
 type During = <Value>(call: () => Promise<Value>) => Promise<Value>;
 
 /** Calls are made until it is closed; closed it is when the last of them has its answer. */
-function untilClosed(): { during: During; close(): Promise<void> } {
+function untilClosed(): { during: During; beside(work: Promise<unknown>): void; close(): Promise<void> } {
   const closed = Promise.withResolvers<void>();
   let isClosing = false;
   /** The calls, and one for the client itself. */
@@ -274,6 +278,11 @@ function untilClosed(): { during: During; close(): Promise<void> } {
         isOver();
         return Promise.reject(error);
       }
+    },
+    /** What is left to do of a call that is over: it does not fail it, and may begin when no call may. */
+    beside(work) {
+      underWay++;
+      work.then(isOver, isOver);
     },
     close() {
       if (!isClosing) isOver();
@@ -331,22 +340,6 @@ const ifGone =
   <Answer>(answer: Answer): AfterLoss<Answer> =>
   ({ code }) =>
     code === "not_found" ? answer : undefined;
-
-/** What waits alone is a call as any other. What lets several share a request is loaded when they first meet. */
-function whenMet<Shared>(load: () => Promise<Shared>) {
-  let underWay = 0;
-  let loading: Promise<Shared> | undefined;
-  return async <Value>(alone: () => Promise<Value>, together: (shared: Shared) => Promise<Value>): Promise<Value> => {
-    underWay++;
-    try {
-      if (underWay === 1 && loading === undefined) return await alone();
-      loading ??= load();
-      return await together(await loading);
-    } finally {
-      underWay--;
-    }
-  };
-}
 
 const untilWith =
   (wiring: Wiring, ask: Ask): WaitUntil =>
@@ -534,20 +527,7 @@ function fleetMethods(ask: Ask): Pick<Client, keyof (calls.WorkerCalls & calls.S
 
 const saidBy = (session: string | undefined): { session?: string } => (session === undefined ? {} : { session });
 
-type AskPermit = (body: wire.PermitBody, options?: Options) => Reply<"askPermit">;
-
-function permitsWith(wiring: Wiring, ask: Ask): AskPermit {
-  const askOnce: AskPermit = (body, options) => ask("askPermit", { body }, options);
-  const met = whenMet(async () => (await import("./permit-waits.ts")).createPermitWaits(wiring, askOnce));
-  return (body, options = {}) => {
-    const alone = (): Reply<"askPermit"> => askOnce(body, options);
-    // What has a time of its own for each try goes by itself, and so does what the server is to refuse.
-    if (options.timeoutMs !== undefined || waitOf(body?.waitMs) === 0) return alone();
-    return met(alone, (shared) => shared(namedPermit(body), options));
-  };
-}
-
-function permitMethods(ask: Ask, askPermit: AskPermit): Pick<Client, keyof calls.GateCalls> {
+function permitMethods(ask: Ask, askPermit: Client["askPermit"]): Pick<Client, keyof calls.GateCalls> {
   return {
     askPermit,
     settlePermit: (id, body = {}, options) =>

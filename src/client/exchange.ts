@@ -144,7 +144,7 @@ export async function retried<Value>(
       const isElecting = hasNoLeader ? retries > 0 : isPatient(wiring, options) && wiring.addresses.isCluster();
       const electionMs = isElecting && isAway(error) && awayMs < ELECTION_MS_MAX ? Math.min(ms, ELECTION_REST_MS) : 0;
       const wantedMs = tries <= retries ? ms : lastingMs(wait, awayMs, ms) || electionMs;
-      const restMs = Math.min(wantedMs, wait?.leftMs() ?? wantedMs);
+      const restMs = wait?.isAnsweredLate === true ? wantedMs : Math.min(wantedMs, wait?.leftMs() ?? wantedMs);
       if (restMs === 0) {
         if (error.code === "behind") wiring.addresses.forgetWrites();
         throw error;
@@ -166,6 +166,8 @@ export type Wait = {
   readonly isPatient: boolean;
   /** What is left of its time. */
   readonly leftMs: () => number;
+  /** Whether what is left of its tries goes on when its time is over. */
+  readonly isAnsweredLate?: boolean;
 };
 
 export function waitFor(wiring: Wiring, options: CallOptions, withinMs: number = Number.POSITIVE_INFINITY): Wait {

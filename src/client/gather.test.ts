@@ -302,7 +302,7 @@ test("two bulks may be out, the second names the first, and a third waits; nothi
     const places = heard().map(({ headers }) => String(headers["drover-bulk"] ?? "").split(" "));
     const [name] = places[1] as [string];
     assert.match(name, /^[0-9a-f-]{36}$/);
-    assert.deepEqual(places, [[""], [name, "2"], [name, "3", "2"], [name, "4", "3"]]);
+    assert.deepEqual(places, [[""], [name, "5"], [name, "6", "5"], [name, "8", "6"]]);
     assert.deepEqual(
       heard().map((one) => callsIn(one).map(idIn)),
       [["alone"], ["a", "b"], ["c"], ["d", "e"]],
@@ -373,7 +373,7 @@ test("what leaves without waiting for an answer names the last bulk all the same
     for (const release of held) release();
     await Promise.all(calls);
     const places = bulks().map(({ headers }) => String(headers["drover-bulk"]).split(" ").slice(1).join(" after "));
-    assert.deepEqual(places, ["2", "3 after 2", "4 after 3", "5 after 4", "6 after 5"]);
+    assert.deepEqual(places, ["4", "6 after 4", "8 after 6", "10 after 8", "12 after 10"]);
   });
 });
 

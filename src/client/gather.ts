@@ -10,21 +10,21 @@
  * gives it up gives up that one. A bulk that all its callers have given up is given up too. What must not overtake
  * another comes here only when that has its answer (turns.ts). A server that does not know `bulk` is asked one by one
  * for a while: it may have been something on the way to it that did not.
+ *
+ * A bulk that is too large for the server goes again at once as several smaller ones, and the next are as small. They
+ * take its place: the number of a bulk is that of its last call, so theirs lie before it, the last of them has its own,
+ * and what had left behind it is begun behind that one. What is not in order all the same: what had left behind such a
+ * bulk, if those that take its place need longer than the second that the server waits for it; calls that are made
+ * again; and those of a server that does not know `bulk`, or finds one ill formed, which all leave at once.
  */
-import { PassingMap } from "../core/collections/index.ts";
 import type { BulkAnswer, BulkItem } from "../protocol/index.ts";
 import { BULK_HEADER, type BulkName, ENDPOINTS } from "../protocol/wire/index.ts";
 import { ClientError } from "./client-error.ts";
 import { answerOf, fetchOnce, type Gather, type Gathered, objectOf, refusalOfOne, type Wiring } from "./exchange.ts";
+import { createLine, type InLine } from "./gather-line.ts";
 import { createKnown, FOR_THE_WHOLE, TOO_LARGE, UNKNOWN } from "./known.ts";
 import { createTrials } from "./trials.ts";
 
-/** More save nothing, and the server takes longer over them than the next should wait. */
-const CALLS_MAX = 256;
-/** Characters: the usual `server.bodyLimit` holds as many of any kind. */
-const TEXT_MAX = 256 * 1024;
-/** It is not made smaller than the least `server.bodyLimit`. */
-const TEXT_MIN = 1024;
 /** More would be smaller ones, which cost more each. */
 const OUT_MAX = 2;
 /** What has gathered for so long goes without waiting for the answer of what went before, */
@@ -36,15 +36,15 @@ const UNANSWERED_MAX = 16;
 /** but for trials, until they are so many together. */
 const TRIED_MAX = 24;
 
-type Waiting = Gathered & {
-  readonly text: string;
-  readonly resolve: (answer: unknown) => void;
-  readonly reject: (error: unknown) => void;
-  /** With which it has left, if that may be given up. */
-  request: Request | undefined;
-};
+type Waiting = InLine &
+  Gathered & {
+    readonly resolve: (answer: unknown) => void;
+    readonly reject: (error: unknown) => void;
+    /** With which it has left, if that may be given up. */
+    request: Request | undefined;
+  };
 
-/** A request: of a bulk its number, from 1, and that of the one that it follows; 0 where there is none. */
+/** A request: of a bulk its number, and that of the one that it follows; 0 where there is none. */
 type Request = {
   readonly calls: readonly Waiting[];
   readonly number: number;
@@ -57,25 +57,24 @@ type Request = {
 
 /** `first` left before there was anything to gather: the end of it, if it has no answer yet. */
 export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
-  /** In the order in which they came. Each may be given up, so it is taken out without a look at the others. */
-  const waiting = new PassingMap<Waiting, Waiting>();
+  const waiting = createLine<Waiting>();
   /** What is waited for: a request that was left behind once does not hold up what comes later. */
   let out: readonly Request[] = [];
   /** With those that were left behind, in the order in which they left. */
   let unanswered: readonly Request[] = [];
   let newest: Request | undefined;
-  /** The name under which the server knows the order of the bulks, and how many there were. */
+  /** The name under which the server knows the order of the bulks. */
   let name: string | undefined;
-  let bulks = 0;
+  /** How many calls have come. */
+  let made = 0;
   let isDue = false;
   let late: NodeJS.Timeout | undefined;
   const known = createKnown();
-  let textMax = TEXT_MAX;
   const trials = createTrials(() => unanswered.length < TRIED_MAX && goLate());
 
   /** In a turn of its own, so that all that is asked for in this one goes with it. */
   function goSoon(): void {
-    if (isDue || waiting.size === 0) return;
+    if (isDue || waiting.isEmpty()) return;
     if (isFull()) return trials.soon();
     if (!mayGo()) {
       late ??= setTimeout(goLate, isBehindOneAlone() ? WAIT_ALONE_MS : WAIT_MS);
@@ -114,11 +113,12 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
   /** Whether there was anything to send. */
   function go(): boolean {
     isDue = false;
-    const calls = takeNext();
+    const calls = waiting.take();
     if (calls.length === 0) return false;
     // What goes alone has no number: nothing could be begun behind it.
     const isBulk = known.isSo() && (calls.length > 1 || unanswered.length > 0);
-    const request = requestOf(calls, isBulk ? ++bulks : 0, lastOut());
+    const number = isBulk ? (calls.at(-1)?.number ?? 0) : 0;
+    const request = requestOf(calls, number, lastOutBefore(number));
     if (request.controller !== undefined) for (const call of calls) call.request = request;
     leaves(request, send(request));
     goSoon();
@@ -138,23 +138,11 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
     over.then(isOver, isOver);
   }
 
-  /** The number of the last bulk that has no answer; 0 if there is none. */
-  function lastOut(): number {
+  /** The number of the last bulk before this one that has no answer; 0 if there is none. */
+  function lastOutBefore(bulk: number): number {
     let last = 0;
-    for (const { number } of unanswered) last = Math.max(last, number);
+    for (const { number } of unanswered) if (number < bulk) last = Math.max(last, number);
     return last;
-  }
-
-  function takeNext(): readonly Waiting[] {
-    const taken: Waiting[] = [];
-    let size = 0;
-    for (const call of waiting.values()) {
-      size += call.text.length;
-      if (taken.length >= CALLS_MAX || (taken.length > 0 && size > textMax)) break;
-      waiting.delete(call);
-      taken.push(call);
-    }
-    return taken;
   }
 
   async function send({ calls, number, after, controller }: Request): Promise<void> {
@@ -173,7 +161,7 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
       const { status = 0 } = error as Partial<ClientError>;
       if (UNKNOWN.has(status)) known.isNot();
       // One that is too large by itself says nothing of the others.
-      if (status === TOO_LARGE && calls.length > 1) textMax = Math.max(TEXT_MIN, textMax / 2);
+      if (status === TOO_LARGE && calls.length > 1) return waiting.putBack(calls, error as Partial<ClientError>);
       if (FOR_THE_WHOLE.has(status)) return eachAlone(calls);
       for (const { reject } of calls) reject(error);
     }
@@ -186,12 +174,23 @@ export function createGather(wiring: Wiring, first?: Promise<unknown>): Gather {
     const { name, asked, signal, alone } = call;
     if (signal?.aborted === true) return Promise.reject(signal.reason);
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    const entry: Waiting = { name, asked, signal, alone, text: textOf(call), resolve, reject, request: undefined };
-    waiting.set(entry, entry);
+    const entry: Waiting = {
+      name,
+      asked,
+      signal,
+      alone,
+      text: textOf(call),
+      number: ++made,
+      resolve,
+      reject,
+      request: undefined,
+      isLast: false,
+    };
+    waiting.add(entry);
     goSoon();
     if (signal === undefined) return promise;
     const giveUp = (): void => {
-      waiting.delete(entry);
+      waiting.remove(entry);
       reject(signal.reason);
       const { request } = entry;
       if (request !== undefined && --request.wanted === 0) request.controller?.abort(signal.reason);

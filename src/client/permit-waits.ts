@@ -10,14 +10,17 @@ import type { PermitBody, PermitView, WaitAnyItem, WaitPermitsAnswer } from "../
 import { ENDPOINTS } from "../protocol/wire/index.ts";
 import type { CallOptions } from "./call-options.ts";
 import { ClientError } from "./client-error.ts";
-import { answerOf, fetchOnce, retried, type Wiring, waitFor } from "./exchange.ts";
+import { answerOf, fetchOnce, retried, type Wait, type Wiring } from "./exchange.ts";
 import { createKnown, UNKNOWN } from "./known.ts";
 import { createJoin, type Join } from "./watch.ts";
 
-type AskPermit = (body: PermitBody, options: CallOptions) => Promise<PermitView>;
-export type NamedPermit = PermitBody & { readonly id: string };
+type NamedPermit = PermitBody & { readonly id: string };
+/** A permit that is waited for. */
+type Wanted = { readonly body: NamedPermit; readonly options: CallOptions; readonly wait: Wait };
+/** Asks for it until there is an answer; that is held back for what is left of the wait, or not at all. */
+export type AskLeft = (wanted: Wanted, isHeld: boolean) => Promise<PermitView>;
 
-export function createPermitWaits(wiring: Wiring, ask: AskPermit) {
+export function createPermitWaits(wiring: Wiring, ask: AskLeft) {
   /** By the session they are asked for under, with how many wait. */
   const sessions = new Map<string, { readonly join: Join<true>; waiting: number }>();
   const known = createKnown();
@@ -36,11 +39,10 @@ export function createPermitWaits(wiring: Wiring, ask: AskPermit) {
     }
   }
 
-  return async (body: NamedPermit, options: CallOptions): Promise<PermitView> => {
-    const wait = waitFor(wiring, options, body.waitMs);
+  return async (wanted: Wanted): Promise<PermitView> => {
+    const { body, options, wait } = wanted;
     for (;;) {
-      const leftMs = Math.ceil(wait.leftMs());
-      const view = await ask({ ...body, waitMs: known.isSo() ? 0 : leftMs }, options);
+      const view = await ask(wanted, !known.isSo());
       if (view.status === "granted" || wait.leftMs() <= 0) return view;
       await waitWith(body.session ?? "", (join) =>
         retried(wiring, options, () => join(body.id, options.signal, wait.leftMs()), undefined, wait),

@@ -31,7 +31,8 @@ async function kit(more: { readonly permitTtl?: string } = {}) {
     return act();
   };
   const client: PermitCalls = {
-    askPermit: ({ session, ...body }, { signal } = {}) => {
+    askPermit: ({ session, ...body }, { signal, keepTicket } = {}) => {
+      assert.equal(keepTicket, true, "what is given up is dropped here, and not by the client as well");
       sessions.add(session);
       return over(`ask ${body.id}`, async () => {
         if (wire.isOld && body.taskSeq !== undefined)

@@ -19,6 +19,8 @@ const TRIES_MAX = 10;
 const WAIT_MS = 20_000;
 /** A server that says "queued" sooner than asked is not asked in a tight loop. */
 const PACE_MS = 250;
+/** A ticket is dropped here, for as long as that takes, and not by the client as well. */
+const ASK_TRY = { retries: 0, keepTicket: true };
 const SETTLE_TRY = { retries: 0, timeoutMs: 5000 };
 const SETTLE_WAIT_MS = 2000;
 /** A settlement is kept so long at least: dates of two machines may differ, and of a ticket no time is known. */
@@ -109,7 +111,7 @@ export function createWorkerPermits(deps: {
     for (let failures = 0; ; ) {
       const askedAt = clock.elapsed();
       try {
-        const { status, expiresAt } = await client.askPermit({ ...body, waitMs: WAIT_MS }, { signal, retries: 0 });
+        const { status, expiresAt } = await client.askPermit({ ...body, waitMs: WAIT_MS }, { ...ASK_TRY, signal });
         if (status === "granted") return keptUntil(expiresAt);
         failures = 0;
         if (clock.elapsed() - askedAt < PACE_MS) await rest(PACE_MS, signal);
