@@ -532,10 +532,10 @@ function permitMethods(ask: Ask, askPermit: Client["askPermit"]): Pick<Client, k
     askPermit,
     settlePermit: (id, body = {}, options) =>
       ask("settlePermit", { params: { id }, body }, options, ifGone({ status: "settled", permitId: id })),
-    dropPermit: (id, { session, ...options } = {}) =>
+    dropPermit: (id, { session, unheard, ...options } = {}) =>
       ask(
         "dropPermit",
-        { params: { id }, query: saidBy(session) },
+        { params: { id }, query: { ...saidBy(session), ...(unheard === undefined ? {} : { unheard }) } },
         options,
         ifGone({ status: "dropped", permitId: id }),
       ),

@@ -48,7 +48,7 @@ for (const waitMs of [0, 60_000])
       giveUp();
       await assert.rejects(asked, /^Error: enough$/);
       await client.close();
-      assert.deepEqual(drops(), ["/permits/p%2F1?session=s"]);
+      assert.deepEqual(drops(), ["/permits/p%2F1?session=s&unheard=true"]);
     }));
 
 test("a ticket that its client named is dropped by that name", () =>
@@ -59,7 +59,7 @@ test("a ticket that its client named is dropped by that name", () =>
     giveUp();
     await assert.rejects(asked, /^Error: enough$/);
     await client.close();
-    assert.deepEqual(drops(), [`/permits/${((heard[0] as Heard).body as PermitBody).id}`]);
+    assert.deepEqual(drops(), [`/permits/${((heard[0] as Heard).body as PermitBody).id}?unheard=true`]);
   }));
 
 for (const [how, onDrop] of Object.entries({

@@ -32,7 +32,8 @@ export function createPermitAsks(wiring: Wiring, ask: Ask, beside: (work: Promis
     // Whoever asks for the same again as soon as it has heard of this does so by then.
     await new Promise(setImmediate);
     if (asking.has(id)) return;
-    const query = session === undefined ? {} : { session };
+    // An earlier call for the same may have got the permit, and be out with it.
+    const query = { ...(session === undefined ? {} : { session }), unheard: true };
     const over = ask("dropPermit", { params: { id }, query }, { retries: 0 }).catch(() => {});
     dropping.set(id, over);
     await over;

@@ -98,6 +98,23 @@ for (const [how, ask] of [
     await drover.close();
   });
 
+test("who drops only what nobody has heard of keeps its position, and a call that is out stays out", async () => {
+  const { drover } = await createTestDrover({ config: ONE });
+  const { permits } = drover;
+  const held = await permits.ask({ gate: "g" });
+  await permits.drop(held.permitId, { ifUnheard: true });
+  assert.equal((await permits.ask({ gate: "g", id: held.permitId })).status, "granted", "it was heard of");
+  await permits.ask({ gate: "g", id: "mine" });
+  await permits.ask({ gate: "g", id: "next" });
+  await permits.settle(held.permitId);
+  await permits.drop("mine", { ifUnheard: true });
+  assert.equal((await permits.ask({ gate: "g", id: "next" })).status, "granted", "it went on to the next");
+  assert.equal((await permits.ask({ gate: "g", id: "mine" })).position, 1);
+  await permits.drop("mine", { ifUnheard: true });
+  await assert.rejects(permits.drop("mine", { ifUnheard: "yes" } as never), /ifUnheard/);
+  await drover.close();
+});
+
 test("a ticket for which somebody still waits is not given up because another caller went", async () => {
   const { drover, clock } = await createTestDrover({ config: ONE });
   const held = await drover.permits.ask({ gate: "g" });

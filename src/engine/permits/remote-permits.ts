@@ -32,6 +32,7 @@ const OWN_ID = /^p\d+$/;
 
 /** A position in the queue of a gate: older calls go first. */
 type Position = { readonly gate: string; readonly project: string; readonly askedAt: Instant; readonly order: number };
+type DropOptions = { readonly ifUnheard?: boolean };
 type SettleOptions = { readonly retryAfterMsMax?: number };
 type AskOptions = {
   readonly signal?: AbortSignal;
@@ -44,8 +45,8 @@ export type RemotePermits = {
   ask(body: PermitBody, options?: AskOptions): Promise<PermitView>;
   /** A block is never longer than `retryAfterMsMax`, by default a day, whatever the body says. */
   settle(permit: string, body?: SettleBody, options?: SettleOptions): Promise<void>;
-  /** Gives a ticket up, or a permit back unused. */
-  drop(permit: string): Promise<void>;
+  /** Gives a ticket up, or a permit back unused; with `ifUnheard` not one whose grant somebody has heard of. */
+  drop(permit: string, options?: DropOptions): Promise<void>;
   /** Whether its ticket waits in line, for a caller in another process. */
   isWaiting(permit: string): boolean;
   /** Resolves when one of these waits no more; meanwhile all are kept in line. */
@@ -60,7 +61,10 @@ export function createRemotePermits(writer: Writer, clock: Clock, newId: () => s
   const dropped = new Map<string, true>();
   /** The positions in the queue of calls that may come back, by their permits: they met a 429, or heard of no grant. */
   const positions = new Map<string, Position>();
-  const { keep, giveUpLater, takeBackLater, stop } = createLettingGo(writer, clock, { waits, keepPosition });
+  const { keep, giveUpLater, takeBackLater, takeBackNow, stop } = createLettingGo(writer, clock, {
+    waits,
+    keepPosition,
+  });
 
   async function ask(body: PermitBody, options?: AskOptions): Promise<PermitView> {
     const { signal, keepsPosition = true } = readOptions<AskOptions>(ASK_OPTIONS, options);
@@ -151,9 +155,14 @@ export function createRemotePermits(writer: Writer, clock: Clock, newId: () => s
     remember(positions, id, { gate, askedAt: askedAt as Instant, order, project }, IDS_KEPT_MAX);
   }
 
-  async function drop(permit: string): Promise<void> {
+  async function drop(permit: string, options?: DropOptions): Promise<void> {
     const id = readId(permit);
+    const { ifUnheard = false } = readOptions<DropOptions>(DROP_OPTIONS, options);
     if (isRepeated(id)) return writer.settled();
+    if (ifUnheard && isHeld(state, id)) {
+      takeBackNow(id);
+      return writer.settled();
+    }
     writer.execute({ type: "drop-permit", permit: id });
     remember(dropped, id, true, IDS_KEPT_MAX);
     await writer.settled();
@@ -225,6 +234,12 @@ function createLettingGo(
     },
     /** Nobody may have heard of the grant: whoever waited has gone, or has been told so in an answer that is lost. */
     takeBackLater: (id: string): void => later(id, UNHEARD_MS, takeBack),
+    /** Of a permit; one that was heard of since has no alarm any more. */
+    takeBackNow(id: PermitId): void {
+      if (!alarms.has(id)) return;
+      keep(id);
+      takeBack(id);
+    },
     stop(): void {
       for (const cancel of alarms.values()) cancel();
       alarms.clear();
@@ -254,6 +269,7 @@ function createFirstDecided(deps: {
 }
 
 const ASK_OPTIONS: Fields<Required<AskOptions>> = { signal: abortSignal, keepsPosition: flag };
+const DROP_OPTIONS: Fields<Required<DropOptions>> = { ifUnheard: flag };
 const SETTLE_OPTIONS: Fields<Required<SettleOptions>> = { retryAfterMsMax: whole(0, THROTTLED_MS_MAX) };
 
 /** Whether it is queued or held for a caller in another process. */

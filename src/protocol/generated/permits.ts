@@ -14,6 +14,8 @@ export type DropQuery = {
    * only.
    */
   readonly session?: string;
+  /** Only if nobody has heard that it was granted: a call that is out stays out. */
+  readonly unheard?: boolean;
 };
 
 /** What became of a gate. */

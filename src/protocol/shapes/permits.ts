@@ -74,7 +74,10 @@ export const settleBody: s.Schema<wire.SettleBody> = s.namedObject("SettleBody",
   ),
   session: session(),
 });
-export const dropQuery: s.Schema<wire.DropQuery> = s.object({ session: session() });
+export const dropQuery: s.Schema<wire.DropQuery> = s.object({
+  session: session(),
+  unheard: s.optional(s.flag(), "Only if nobody has heard that it was granted: a call that is out stays out."),
+});
 export const permitStatus: s.Schema<wire.PermitStatus> = s.answer({
   status: s.oneOf("settled", "dropped"),
   permitId: s.name(),

@@ -268,7 +268,7 @@ function permitHandlers(deps: Deps): Handlers<keyof GateCalls | "waitPermits"> {
     },
     dropPermit: async ({ params, query }, { caller }) => {
       own.check(caller, params.id, query.session);
-      await drover.permits.drop(params.id);
+      await drover.permits.drop(params.id, query.unheard === true ? { ifUnheard: true } : {});
       return { status: "dropped", permitId: params.id };
     },
     gates: async (_, { caller }) => {
