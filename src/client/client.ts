@@ -12,7 +12,7 @@
 import type * as calls from "../protocol/calls/index.ts";
 import type * as wire from "../protocol/index.ts";
 import { isEnded } from "../protocol/wire/index.ts";
-import { kindInWords } from "../std/plain-json.ts";
+import { kindInWords, present } from "../std/plain-json.ts";
 import { createAddresses, DEFAULT_URL, leadsBy } from "./addresses.ts";
 import type { CallOptions } from "./call-options.ts";
 import { ClientError } from "./client-error.ts";
@@ -514,7 +514,7 @@ function fleetMethods(ask: Ask): Pick<Client, keyof (calls.WorkerCalls & calls.S
     sync: (id, body, options) => ask("sync", { params: { id }, body }, options),
     handInLog: (id, body, options) => ask("handInLog", { params: { id }, body }, options),
     drainWorker: (id, { session, ...options } = {}) =>
-      ask("drainWorker", { params: { id }, query: saidBy(session) }, options),
+      ask("drainWorker", { params: { id }, query: present({ session }) }, options),
     leaveWorker: (id, query = {}, options) =>
       ask("leaveWorker", { params: { id }, query }, options, ifGone({ status: "left", workerId: id })),
     schedules: (query = {}, options) => ask("schedules", { query }, options),
@@ -525,8 +525,6 @@ function fleetMethods(ask: Ask): Pick<Client, keyof (calls.WorkerCalls & calls.S
   };
 }
 
-const saidBy = (session: string | undefined): { session?: string } => (session === undefined ? {} : { session });
-
 function permitMethods(ask: Ask, askPermit: Client["askPermit"]): Pick<Client, keyof calls.GateCalls> {
   return {
     askPermit,
@@ -535,7 +533,7 @@ function permitMethods(ask: Ask, askPermit: Client["askPermit"]): Pick<Client, k
     dropPermit: (id, { session, unheard, ...options } = {}) =>
       ask(
         "dropPermit",
-        { params: { id }, query: { ...saidBy(session), ...(unheard === undefined ? {} : { unheard }) } },
+        { params: { id }, query: present({ session, unheard }) },
         options,
         ifGone({ status: "dropped", permitId: id }),
       ),

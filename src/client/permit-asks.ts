@@ -7,7 +7,7 @@
  * which would hold up those behind it: it is dropped on the side, once, unless the same id is asked for again.
  */
 import type { PermitBody, PermitView } from "../protocol/index.ts";
-import { kindInWords } from "../std/plain-json.ts";
+import { kindInWords, present } from "../std/plain-json.ts";
 import { type CallOptions, checkCall, wrong } from "./call-options.ts";
 import { retried, type Wiring, waitFor, waitOf } from "./exchange.ts";
 import type { AskLeft } from "./permit-waits.ts";
@@ -33,7 +33,7 @@ export function createPermitAsks(wiring: Wiring, ask: Ask, beside: (work: Promis
     await new Promise(setImmediate);
     if (asking.has(id)) return;
     // An earlier call for the same may have got the permit, and be out with it.
-    const query = { ...(session === undefined ? {} : { session }), unheard: true };
+    const query = present({ session, unheard: true });
     const over = ask("dropPermit", { params: { id }, query }, { retries: 0 }).catch(() => {});
     dropping.set(id, over);
     await over;
